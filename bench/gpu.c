@@ -134,8 +134,8 @@ static void send_on(struct line *line)
 	struct xmem_buffer *buffer = xmem_acquire_cuda(line->gpu.pool, BYTES, 0, 1000000000);
 
 	if (!buffer || xmem_wait_on(buffer, line->stream) || !xmem_cuda_ptr_mut(buffer) ||
-	    xmem_publish_on(buffer, NULL, NULL, line->stream))
-		die("xmem_publish_on");
+	    xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = line->stream), NULL))
+		die("xmem_publish");
 }
 
 static void receive_on(struct line *line)
@@ -228,8 +228,8 @@ static unsigned long count_send_on(struct line *line)
 	line->bench->note[1][1] = 0;
 	driver_must(line->driver->launch_host(line->stream, gate, line->bench), "a gate");
 	before = calls(line);
-	if (xmem_publish_on(buffer, NULL, NULL, line->stream))
-		die("xmem_publish_on");
+	if (xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = line->stream), NULL))
+		die("xmem_publish");
 	return called + calls(line) - before;
 }
 

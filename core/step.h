@@ -64,7 +64,7 @@ enum xm_step {
 	XM_STEP_CUDA_OPENED,		/* library: opened, and in no table */
 	XM_STEP_CUDA_CLOSING,		/* library: in no table, and not closed or freed */
 	XM_STEP_CUDA_CLOSED,		/* library: closed or freed; if closed, open for the host */
-	XM_STEP_CUDA_ORDERED,		/* publish_on: the stream has the order, nobody else */
+	XM_STEP_CUDA_ORDERED,		/* publish: the stream has the order, nobody else */
 	XM_STEP_CUDA_WAITS,		/* wait_on: the stream waits, which is not noted */
 	XM_STEP_CUDA_LOOKED,		/* wait: the word looked at, and not why it is so */
 	XM_STEP_CUDA_LEAVES,		/* release_on: without a name, the stream has nothing */

@@ -42,10 +42,10 @@
  * their pool alive, so handles can be dropped in any order and by any thread. Every
  * function accepts NULL for a handle and then fails with EINVAL; functions that drop a
  * handle do nothing. The handle of a buffer is not an address. One that was dropped before, by
- * xmem_release, xmem_publish, xmem_forward, xmem_send or xmem_forget, is found out: the function
- * fails with EBADF, or does nothing and leaves that error for xmem_get_last_error, and it is
- * counted (stale_handles of struct xmem_pool_info). It is taken for another buffer's only if the
- * same handle was made and dropped some multiple of 2^23 times in between. Two threads that drop
+ * xmem_release, xmem_publish or xmem_forget, is found out: the function fails with EBADF, or does
+ * nothing and leaves that error for xmem_get_last_error, and it is counted (stale_handles of struct
+ * xmem_pool_info). It is taken for another buffer's only if the same handle was made and dropped
+ * some multiple of 2^23 times in between. Two threads that drop
  * one handle at the same moment are not found out. The handle of a subscription that was dropped
  * is found out likewise, unless a multiple of 2^23 - 1 subscriptions were asked for in between;
  * and that of a pool, as long as no other pool has been opened.

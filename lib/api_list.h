@@ -59,7 +59,6 @@
 	X(describe_time) \
 	X(drop_ref) \
 	X(forget) \
-	X(forward) \
 	X(get_mut) \
 	X(get_slot) \
 	X(image_view) \
@@ -70,7 +69,6 @@
 	X(preallocate_with) \
 	X(publisher_label) \
 	X(retract) \
-	X(send) \
 	X(set_ref_count) \
 	X(tensor_check) \
 	X(tensor_view) \
@@ -99,7 +97,6 @@
 	X(image_bytes) \
 	X(image_plane) \
 	X(limit_next) \
-	X(offer_for) \
 	X(pool_device_info) \
 	X(pool_drain) \
 	X(pool_evict) \
@@ -107,7 +104,6 @@
 	X(pool_grant) \
 	X(pool_set_mode) \
 	X(preallocate_cuda) \
-	X(publish_on) \
 	X(release_on) \
 	X(slot) \
 	X(subscriber_next) \

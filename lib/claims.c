@@ -360,7 +360,7 @@ static int check_held(const struct xmem_buffer *handle, struct xmem_buffer *buff
 	return check(buffer->pool, what);
 }
 
-XMEM_API int xmem_offer_for(struct xmem_buffer *handle, uint32_t more, int64_t timeout_ns)
+XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more, int64_t timeout_ns)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct wish wish = { .count = more, .timeout_ns = timeout_of(timeout_ns) };
@@ -374,11 +374,6 @@ XMEM_API int xmem_offer_for(struct xmem_buffer *handle, uint32_t more, int64_t t
 		return xl_fail_fast(ERANGE, "offer: 0 references; it must be one at least");
 	wish.token = buffer->what.token;
 	return done("offer", add(buffer->pool, &wish));
-}
-
-XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more)
-{
-	return xmem_offer_for(handle, more, 0);
 }
 
 XMEM_API int xmem_forget(struct xmem_buffer *handle)

@@ -289,8 +289,7 @@ int xl_stale_buffer(const struct xmem_buffer *handle, const char *what)
 	__atomic_add_fetch(&stale, 1, __ATOMIC_RELAXED);
 	return xl_fail(EBADF,
 		       "%s: this handle of a buffer has been dropped already; use it no more after "
-		       "xmem_release, xmem_publish, xmem_release_on, xmem_publish_on, "
-		       "xmem_forward, xmem_send or xmem_forget", what);
+		       "xmem_release, xmem_publish, xmem_release_on or xmem_forget", what);
 }
 
 int xl_no_buffer(const struct xmem_buffer *handle, const char *what)

@@ -143,13 +143,6 @@ static inline u32 xl_mode_clear(struct xmem_buffer *buffer, u32 bits)
 
 void xl_place_now(struct xmem_buffer *buffer);
 
-/*
- * Publish what is WRITING (publish.c). @addressee: the incarnation of the only subscriber that
- * may receive it, or 0. As xmem_publish.
- */
-int xl_publish_to(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
-		  uint64_t *ret_token, u64 addressee);
-
 /* Call this before anything in buffer->what is looked at but the token. */
 static inline void xl_place_contents(struct xmem_buffer *buffer)
 {

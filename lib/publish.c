@@ -1,54 +1,117 @@
 // SPDX-License-Identifier: MIT
 /*
- * Publish: check what the caller wants, make the contents readable, and put them into the
- * ring.
+ * Publish: check what the caller wants, make the contents readable, and put them into the ring.
+ * What is held for reading is forwarded (forward.c).
  */
 #include "attach.h"
 #include "demand.h"
 #include "died.h"
 #include "handle.h"
 #include "inplace.h"
+#include "publish.h"
 #include "request.h"
 #include "structs.h"
 
-/* What the caller wants a publication to be. */
-struct wish {
-	bool keep;
-	u64 timestamp_ns, offset, length;
-};
+/* ---- options ---- */
 
-/*
- * Check the options against the buffer and put what they mean into *ret. They count from where the
- * buffer begins for who writes it: xl_capacity.
- */
-static int check_options(const struct xmem_buffer *buffer,
-			 const struct xmem_publish_options *options, struct wish *ret)
+static int check_stream(const struct xmem_buffer *buffer)
 {
-	struct xmem_publish_options o = { 0 };
-	u64 acquired = buffer->what.length, capacity = xl_capacity(buffer);
-	int err = xl_options_take("xmem_publish_options", options, &o, sizeof(o));
+	if (!xl_is_on_gpu(buffer))
+		return xl_fail_fast(EMEDIUMTYPE, "publish: the buffer is in memory of the CPU; "
+				    "wait for the stream, then publish it without a stream");
+	if (!(xm_load(&buffer->mode) & XL_WRITING))
+		return xl_fail_fast(EPERM, "publish: no stream writes a buffer that is held for "
+				    "reading; publish it without a stream");
+	return 0;
+}
+
+/* Take the options into *o, which is zero, and check all that needs no look at the contents. */
+static int take_options(const struct xmem_buffer *buffer,
+			const struct xmem_publish_options *options,
+			struct xmem_publish_options *o)
+{
+	int err = xl_options_take("xmem_publish_options", options, o, sizeof(*o));
+	u32 unknown = o->flags & ~(XMEM_PUBLISH_KEEP | XMEM_PUBLISH_CLIENT);
 
 	if (unlikely(err))
 		return err;
-	if (unlikely(o.flags & ~XMEM_PUBLISH_KEEP))
+	if (unlikely(unknown))
 		return xl_fail(EINVAL, "xmem_publish_options: flags has 0x%x, which has no meaning",
-			       o.flags & ~XMEM_PUBLISH_KEEP);
-	if (unlikely(o.reserved))
-		return xl_fail_fast(EINVAL, "xmem_publish_options: reserved is not 0");
-	if (unlikely(o.length ? o.offset > capacity || o.length > capacity - o.offset :
-				o.offset > acquired))
+			       unknown);
+	if (unlikely(o->client && !(o->flags & XMEM_PUBLISH_CLIENT)))
+		return xl_fail(EINVAL, "xmem_publish_options: client is %u, but flags lack "
+			       "XMEM_PUBLISH_CLIENT", o->client);
+	if (unlikely(o->timeout_ns < 0))
+		return xl_fail_fast(EINVAL, "publish: a negative timeout");
+	return o->stream ? check_stream(buffer) : 0;
+}
+
+/* The incarnation of a subscriber of this client. 0, or -errno, noted: it is none. */
+static int find_subscriber(const struct xmem_pool *pool, u32 client, u64 *ret)
+{
+	const struct xmem_client_row *row;
+
+	if (client >= pool->map.clients)
+		return xl_fail(EINVAL, "publish: client is %u, but ids of the pool end at %u",
+			       client, pool->map.clients - 1);
+	row = xm_client_row(&pool->map, client);
+	/* Its number, then the bit: one that has ended since has lost its bit before its id. */
+	*ret = xm_load_acquire(&row->incarnation);
+	if (xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE && *ret &&
+	    xm_bit(xm_client_row(&pool->map, pool->me)->subscribers, client))
+		return 0;
+	return xl_fail(ENOENT, "publish: client %u is not there, or does not follow this one",
+		       client);
+}
+
+/*
+ * Which part of a buffer that is being written do the options mean? They count from where it begins
+ * for who writes it: xl_capacity.
+ */
+static int place_written(const struct xmem_buffer *buffer, const struct xmem_publish_options *o,
+			 struct xm_publication *what)
+{
+	u64 acquired = buffer->what.length, capacity = xl_capacity(buffer);
+
+	if (unlikely(o->length ? o->offset > capacity || o->length > capacity - o->offset :
+				 o->offset > acquired))
 		return xl_fail(ERANGE,
 			       "publish: %llu bytes from %llu on; %llu of %llu were acquired",
-			       (unsigned long long)o.length, (unsigned long long)o.offset,
+			       (unsigned long long)o->length, (unsigned long long)o->offset,
 			       (unsigned long long)acquired, (unsigned long long)capacity);
-	*ret = (struct wish){
-		.keep = o.flags & XMEM_PUBLISH_KEEP,
-		.timestamp_ns = o.timestamp_ns,
-		.offset = buffer->what.offset + o.offset,
-		.length = o.length ? o.length : acquired - o.offset,
+	*what = (struct xm_publication){
+		.timestamp_ns = o->timestamp_ns,
+		.offset = buffer->what.offset + o->offset,
+		.length = o->length ? o->length : acquired - o->offset,
 	};
 	return 0;
 }
+
+/* Which part of contents that are held? */
+static int place_held(struct xmem_buffer *buffer, const struct xmem_publish_options *o,
+		      struct xm_publication *what)
+{
+	u64 skipped;
+
+	xl_place_contents(buffer);
+	*what = buffer->what;
+	if (o->timestamp_ns)
+		what->timestamp_ns = o->timestamp_ns;
+	if (!o->offset && !o->length)
+		return 0;
+	skipped = o->offset - what->offset;
+	if (o->offset < what->offset || skipped > what->length ||
+	    o->length > what->length - skipped)
+		return xl_fail(ERANGE, "forward: %llu bytes from %llu on; the contents are %llu "
+				       "bytes from %llu on",
+			       (unsigned long long)o->length, (unsigned long long)o->offset,
+			       (unsigned long long)what->length, (unsigned long long)what->offset);
+	what->offset = o->offset;
+	what->length = o->length ? o->length : what->length - skipped;
+	return 0;
+}
+
+/* ---- into the ring ---- */
 
 /* Have @size a buffer for the next acquire, and the ring an entry at @tail that nobody needs? */
 static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size, u64 tail)
@@ -86,34 +149,14 @@ static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *on
 }
 
 /* Keep the handle for reading: take its hold before the contents are LIVE. */
-static XL_COLD int keep(struct xmem_buffer *buffer, u64 offset)
+static XL_COLD int keep(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 	int err = xm_hold_more(&pool->map, pool->me, buffer->slot);
 
 	if (err)
 		return xl_fail_fast(-err, "publish: too many handles of one buffer");
-	buffer->what.offset = offset;
 	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
-	return 0;
-}
-
-/* Do as the options say, before the contents are LIVE. */
-static XL_SLOW int apply_options(struct xmem_buffer *buffer,
-				 const struct xmem_publish_options *options, bool *ret_kept)
-{
-	struct xm_publication *what = &buffer->what;
-	struct wish wish = { 0 };
-	int err = check_options(buffer, options, &wish);
-
-	if (unlikely(err))
-		return err;
-	if (unlikely(wish.keep && keep(buffer, wish.offset)))
-		return -EOVERFLOW;
-	*ret_kept = wish.keep;
-	what->timestamp_ns = wish.timestamp_ns;
-	what->offset = wish.offset;
-	what->length = wish.length;
 	return 0;
 }
 
@@ -159,49 +202,39 @@ static XL_SLOW int publish_with_mutex(struct xmem_pool *pool, struct xmem_buffer
 	return publish_locked(pool, buffer, ret_token);
 }
 
-static int publish_upgraded(struct xmem_buffer *buffer,
-			    const struct xmem_publish_options *options, uint64_t *ret_token,
-			    u64 addressee)
+static int publish_upgraded(struct xmem_buffer *buffer, struct xl_wish *wish, uint64_t *ret_token)
 {
 	struct xmem_pool *pool = buffer->pool;
-	struct xm_publication what;
-	struct wish wish = { 0 };
-	int err = check_options(buffer, options, &wish);
+	/* Without an addressee, and a bound for it, this waits as long as it takes. */
+	int err = wish->addressee ? xl_order_wait_until(buffer, wish->options.timeout_ns) : 0;
 
-	if (err)
-		return err;
-	what = (struct xm_publication){
-		.timestamp_ns = wish.timestamp_ns, .offset = wish.offset, .length = wish.length,
-	};
-	err = xl_upgrade_publish(buffer, &what, addressee);
+	if (!err)
+		err = xl_upgrade_publish(buffer, &wish->what, wish->addressee);
 	if (err)
 		return err;
 	if (ret_token)
-		*ret_token = what.token;
-	if (wish.keep)
+		*ret_token = wish->what.token;
+	if (wish->options.flags & XMEM_PUBLISH_KEEP)
 		return 0;
 	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	return xl_handle_drop(pool, buffer);
 }
 
-int xl_publish_to(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
-		  uint64_t *ret_token, u64 addressee)
+static int publish_written(struct xmem_buffer *buffer, const struct xl_wish *wish,
+			   uint64_t *ret_token)
 {
 	struct xmem_pool *pool = buffer->pool;
-	bool kept = false;
-	int err;
+	bool kept = wish->options.flags & XMEM_PUBLISH_KEEP;
 
-	if (xm_load(&buffer->mode) & XL_UPGRADED)
-		return publish_upgraded(buffer, options, ret_token, addressee);
-	err = apply_options(buffer, options, &kept);
-	if (unlikely(err))
-		return err;
+	if (unlikely(kept && keep(buffer)))
+		return -EOVERFLOW;
+	buffer->what = wish->what;
 	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
 	xl_note_storage(buffer, buffer->own->metadata);
 	xl_lock(&pool->owned.lock);
-	if (addressee)
+	if (wish->addressee)
 		xl_keep_note_gap(&pool->owned, xl_tail(pool) + 1);
-	publish_and_collect(pool, buffer->own, &buffer->what, addressee);
+	publish_and_collect(pool, buffer->own, &buffer->what, wish->addressee);
 	if (!kept)
 		return publish_end(pool, buffer, ret_token, buffer->what.token);
 	xl_unlock(&pool->owned.lock);
@@ -216,8 +249,30 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 					const struct xmem_publish_options *options,
 					uint64_t *ret_token)
 {
-	return xl_publish_to(buffer, options, ret_token, 0);
+	bool writing = xm_load(&buffer->mode) & XL_WRITING;
+	struct xmem_pool *pool = buffer->pool;
+	struct xl_wish wish = { .addressee = 0 };
+	struct xmem_publish_options *o = &wish.options;
+	int err = take_options(buffer, options, o);
+
+	if (!err && !writing)
+		err = xl_check_role(pool, "forward", o->timeout_ns);
+	if (!err && o->flags & XMEM_PUBLISH_CLIENT)
+		err = find_subscriber(pool, o->client, &wish.addressee);
+	if (!err)
+		err = writing ? place_written(buffer, o, &wish.what) :
+				place_held(buffer, o, &wish.what);
+	if (!err && o->stream)
+		err = xl_order_publish(buffer, o->stream);
+	if (unlikely(err))
+		return err;
+	if (!writing)
+		return xl_forward(buffer, &wish, ret_token);
+	return xm_load(&buffer->mode) & XL_UPGRADED ? publish_upgraded(buffer, &wish, ret_token) :
+						      publish_written(buffer, &wish, ret_token);
 }
+
+/* ---- the short way, and who takes another one ---- */
 
 /*
  * Publish all of @buffer, which is written and has no options, by the short way if that is open.
@@ -264,13 +319,11 @@ static XL_SLOW int publish_rare(struct xmem_buffer *buffer,
 	struct xmem_pool *pool = buffer->pool;
 	u32 mode = xm_load(&buffer->mode);
 
-	if (mode & XL_WRITING && xl_host_died(pool))
+	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	if (likely((mode & ~XL_ORDERED) == (XL_WRITING | XL_CUDA) && !options))
 		return publish_cuda(buffer, ret_token);
-	if (mode & (XL_FIXED | XL_UPGRADED | XL_CUDA))
-		return publish_with_options(buffer, options, ret_token);
-	return xl_fail_fast(EPERM, "publish: only a buffer from xmem_acquire can be published");
+	return publish_with_options(buffer, options, ret_token);
 }
 
 /*

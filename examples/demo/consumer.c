@@ -117,7 +117,8 @@ static void life_release(struct life *life, struct frame *frame)
 		life_verify(life, frame, gpu_frame_release(life->control, frame));
 	else if (!life->consumer->forwards)
 		xmem_release(frame->buffer);
-	else if (xmem_forward(frame->buffer, NULL, XMEM_FOREVER, NULL))
+	else if (xmem_publish(frame->buffer, XMEM_OPTIONS(xmem_publish_options,
+							  .timeout_ns = XMEM_FOREVER), NULL))
 		control_fail_xmem(life->control, "cannot pass a frame on");
 	frame->buffer = NULL;
 }

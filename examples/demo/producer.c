@@ -151,9 +151,9 @@ static void publish_oldest(void)
 	ahead[AHEAD - 1] = NULL;
 	if (on_gpu)
 		gpu_frame_upload(control, buffer);
+	options.stream = on_gpu ? gpu_stream() : NULL;
 	options.length = frame_bytes(video.width, video.height);	/* a buffer may be larger */
-	if (on_gpu ? xmem_publish_on(buffer, &options, NULL, gpu_stream()) :
-		     xmem_publish(buffer, &options, NULL))
+	if (xmem_publish(buffer, &options, NULL))
 		control_fail_xmem(control, "cannot publish");
 	published++;
 	say(SAY_FRAME, 0);

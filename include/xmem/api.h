@@ -98,23 +98,18 @@ struct xmem_api {
 	int (*describe_time)(struct xmem_buffer *buffer, uint64_t timestamp_ns, const char *clock);
 	int (*drop_ref)(struct xmem_pool *pool, uint64_t token);
 	int (*forget)(struct xmem_buffer *buffer);
-	int (*forward)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
-			int64_t timeout_ns, uint64_t *ret_token);
 	int (*get_mut)(struct xmem_buffer *buffer);
 	struct xmem_buffer *(*get_slot)(struct xmem_pool *pool, uint32_t slot);
 	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 	int (*limbo_hook)(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
 			xmem_limbo_function *call, void *user);
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
-	int (*offer)(struct xmem_buffer *buffer, uint32_t more);
+	int (*offer)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);
 	int (*preallocate_with)(struct xmem_pool *pool,
 			const struct xmem_preallocate_options *options);
 	int (*publisher_label)(struct xmem_buffer *buffer, char ret_label[16]);
 	int (*retract)(struct xmem_pool *pool, uint64_t token);
-	int (*send)(struct xmem_buffer *buffer, uint32_t client,
-			const struct xmem_publish_options *options, int64_t timeout_ns,
-			uint64_t *ret_token);
 	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
 	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
@@ -153,7 +148,6 @@ struct xmem_api {
 			struct xmem_tensor *ret_tensor);
 	int (*limit_next)(struct xmem_pool *pool, uint32_t number,
 			struct xmem_limit_info *ret_info);
-	int (*offer_for)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	int (*pool_device_info)(struct xmem_pool *pool, uint32_t device,
 			struct xmem_device_info *ret_info);
 	int (*pool_drain)(struct xmem_pool *pool, uint32_t flags);
@@ -163,8 +157,6 @@ struct xmem_api {
 	int (*pool_set_mode)(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 	int (*preallocate_cuda)(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,
 			uint32_t flags);
-	int (*publish_on)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
-			uint64_t *ret_token, struct CUstream_st *stream);
 	int (*release_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
 	int (*slot)(struct xmem_buffer *buffer);
 	int (*subscriber_next)(struct xmem_pool *pool, uint32_t first,

@@ -196,8 +196,9 @@ public:
 	}
 
 	/*
-	 * Publish it, and return its token. The object is empty then, unless XMEM_PUBLISH_KEEP is
-	 * among the options' flags; after an error it has the buffer as before.
+	 * Publish it, and return its token; what is held for reading is forwarded. The object is
+	 * empty then, unless XMEM_PUBLISH_KEEP is among the options' flags; after an error it has
+	 * the buffer as before.
 	 */
 	std::uint64_t publish(const publish_options &options, std::error_code &code) noexcept
 	{
@@ -221,26 +222,18 @@ public:
 	/* ---- order on streams ---- */
 
 	/* The same of contents that a stream has yet to write. */
-	std::uint64_t publish_on(CUstream_st *stream, const publish_options &options,
+	std::uint64_t publish_on(CUstream_st *stream, publish_options options,
 				 std::error_code &code) noexcept
 	{
-		return publish_on_as(stream, &options, code);
+		return publish(options.on(stream), code);
 	}
 	std::uint64_t publish_on(CUstream_st *stream, std::error_code &code) noexcept
 	{
-		return publish_on_as(stream, nullptr, code);
+		return publish_on(stream, {}, code);
 	}
-	std::uint64_t publish_on(CUstream_st *stream, const publish_options &options)
+	std::uint64_t publish_on(CUstream_st *stream, publish_options options = {})
 	{
-		return detail::or_throw([&](std::error_code &code) {
-			return publish_on(stream, options, code);
-		});
-	}
-	std::uint64_t publish_on(CUstream_st *stream)
-	{
-		return detail::or_throw([&](std::error_code &code) {
-			return publish_on(stream, code);
-		});
+		return publish(options.on(stream));
 	}
 
 	/* Work that is put into the stream from now on comes after the contents are complete. */
@@ -302,30 +295,16 @@ public:
 	}
 
 private:
-	std::uint64_t published(int result, const xmem_publish_options *options,
-				std::uint64_t token, std::error_code &code) noexcept
-	{
-		if (!detail::done(result, code))
-			return 0;
-		if (!options || !(options->flags & XMEM_PUBLISH_KEEP))
-			detach();
-		return token;
-	}
 	std::uint64_t publish_as(const xmem_publish_options *options,
 				 std::error_code &code) noexcept
 	{
 		std::uint64_t token = 0;
-		const int result = xmem_publish(raw(), options, &token);
 
-		return published(result, options, token, code);
-	}
-	std::uint64_t publish_on_as(CUstream_st *stream, const xmem_publish_options *options,
-				    std::error_code &code) noexcept
-	{
-		std::uint64_t token = 0;
-		const int result = xmem_publish_on(raw(), options, &token, stream);
-
-		return published(result, options, token, code);
+		if (!detail::done(xmem_publish(raw(), options, &token), code))
+			return 0;
+		if (!options || !(options->flags & XMEM_PUBLISH_KEEP))
+			detach();
+		return token;
 	}
 
 	device_span<const std::byte> on_gpu(std::error_code &code) const noexcept

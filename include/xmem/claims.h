@@ -54,10 +54,10 @@ struct xmem_buffer;
  *	many bytes as were acquired, which nobody changes any more. The handle stays, for reading.
  *	It is published to nobody. Or one that is held for reading.
  * @count: references in all, 1 to 65535. Claims that there were are counted in. One of them is this
- *	handle's own: xmem_release drops it, and so do xmem_forward and xmem_send if the handle
- *	goes, and the end of this process; xmem_forget leaves it to whoever comes. If others take as
- *	many as there are, it is among them, and then the handle goes without one, as it does when
- *	the claims have ended. To drop it asks the host, for 1 second at most (xmem.h, "Time").
+ *	handle's own: xmem_release drops it, and so do xmem_publish if the handle goes, and the
+ *	end of this process; xmem_forget leaves it to whoever comes. If others take as many as there
+ *	are, it is among them, and then the handle goes without one, as it does when the claims have
+ *	ended. To drop it asks the host, for 1 second at most (xmem.h, "Time").
  * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, as long as the
  *	buffer's owner lives, which alone may ask for that, and so for more than 60 seconds. If
  *	there were claims, the time that ends later counts.
@@ -76,13 +76,7 @@ struct xmem_buffer;
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 
 /*
- * Set further references of a held buffer aside, for 10 seconds at least: xmem_offer_for with 0.
- * Returns: as that. Threads: any. Since: 0.4.
- */
-int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
-
-/*
- * Set further references of a held buffer aside, for a time.
+ * Set further references of a held buffer aside.
  * @more: how many, at least 1.
  * @timeout_ns: as in xmem_set_ref_count: 0: 10 seconds; more than 60 seconds, and XMEM_FOREVER, are
  *	for the writer that owns the buffer. If there were claims, the time that ends later counts,
@@ -94,9 +88,9 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more);
  *		the buffer is another client's
  *	-ENOMEM
  *	-EINTR	a signal handler ran (see above)
- * Threads: any. Since: 0.5.
+ * Threads: any. Since: 0.4.
  */
-int xmem_offer_for(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
+int xmem_offer(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 
 /*
  * Drop the handle of a buffer without dropping its reference, which whoever gets the buffer next
@@ -106,7 +100,7 @@ int xmem_offer_for(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns
  *	-EPERM	the buffer is still being written: xmem_release gives it up
  *	-ERANGE	there are 65535 claims
  *	-ENOMEM
- *	-EINTR	as xmem_offer_for
+ *	-EINTR	as xmem_offer
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.4.
  */
 int xmem_forget(struct xmem_buffer *buffer);
@@ -133,7 +127,7 @@ struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot);
  *	-ERANGE	there are 65535 already
  *	-EAGAIN, -EACCES  as xmem_get
  *	-ENOMEM
- *	-EINTR	as xmem_offer_for
+ *	-EINTR	as xmem_offer
  * Threads: any. Since: 0.4.
  */
 int xmem_add_ref(struct xmem_pool *pool, uint64_t token);

@@ -40,7 +40,7 @@ template <class Rep, class Period>
 inline bool offer(const buffer &of, std::uint32_t more, std::chrono::duration<Rep, Period> timeout,
 		  std::error_code &code) noexcept
 {
-	return detail::done(xmem_offer_for(of.raw(), more, to_nanoseconds(timeout)), code);
+	return detail::done(xmem_offer(of.raw(), more, to_nanoseconds(timeout)), code);
 }
 template <class Rep, class Period>
 inline void offer(const buffer &of, std::uint32_t more, std::chrono::duration<Rep, Period> timeout)
@@ -49,7 +49,7 @@ inline void offer(const buffer &of, std::uint32_t more, std::chrono::duration<Re
 }
 inline bool offer(const buffer &of, std::uint32_t more, std::error_code &code) noexcept
 {
-	return detail::done(xmem_offer(of.raw(), more), code);
+	return detail::done(xmem_offer(of.raw(), more, 0), code);
 }
 inline void offer(const buffer &of, std::uint32_t more)
 {

@@ -331,8 +331,8 @@ int xmem_copy_to_device(struct xmem_buffer *to, size_t to_offset, struct xmem_bu
  * stream only.
  *
  * A buffer that is being written may be published or released at any time, in any way. A client
- * that receives it waits for the copies, and so does a stream that is given to xmem_publish_on or
- * to a later copy. Its memory is neither written again nor given back before they have run. The
+ * that receives it waits for the copies, and so does a stream that is given to xmem_publish or to
+ * a later copy. Its memory is neither written again nor given back before they have run. The
  * stream may be destroyed.
  *
  * They are ordered as xmem_wait_on says (stream.h). Between two GPUs that cannot copy directly the

@@ -156,6 +156,28 @@ struct publish_options : xmem_publish_options {
 		length = bytes;
 		return *this;
 	}
+	/* To this subscriber alone. */
+	publish_options &to(std::uint32_t subscriber) noexcept
+	{
+		flags |= XMEM_PUBLISH_CLIENT;
+		client = subscriber;
+		return *this;
+	}
+	/* What is held waits so long for room; without this it does not wait. */
+	template <class Rep, class Period>
+	publish_options &within(std::chrono::duration<Rep, Period> time) noexcept
+	{
+		timeout_ns = to_nanoseconds(time);
+		return *this;
+	}
+	/* The stream has yet to write the contents; nullptr is the default stream. */
+	publish_options &on(CUstream_st *writes) noexcept
+	{
+		const std::uintptr_t legacy = 1;	/* CU_STREAM_LEGACY */
+
+		stream = writes ? writes : reinterpret_cast<CUstream_st *>(legacy);
+		return *this;
+	}
 };
 
 } // namespace xmem

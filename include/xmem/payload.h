@@ -93,7 +93,7 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  * contents of the same buffer, in the ring of this client, under a new token. Without options
  * they are where they were. If they are a part of the buffer, what lies before them is not this
  * client's to write: xmem_data_mut and xmem_capacity begin at the contents, and the offsets of
- * xmem_publish, xmem_send and xmem_copy_bytes count from there. The old token is stale at once.
+ * xmem_publish and xmem_copy_bytes count from there. The old token is stale at once.
  * xmem_release without xmem_publish throws the contents away, and so does the end of this process.
  * The buffer then goes back to its owner, and also once nobody uses what was published.
  *
@@ -111,10 +111,9 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  *	-ENOMEM, -EMFILE, -EINTR
  *
  * In memory of a GPU a stream may have yet to write the contents. This does not wait for them, but
- * the function that publishes the buffer does: xmem_publish, xmem_publish_on, xmem_send (for its
- * timeout) and xmem_set_ref_count. They fail as xmem_wait_contents does (stream.h), and leave the
- * buffer as it was. If the process that was to write them has ended (EOWNERDEAD), it can only be
- * released.
+ * xmem_publish and xmem_set_ref_count do. They fail as xmem_wait_contents does (stream.h), and
+ * leave the buffer as it was. If the process that was to write them has ended (EOWNERDEAD), it can
+ * only be released.
  *
  * Several writers fill ranges of one buffer by turns. Each one fills its range, calls
  * xmem_set_ref_count with 1, takes the token, calls xmem_forget, and sends the token to the next

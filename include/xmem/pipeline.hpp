@@ -7,35 +7,16 @@
 
 namespace xmem {
 
-namespace detail {
-
-/* The object is empty after success, unless the handle was kept. */
-inline std::uint64_t passed_on(buffer &it, const publish_options &options, int result,
-			       std::uint64_t token, std::error_code &code) noexcept
-{
-	if (!done(result, code))
-		return 0;
-	if (!(options.flags & XMEM_PUBLISH_KEEP))
-		it.detach();
-	return token;
-}
-
-} // namespace detail
-
 /*
- * Publish what is held once more, to the subscribers of this client, and return its token. The
- * object is empty then, unless XMEM_PUBLISH_KEEP is among the options' flags; after an error it
- * has the buffer as before. Without a timeout it waits for room in the ring as long as it takes.
+ * buffer::publish for what is held: once more, to the subscribers of this client. Without a timeout
+ * it waits for room in the ring as long as it takes.
  */
 template <class Rep, class Period>
-inline std::uint64_t forward(buffer &it, const publish_options &options,
+inline std::uint64_t forward(buffer &it, publish_options options,
 			     std::chrono::duration<Rep, Period> timeout,
 			     std::error_code &code) noexcept
 {
-	std::uint64_t token = 0;
-	const int result = xmem_forward(it.raw(), &options, to_nanoseconds(timeout), &token);
-
-	return detail::passed_on(it, options, result, token, code);
+	return it.publish(options.within(timeout), code);
 }
 template <class Rep, class Period>
 inline std::uint64_t forward(buffer &it, const publish_options &options,
@@ -61,14 +42,11 @@ inline std::uint64_t forward(buffer &it, const publish_options &options = {})
 
 /* The same to one subscriber alone; also of a buffer that was acquired, which never waits. */
 template <class Rep, class Period>
-inline std::uint64_t send(buffer &it, std::uint32_t client, const publish_options &options,
+inline std::uint64_t send(buffer &it, std::uint32_t client, publish_options options,
 			  std::chrono::duration<Rep, Period> timeout,
 			  std::error_code &code) noexcept
 {
-	std::uint64_t token = 0;
-	const int result = xmem_send(it.raw(), client, &options, to_nanoseconds(timeout), &token);
-
-	return detail::passed_on(it, options, result, token, code);
+	return it.publish(options.to(client).within(timeout), code);
 }
 template <class Rep, class Period>
 inline std::uint64_t send(buffer &it, std::uint32_t client, const publish_options &options,

@@ -15,6 +15,7 @@ extern "C" {
 
 struct xmem_pool;
 struct xmem_buffer;
+struct CUstream_st;
 
 /*
  * Acquire a buffer to write into, one that nobody uses any more, or a new one.
@@ -60,7 +61,7 @@ struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t t
  * Get what can be written of a buffer that is being written, xmem_capacity() bytes. That is the
  * whole buffer, in which what an earlier publication left is still there; or after xmem_get_mut the
  * contents and what is behind them, and then all that is said in bytes of the buffer counts from
- * here: in xmem_publish, xmem_send, xmem_copy and xmem_copy_bytes.
+ * here: in xmem_publish, xmem_copy and xmem_copy_bytes.
  * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), EMEDIUMTYPE (it is
  *	on a GPU: xmem_cuda_ptr_mut), ENOMEM.
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.1.
@@ -68,26 +69,43 @@ struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t t
 void *xmem_data_mut(struct xmem_buffer *buffer);
 
 #define XMEM_PUBLISH_KEEP	(1u << 0)	/* keep the handle, for reading */
+#define XMEM_PUBLISH_CLIENT	(1u << 1)	/* to the subscriber `client` alone */
 
 /* All fields but size may be 0. */
 struct xmem_publish_options {
 	size_t size;			/* sizeof(struct xmem_publish_options) */
 	uint32_t flags;			/* XMEM_PUBLISH_* */
-	uint32_t reserved;		/* must be 0 */
-	uint64_t timestamp_ns;		/* of CLOCK_MONOTONIC; 0: none */
+	uint32_t client;		/* with XMEM_PUBLISH_CLIENT: its id, which xmem_pool_client
+					 * says there; else 0 */
+	uint64_t timestamp_ns;		/* of CLOCK_MONOTONIC; 0: none, or what a buffer that is
+					 * held has already */
 	uint64_t offset;		/* bytes of the buffer before the contents, counted from
-					 * xmem_data_mut */
-	uint64_t length;		/* bytes of contents, which may reach up to the capacity;
-					 * 0: up to the end of what was acquired */
+					 * xmem_data_mut, or in a buffer that is held from its
+					 * beginning, as in struct xmem_metadata */
+	uint64_t length;		/* bytes of contents; 0: up to their end. What is being
+					 * written may reach up to the capacity; of what is held
+					 * this is a part, and with offset 0 all */
+	int64_t timeout_ns;		/* nanoseconds to wait: see xmem_publish */
+	struct CUstream_st *stream;	/* the stream that has yet to write the contents (stream.h);
+					 * NULL: they are complete */
 };
 
 /*
- * Publish a buffer to the subscribers of this client. This never waits, but if xmem_get_mut has
- * made the buffer writable: for the host's answer, and in memory of a GPU until the contents that
- * were there are complete.
- * @options: NULL is as all zero: the contents are as long as was acquired, or after xmem_get_mut
- *	where they were.
+ * Publish a buffer to the subscribers of this client.
+ * @buffer: one that is being written (xmem_acquire, xmem_attach_fd, xmem_get_mut and so on), or
+ *	one that is held for reading (xmem_receive, xmem_get, xmem_clone, or kept when it was
+ *	published), of any client. What is held is *forwarded*: nothing is copied, and the
+ *	subscribers receive the same buffer with the same token and metadata, and this client as
+ *	publisher.
+ * @options: NULL is as all zero. The contents are as long as was acquired; after xmem_get_mut, and
+ *	of what is held, they are where they were.
  * @ret_token: the name of these contents, for xmem_get; may be NULL.
+ *
+ * A buffer that was acquired is published at once. There are two others. What is held waits
+ * timeout_ns for room in the ring, if a subscriber with XMEM_SUBSCRIBE_WAITS makes it wait, and no
+ * longer than the wait_bound_ns of this client's pool. What xmem_get_mut has made writable waits
+ * for the host's answer, and in memory of a GPU until the contents that were there are complete.
+ * For those it waits as long as it takes, but with XMEM_PUBLISH_CLIENT for timeout_ns.
  *
  * If buffers were acquired before a subscriber with XMEM_SUBSCRIBE_WAITS came, publishing
  * them may overwrite what it has yet to receive, as the ring has ring_entries places. It then
@@ -95,86 +113,42 @@ struct xmem_publish_options {
  *
  * The contents stay as long as a subscriber that the writer waits for has yet to receive them
  * or a client holds them; for other subscribers, and with `keep` of struct xmem_pool_options, they
- * stay until an acquire needs the buffer.
+ * stay until an acquire needs the buffer. What was forwarded stays also after the end of this
+ * client, and of the writer that owns the buffer. When the owner needs the buffer and has nothing
+ * else, it takes it from those subscribers that this client does not wait for, and from the others
+ * once it has waited for as long as wait_bound_ns of this client's pool says.
  * A program that passes the token on in a way of its own keeps the handle
  * (XMEM_PUBLISH_KEEP) until the other side has got the buffer.
  *
+ * With XMEM_PUBLISH_CLIENT the other subscribers pass the publication, and lose nothing by it. But
+ * if the ring overtakes one of them before that, it counts this as lost. If the one subscriber
+ * ends, or follows this client no longer, nobody receives it.
+ *
  * Returns: 0, and the handle is gone unless it is kept; or
- *	-EINVAL	an unknown flag, a reserved field that is not 0, or a size below the minimum
+ *	-EINVAL	an unknown flag, a client without its flag or that no client of the pool can have,
+ *		a negative timeout, or a size below the minimum
  *	-E2BIG	as xmem_pool_open
- *	-EPERM	the buffer is not from xmem_acquire
- *	-ERANGE	offset and length reach beyond xmem_capacity()
+ *	-ERANGE	offset and length reach beyond xmem_capacity(), or beyond the contents that are held
+ *	-ENOENT	that client is not there, or does not follow this one
+ *	-EPERM	this client is a reader; or a stream, and the buffer is held for reading
  *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^28 handles of the buffer
+ *	-EAGAIN	the ring has no room, and timeout_ns is 0; -ETIMEDOUT  it had none in time
+ *	-ECANCELED, -EINTR  xmem_cancel, xmem_pool_close or a signal handler has ended that wait
  *	-EINTR	after xmem_get_mut: a signal handler ran before the host had answered. Publish it
  *		again, or release it: nobody knows the token yet
- *	-EINTR, -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN  after xmem_get_mut of memory
- *		of a GPU: as xmem_wait_contents (xmem/stream.h)
+ *	-EAGAIN, -ETIMEDOUT, -EINTR, -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN  after
+ *		xmem_get_mut of memory of a GPU: as xmem_wait_contents (stream.h)
+ *	-EMEDIUMTYPE, -ENODEV, -ENOMEM, -EINVAL, -EIO, -EINTR, -ECANCELED  with a stream: stream.h
  * Ownership: after an error the buffer is the caller's as before.
  * Threads: any, but no other call uses this handle of a buffer meanwhile. Since: 0.1.
  */
 int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 		 uint64_t *ret_token);
 
-/* ---- pipelines ---- */
-
-/*
- * Publish contents that this client holds once more, to its own subscribers. Nothing is copied:
- * they receive the same buffer, with the same token and metadata, and this client as publisher.
- * @buffer: from xmem_receive, xmem_get or xmem_clone, or kept when it was published; of any
- *	client, also this one.
- * @options: NULL is as all zero: the same contents, and the time that they have. offset and length
- *	choose a part of them; offset counts from the beginning of the whole buffer, as that of the
- *	contents in struct xmem_metadata does.
- * @timeout_ns: nanoseconds to wait for room in the ring. Only subscribers with
- *	XMEM_SUBSCRIBE_WAITS make this wait, within the wait_bound_ns of this client's pool.
- * @ret_token: as in xmem_publish; may be NULL.
- *
- * The contents stay for the subscribers as if the handle had been kept, also after the end of
- * this client and of the writer that owns the buffer. When the owner needs the buffer and has
- * nothing else, it takes it from those subscribers that this client does not wait for; and
- * from the others once it has waited for as long as wait_bound_ns of this client's pool says.
- *
- * Returns: 0, and the handle is gone unless XMEM_PUBLISH_KEEP keeps it; or
- *	-EAGAIN	the ring has no room, and the timeout is 0
- *	-ETIMEDOUT  it had none in time
- *	-EPERM	this client is a reader; or the buffer is still being written: publish it
- *	-EINVAL	an unknown flag, a reserved field that is not 0, a size below the minimum, or a
- *		negative timeout
- *	-E2BIG	as xmem_pool_open
- *	-ERANGE	offset and length reach beyond the contents
- *	-ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
- *	-EINTR
- * Ownership: after an error the buffer is the caller's as before. Threads: any, but no other call
- * uses this handle of a buffer meanwhile. Since: 0.4.
- */
-int xmem_forward(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
-		 int64_t timeout_ns, uint64_t *ret_token);
-
-/*
- * Publish to one subscriber of this client alone. The others pass it and lose nothing by it, but a
- * subscriber that the ring overtakes before it has passed the publication counts that as lost.
- * @buffer: from xmem_acquire, or held for reading as in xmem_forward.
- * @client: its id: that of xmem_pool_client there.
- * @options, @ret_token: as in xmem_publish for a buffer from xmem_acquire, else as in xmem_forward.
- * @timeout_ns: as in xmem_forward; for a buffer from xmem_acquire this never waits, and for one
- *	from xmem_get_mut only as payload.h says it.
- *
- * If the subscriber ends, or follows this client no longer, nobody receives it.
- *
- * Returns: as xmem_publish or xmem_forward, and
- *	-ENOENT	that client is not there, or does not follow this one
- *	-EINVAL	no client of the pool can have that id
- * Ownership: after an error the buffer is the caller's as before. Threads: any, but no other call
- * uses this handle of a buffer meanwhile. Since: 0.4.
- */
-int xmem_send(struct xmem_buffer *buffer, uint32_t client,
-	      const struct xmem_publish_options *options, int64_t timeout_ns,
-	      uint64_t *ret_token);
-
 /*
  * Take a publication of this client back, so that nobody receives it any more. Subscribers pass it
  * and lose nothing by it.
- * @token: the token that xmem_publish, xmem_send or xmem_forward gave.
+ * @token: the token that xmem_publish gave.
  *
  * Its own buffer a writer can take back only as long as nobody has it: no client holds it, this one
  * included, no references of it are set aside (claims.h), and nobody has forwarded it to

@@ -13,7 +13,19 @@
  *	b = xmem_acquire_cuda(...)               b = xmem_receive(...)
  *	xmem_wait_on(b, stream)                  xmem_wait_on(b, stream)
  *	kernel writes xmem_cuda_ptr_mut(b)       kernel reads xmem_cuda_ptr(b)
- *	xmem_publish_on(b, ..., stream)          xmem_release_on(b, stream)
+ *	xmem_publish(b, &options, NULL)          xmem_release_on(b, stream)
+ *
+ * There options.stream is the stream: all that has been put into it so far, writes the contents. If
+ * copies of cuda.h into the buffer are in other streams, it waits for them first. The default
+ * stream is CU_STREAM_LEGACY in these options, (CUstream)1, or CU_STREAM_PER_THREAD, (CUstream)2,
+ * as NULL says there that the contents are complete. Receivers get the buffer at once. If the
+ * process ends before the stream has got there, those who wait get EOWNERDEAD, and streams that
+ * wait go on. A buffer from xmem_get_mut is published when the stream has done what was put into
+ * it; xmem_publish waits for that in the thread. With a stream xmem_publish also returns
+ *	-EMEDIUMTYPE  the buffer is in memory of the CPU
+ *	-EPERM	the buffer is held for reading
+ *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; xmem_cuda_get_last_result says how
+ *	-EINTR, -ECANCELED  the wait for the stream was ended; the work in the stream goes on
  *
  * Without xmem_wait_on the first xmem_cuda_ptr, xmem_cuda_ptr_mut or copy of the buffer waits, in
  * the calling thread, until the GPU has finished the contents. A program that uses none of these
@@ -24,15 +36,15 @@
  * on the module for readers REGISTER_READ_ONLY), a host function in the writer's stream writes the
  * word, and a client that waits does so in its thread.
  *
- * xmem_send and xmem_set_ref_count have no form for streams: the program synchronises what else it
- * has put into streams, such as kernels, before it sends or counts a buffer. A client that gets it
- * waits only for the copies of cuda.h.
+ * xmem_set_ref_count has no form for streams: the program synchronises what else it has put into
+ * streams, such as kernels, before it counts a buffer. A client that gets it waits only for the
+ * copies of cuda.h.
  *
  * xmem_pool_close waits for the streams that have yet to write what this client has published, and
  * for copies with buffers that it was writing. So does whoever drops the last handle of the pool
  * after that.
  * It then waits for all work of the GPUs on which this process has published or waited in the pool
- * by xmem_publish_on, xmem_wait_on and copies on streams, also in streams that have nothing to do
+ * on streams, by xmem_wait_on and by copies on streams, also in streams that have nothing to do
  * with it: only so can the driver let go of the pool's pages. If xmemd has ended, it first waits
  * until the processes have written or ended for which streams of this one wait.
  */
@@ -47,34 +59,12 @@ extern "C" {
 #endif
 
 struct xmem_buffer;
-struct xmem_publish_options;
 struct CUstream_st;
-
-/*
- * Publish a buffer whose contents a stream has yet to write.
- * @buffer: from xmem_acquire_cuda, xmem_attach_cuda or, made writable, xmem_get_mut.
- * @options, @ret_token: as in xmem_publish.
- * @stream: all that has been put into it so far, writes the contents. If copies of cuda.h into the
- *	buffer are in other streams, it waits for them first.
- *
- * Receivers get the buffer at once. One from xmem_get_mut is published when the stream has done
- * what was put into it; this call waits for that in the thread. If the process ends before the
- * stream has got there, those who wait get EOWNERDEAD, and streams that wait go on.
- *
- * Returns: 0, or as xmem_publish, and
- *	-EMEDIUMTYPE  the buffer is in memory of the CPU
- *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; xmem_cuda_get_last_result says how
- *	-EINTR, -ECANCELED  the wait for the stream was ended; the work in the stream goes on
- * After an error the buffer is as before. Ownership: as xmem_publish. Threads: as xmem_publish.
- * Since: 0.5.
- */
-int xmem_publish_on(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
-		    uint64_t *ret_token, struct CUstream_st *stream);
 
 /*
  * Let a stream wait until the contents of a buffer are complete: work that is put into it from now
  * on comes after them. For a buffer from xmem_acquire_cuda these are what streams have yet to do
- * with it: contents that this client has published in it before, by xmem_publish_on, and the copies
+ * with it: contents that this client has published in it before, on a stream, and the copies
  * of cuda.h into it or out of it. The program itself waits for other work in streams, such as
  * kernels that write a buffer that is then released.
  *
@@ -85,7 +75,7 @@ int xmem_publish_on(struct xmem_buffer *buffer, const struct xmem_publish_option
  *
  * Returns: 0, or
  *	-EOWNERDEAD  the writer's process has ended before its GPU had finished the contents
- *	-EMEDIUMTYPE, -ENODEV, -ENOMEM, -EINVAL, -EIO  as xmem_publish_on
+ *	-EMEDIUMTYPE, -ENODEV, -ENOMEM, -EINVAL, -EIO  as xmem_publish with a stream
  *	-EINTR, -ECANCELED, -ENOTCONN  the thread had to wait: as xmem_receive
  * Threads: any. Since: 0.5.
  */

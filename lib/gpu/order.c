@@ -6,6 +6,7 @@
 
 #include "../died.h"
 #include "../owned.h"
+#include "../publish.h"
 #include "data.h"
 #include "goal.h"
 
@@ -260,31 +261,18 @@ int xl_order_work(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream strea
 	return synchronise(gpu, stream);
 }
 
-XMEM_API int xmem_publish_on(struct xmem_buffer *handle,
-			     const struct xmem_publish_options *options, uint64_t *ret_token,
-			     struct CUstream_st *stream)
+int xl_order_publish(struct xmem_buffer *buffer, struct CUstream_st *stream)
 {
-	struct xmem_buffer *buffer = xl_buffer(handle);
-	struct xl_gpu *gpu;
+	struct xl_gpu *gpu = xl_cuda_gpu(buffer);
 	int err;
 
-	if (unlikely(!buffer))
-		return xl_no_buffer(handle, "publish_on");
-	if (unlikely(!xl_is_on_gpu(buffer)))
-		return xl_fail_fast(EMEDIUMTYPE, "publish_on: the buffer is in memory of the CPU; "
-						 "wait for the stream, then use xmem_publish");
-	if (unlikely(!(xm_load(&buffer->mode) & XL_WRITING)))
-		return xl_fail_fast(EPERM, "publish_on: only a buffer that is being written can "
-					   "be published");
-	gpu = xl_cuda_gpu(buffer);
 	if (unlikely(!gpu))
 		return xmem_peek_last_error(NULL);
 	err = xm_load(&buffer->mode) & XL_UPGRADED ? xl_order_finish(buffer->pool, gpu, stream) :
 						     put_order(buffer, gpu, stream);
-	if (unlikely(err))
-		return err;
-	XM_STEP(XM_STEP_CUDA_ORDERED);
-	return xl_publish_to(buffer, options, ret_token, 0);
+	if (likely(!err))
+		XM_STEP(XM_STEP_CUDA_ORDERED);
+	return err;
 }
 
 /* ---- the end ---- */

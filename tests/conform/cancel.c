@@ -311,18 +311,17 @@ static int subscribe(int64_t timeout_ns)
 	return s ? 0 : xmem_peek_last_error(NULL);
 }
 
-static const struct xmem_publish_options keep = {
-	.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
-};
-
 static int forward(int64_t timeout_ns)
 {
-	return xmem_forward(ready.held, &keep, timeout_ns, NULL);
+	return xmem_publish(ready.held, XMEM_OPTIONS(xmem_publish_options,
+		.flags = XMEM_PUBLISH_KEEP, .timeout_ns = timeout_ns), NULL);
 }
 
 static int send_held(int64_t timeout_ns)
 {
-	return xmem_send(ready.held, xmem_pool_client(ready.reader), &keep, timeout_ns, NULL);
+	return xmem_publish(ready.held, XMEM_OPTIONS(xmem_publish_options,
+		.flags = XMEM_PUBLISH_KEEP | XMEM_PUBLISH_CLIENT, .timeout_ns = timeout_ns,
+		.client = xmem_pool_client(ready.reader)), NULL);
 }
 
 static int count_subscribers(int64_t timeout_ns)
@@ -391,8 +390,9 @@ TEST(API_cancel_ends_each_call_that_has_a_timeout)
 	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		try_cancelled(calls[i].name, calls[i].call);
 	/* To send what this client has written never waits. */
-	WORKED(xmem_send(xmem_acquire(ready.stage, BYTES, 0), xmem_pool_client(ready.reader), NULL,
-			 XMEM_FOREVER, NULL));
+	WORKED(xmem_publish(xmem_acquire(ready.stage, BYTES, 0), XMEM_OPTIONS(xmem_publish_options,
+		.flags = XMEM_PUBLISH_CLIENT, .timeout_ns = XMEM_FOREVER,
+		.client = xmem_pool_client(ready.reader)), NULL));
 	xmem_release(ready.held);
 	xmem_unsubscribe(ready.follows);
 	xmem_unsubscribe(ready.s);

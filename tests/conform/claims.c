@@ -122,7 +122,6 @@ TEST(API_releasing_the_handle_that_was_counted_in_drops_one_reference)
 	uint64_t token = xmem_token(b);
 
 	REFUSED(xmem_data_mut(b), EPERM);
-	SAME(xmem_publish(b, NULL, NULL), -EPERM);
 	SAME(xmem_publisher(b), xmem_pool_client(writer));
 	same = xmem_clone(b);
 	CHECK(same);
@@ -151,7 +150,7 @@ TEST(API_receivers_and_clones_take_no_claims)
 	struct xmem_buffer *kept, *b, *clone;
 	uint64_t token = publish_kept(writer, 3, &kept);
 
-	WORKED(xmem_offer(kept, 3));
+	WORKED(xmem_offer(kept, 3, 0));
 	xmem_release(kept);
 	b = receive_one(s);
 	SAME(xmem_token(b), token);
@@ -246,7 +245,7 @@ TEST(P3_a_publication_with_claims_is_not_evicted)
 	uint64_t token;
 
 	token = publish_kept(writer, 1, &b);
-	WORKED(xmem_offer(b, 1));
+	WORKED(xmem_offer(b, 1, 0));
 	xmem_release(b);
 	other = xmem_acquire(writer, BYTES, 0);
 	CHECK(other);
@@ -277,19 +276,17 @@ TEST(API_a_count_that_would_leave_its_range_changes_nothing)
 	SAME(xmem_set_ref_count(b, 65536, 0), -ERANGE);
 	SAME(xmem_set_ref_count(b, ~0u, 0), -ERANGE);
 	SAME(xmem_set_ref_count(b, 1, -1), -EINVAL);
-	SAME(xmem_offer(b, 1), -EPERM);
-	SAME(xmem_offer_for(b, 1, SECOND), -EPERM);
+	SAME(xmem_offer(b, 1, 0), -EPERM);
 	SAME(xmem_forget(b), -EPERM);
 	CHECK(xmem_data_mut(b));
 	SAME(stat_of(writer).holds, 0);
 	WORKED(xmem_set_ref_count(b, 65535, 0));
 	token = xmem_token(b);
-	SAME(xmem_offer(b, 0), -ERANGE);
-	SAME(xmem_offer(b, 1), -ERANGE);
-	SAME(xmem_offer(b, ~0u), -ERANGE);
-	SAME(xmem_offer_for(b, 0, SECOND), -ERANGE);
-	SAME(xmem_offer_for(b, 1, SECOND), -ERANGE);
-	SAME(xmem_offer_for(b, 1, -1), -EINVAL);
+	SAME(xmem_offer(b, 0, 0), -ERANGE);
+	SAME(xmem_offer(b, 1, 0), -ERANGE);
+	SAME(xmem_offer(b, ~0u, 0), -ERANGE);
+	SAME(xmem_offer(b, 1, SECOND), -ERANGE);
+	SAME(xmem_offer(b, 1, -1), -EINVAL);
 	SAME(xmem_add_ref(writer, token), -ERANGE);
 	SAME(claims_of(writer, token), 65535);
 	WORKED(xmem_set_ref_count(b, 1, 0));
@@ -341,8 +338,7 @@ TEST(API_claims_without_a_handle_or_a_pool)
 	struct xmem_buffer *b = counted(writer, 1, 1, 0);
 
 	SAME(xmem_set_ref_count(NULL, 1, 0), -EINVAL);
-	SAME(xmem_offer(NULL, 1), -EINVAL);
-	SAME(xmem_offer_for(NULL, 1, 0), -EINVAL);
+	SAME(xmem_offer(NULL, 1, 0), -EINVAL);
 	SAME(xmem_forget(NULL), -EINVAL);
 	REFUSED(xmem_get_slot(NULL, 0), EINVAL);
 	SAME(xmem_add_ref(NULL, 1), -EINVAL);
@@ -351,8 +347,7 @@ TEST(API_claims_without_a_handle_or_a_pool)
 	SAME(xmem_claims(NULL, 1), -EINVAL);
 	xmem_release(b);
 	SAME(xmem_set_ref_count(b, 1, 0), -EBADF);
-	SAME(xmem_offer(b, 1), -EBADF);
-	SAME(xmem_offer_for(b, 1, 0), -EBADF);
+	SAME(xmem_offer(b, 1, 0), -EBADF);
 	SAME(xmem_forget(b), -EBADF);
 	xmem_pool_close(writer);
 }
@@ -389,7 +384,7 @@ TEST(API_claims_ask_the_host_once_a_hand_over_and_others_not_at_all)
 
 	count_requests(writer);
 	count_requests(reader);
-	WORKED(xmem_offer(forgotten, 1));	/* other buffers have claims all the time */
+	WORKED(xmem_offer(forgotten, 1, 0));	/* other buffers have claims all the time */
 	asked = 0;
 	for (i = 0; i < 10; i++)
 		xmem_release(publish_and_get(writer, reader, i));

@@ -15,7 +15,7 @@ static uint64_t offer_stamp(struct xmem_pool *pool, uint64_t stamp)
 	struct xmem_buffer *b;
 	uint64_t token = publish_kept(pool, stamp, &b);
 
-	WORKED(xmem_offer_for(b, 1, XMEM_FOREVER));
+	WORKED(xmem_offer(b, 1, XMEM_FOREVER));
 	SAME(claims_of(pool, token), 1);
 	xmem_release(b);
 	return token;
@@ -76,11 +76,11 @@ TEST(P1_what_is_offered_without_end_outlasts_the_time_of_earlier_claims)
 
 	take(reader, offer_stamp(writer, 1), 1);	/* now the host knows of owners */
 	token = publish_kept(writer, 2, &b);
-	WORKED(xmem_offer_for(b, 1, 100 * MS));
+	WORKED(xmem_offer(b, 1, 100 * MS));
 	take(reader, token, 2);
-	WORKED(xmem_offer_for(b, 1, XMEM_FOREVER));
+	WORKED(xmem_offer(b, 1, XMEM_FOREVER));
 	ticks = publish_kept(writer, 3, &clock);
-	WORKED(xmem_offer_for(clock, 1, 100 * MS));
+	WORKED(xmem_offer(clock, 1, 100 * MS));
 	EVENTUALLY(claims_of(writer, ticks) == 0);
 	SAME(claims_of(writer, token), 1);
 	xmem_release(b);

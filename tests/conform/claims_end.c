@@ -91,17 +91,17 @@ TEST(API_only_the_owner_offers_for_long)
 	struct xmem_buffer *b = publish_and_get(writer, reader, 1), *own;
 	uint64_t token = xmem_token(b);
 
-	SAME(xmem_offer_for(b, 1, XMEM_FOREVER), -EPERM);
-	SAME(xmem_offer_for(b, 1, 60 * SECOND + 1), -EPERM);
+	SAME(xmem_offer(b, 1, XMEM_FOREVER), -EPERM);
+	SAME(xmem_offer(b, 1, 60 * SECOND + 1), -EPERM);
 	SAME(xmem_claims(reader, token), 0);
-	WORKED(xmem_offer_for(b, 1, 60 * SECOND));
+	WORKED(xmem_offer(b, 1, 60 * SECOND));
 	own = xmem_clone(b);
 	xmem_release(b);
 	xmem_release(own);
 	own = xmem_get(writer, token);
 	CHECK(own);
 	SAME(xmem_claims(writer, token), 0);
-	WORKED(xmem_offer_for(own, 2, XMEM_FOREVER));
+	WORKED(xmem_offer(own, 2, XMEM_FOREVER));
 	xmem_release(own);
 	SAME(xmem_claims(reader, token), 2);
 	WORKED(xmem_drop_ref(reader, token));
@@ -117,11 +117,11 @@ TEST(P9_what_is_offered_is_void_after_its_time_the_later_one)
 	struct xmem_buffer *b;
 	uint64_t soon = publish_kept(writer, 1, &b), later;
 
-	WORKED(xmem_offer_for(b, 3, SHORT));
+	WORKED(xmem_offer(b, 3, SHORT));
 	xmem_release(b);
 	later = publish_kept(writer, 2, &b);
-	WORKED(xmem_offer_for(b, 1, 50 * SECOND));
-	WORKED(xmem_offer_for(b, 1, SHORT));
+	WORKED(xmem_offer(b, 1, 50 * SECOND));
+	WORKED(xmem_offer(b, 1, SHORT));
 	xmem_release(b);
 	/* The host alone ends the first ones: then their buffer can be had. */
 	b = xmem_acquire(writer, BYTES, patience_ns());

@@ -100,7 +100,7 @@ TEST(P2_a_reader_killed_at_every_step_of_set_ref_count)
 	writer = open_writer(how.name, 1, BYTES);
 	third = open_reader(how.name);	/* as it is there, no claims are void for want of takers */
 	how.token = publish_kept(writer, 4, &b);
-	WORKED(xmem_offer(b, 1));
+	WORKED(xmem_offer(b, 1, 0));
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct child *child;
 
@@ -119,7 +119,7 @@ TEST(P2_a_reader_killed_at_every_step_of_set_ref_count)
 		SAME(claims_of(writer, how.token), cases[i].left);
 		WORKED(xmem_set_ref_count(b, 1, 0));
 		WORKED(xmem_drop_ref(writer, how.token));
-		WORKED(xmem_offer(b, 1));
+		WORKED(xmem_offer(b, 1, 0));
 	}
 	xmem_release(b);
 	xmem_pool_close(third);

@@ -41,7 +41,7 @@ static void drop_and_wait(void *argument)
 	tell_parent(xmem_token(b));
 	hear_parent();
 	if (how->forwards)
-		WORKED(xmem_forward(b, NULL, 0, NULL));
+		WORKED(xmem_publish(b, NULL, NULL));
 	else
 		xmem_release(b);
 	tell_parent(1);
@@ -191,7 +191,7 @@ TEST(P8_a_signal_does_not_undo_claims_of_a_daemon_that_answers)
 		signals = 0;
 		daemon_pid = stop_daemon();
 		child = spawn(interrupt_and_go_on, NULL);
-		err = tries % 2 ? xmem_add_ref(reader, token) : xmem_offer_for(b, 1, 0);
+		err = tries % 2 ? xmem_add_ref(reader, token) : xmem_offer(b, 1, 0);
 		finish_child(child);
 		CHECK(signals);
 		host_has_served(reader);

@@ -51,7 +51,7 @@ TEST(P1_an_attached_file_is_handed_over_by_count)
 	struct xmem_buffer *b = attached(x.owner, 5);
 	uint64_t token;
 
-	SAME(xmem_offer(b, 1), -EPERM);
+	SAME(xmem_offer(b, 1, 0), -EPERM);
 	SAME(xmem_forget(b), -EPERM);
 	WORKED(xmem_set_ref_count(b, 2, 0));
 	token = xmem_token(b);
@@ -71,7 +71,7 @@ TEST(P1_what_is_written_in_place_is_handed_over_by_count)
 	struct xmem_buffer *b = upgraded(&x, 1);
 	uint64_t token;
 
-	SAME(xmem_offer(b, 1), -EPERM);
+	SAME(xmem_offer(b, 1, 0), -EPERM);
 	SAME(xmem_forget(b), -EPERM);
 	fill(b, 2);
 	WORKED(xmem_set_ref_count(b, 2, 0));
@@ -109,7 +109,8 @@ static void send_to_sink(struct crossing *x, struct xmem_pool *from, struct xmem
 			 uint64_t stamp, bool keep)
 {
 	struct xmem_publish_options o = {
-		.size = sizeof(o), .flags = keep ? XMEM_PUBLISH_KEEP : 0, .timestamp_ns = 9,
+		.size = sizeof(o), .timestamp_ns = 9, .client = xmem_pool_client(x->sink),
+		.flags = XMEM_PUBLISH_CLIENT | (keep ? XMEM_PUBLISH_KEEP : 0),
 	};
 	struct xmem_subscription *other = follow(x->stage == from ? x->owner : x->stage,
 						 xmem_pool_client(from), 0);
@@ -118,7 +119,7 @@ static void send_to_sink(struct crossing *x, struct xmem_pool *from, struct xmem
 	uint64_t token = 0;
 	struct xmem_buffer *got;
 
-	WORKED(xmem_send(b, xmem_pool_client(x->sink), &o, 0, &token));
+	WORKED(xmem_publish(b, &o, &token));
 	if (keep) {
 		SAME(xmem_token(b), token);
 		SAME(stamp_of(b), stamp);
@@ -147,7 +148,7 @@ TEST(P1_what_is_written_in_place_is_sent_to_one)
 
 	for (keep = 0; keep < 2; keep++) {
 		b = upgraded(&x, 1);
-		SAME(xmem_send(b, xmem_pool_client(x.owner), NULL, 0, NULL), -ENOENT);
+		SAME(send_to(b, xmem_pool_client(x.owner), NULL), -ENOENT);
 		fill(b, 2);
 		send_to_sink(&x, x.stage, b, 2, keep);
 	}
@@ -174,7 +175,7 @@ TEST(P1_forwarding_drops_the_reference_of_the_handle)
 	uint64_t token = xmem_token(b);
 
 	WORKED(xmem_set_ref_count(b, 2, 0));
-	WORKED(xmem_forward(b, NULL, 0, NULL));
+	WORKED(xmem_publish(b, NULL, NULL));
 	SAME(claims_of(x.sink, token), 1);
 	xmem_release(receive_one(x.second));
 	SAME(claims_of(x.sink, token), 1);
@@ -183,7 +184,7 @@ TEST(P1_forwarding_drops_the_reference_of_the_handle)
 	xmem_release(got);
 	b = received(&x, 2);
 	WORKED(xmem_set_ref_count(b, 1, 0));
-	WORKED(xmem_send(b, xmem_pool_client(x.sink), NULL, 0, NULL));
+	WORKED(send_to(b, xmem_pool_client(x.sink), NULL));
 	xmem_release(receive_one(x.second));
 	crossing_end(&x);
 }
@@ -214,9 +215,8 @@ TEST(P1_who_writes_a_buffer_is_its_publisher)
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(x.second);
 	labelled(b, "stage");
-	WORKED(xmem_forward(b, &(struct xmem_publish_options){
-		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP }, 0,
-		NULL));
+	WORKED(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options, .flags = XMEM_PUBLISH_KEEP),
+			    NULL));
 	labelled(b, "stage");		/* as it was received */
 	xmem_release(b);
 	b = attached(x.sink, 4);

@@ -117,7 +117,7 @@ TEST(P2_forwarded_contents_with_claims_outlive_their_owner_and_the_stage)
 		uint64_t token = xmem_token(b);
 
 		WORKED(xmem_add_ref(x.sink, token));
-		WORKED(xmem_forward(b, NULL, 0, NULL));
+		WORKED(xmem_publish(b, NULL, NULL));
 		xmem_unsubscribe(x.first);
 		xmem_pool_close(first ? x.stage : x.owner);
 		EVENTUALLY(stat_of(x.sink).clients == 2);

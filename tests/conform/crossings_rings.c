@@ -89,9 +89,8 @@ TEST(P1_contents_with_claims_are_not_retracted)
 	b = received(&x, 3);
 	token = xmem_token(b);
 	WORKED(xmem_set_ref_count(b, 1, 0));
-	WORKED(xmem_forward(b, &(struct xmem_publish_options){
-		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP }, 0,
-		NULL));
+	WORKED(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options, .flags = XMEM_PUBLISH_KEEP),
+			    NULL));
 	SAME(xmem_retract(x.owner, token), -EBUSY);
 	WORKED(xmem_retract(x.stage, token));
 	REFUSED(xmem_receive(x.second, 0), EAGAIN);
@@ -121,7 +120,7 @@ static struct lent lent_start(int64_t bound_ns)
 	l.first = follow(l.stage, xmem_pool_client(l.owner), 0);
 	l.second = follow(l.sink, xmem_pool_client(l.stage), XMEM_SUBSCRIBE_WAITS);
 	l.token = publish_stamp(l.owner, 1);
-	WORKED(xmem_forward(receive_one(l.first), NULL, 0, NULL));
+	WORKED(xmem_publish(receive_one(l.first), NULL, NULL));
 	WORKED(xmem_add_ref(l.sink, l.token));
 	return l;
 }
@@ -206,9 +205,9 @@ TEST(P1_history_has_what_was_forwarded_and_not_what_was_retracted)
 		publish_kept(x.owner, i + 1, &kept[i]);
 		b = receive_one(x.first);
 		if (i == 1)	/* for the sink alone */
-			WORKED(xmem_send(b, xmem_pool_client(x.sink), NULL, 0, NULL));
+			WORKED(send_to(b, xmem_pool_client(x.sink), NULL));
 		else
-			WORKED(xmem_forward(b, NULL, 0, NULL));
+			WORKED(xmem_publish(b, NULL, NULL));
 	}
 	b = upgraded(&x, 4);
 	WORKED(xmem_publish(b, NULL, NULL));
@@ -255,7 +254,7 @@ TEST(P1_history_of_an_addressee)
 	struct xmem_subscription *s;
 
 	fill(b, 1);
-	WORKED(xmem_send(b, xmem_pool_client(x.stage), NULL, 0, NULL));
+	WORKED(send_to(b, xmem_pool_client(x.stage), NULL));
 	s = follow_past(x.sink, xmem_pool_client(x.owner), 4);
 	receive_nothing(s);
 	xmem_unsubscribe(s);
@@ -283,7 +282,7 @@ TEST(P3_depth_counts_what_is_for_the_subscriber)
 		CHECK(b);
 		fill(b, 2);
 		if (i != 1)
-			WORKED(xmem_send(b, xmem_pool_client(x.stage), NULL, 0, NULL));
+			WORKED(send_to(b, xmem_pool_client(x.stage), NULL));
 		else
 			WORKED(xmem_publish(b, NULL, NULL));
 	}
@@ -304,7 +303,7 @@ TEST(P3_depth_counts_what_is_for_the_subscriber)
 		b = xmem_acquire(x.owner, BYTES, 0);
 		fill(b, i);
 		if (i == 1)
-			WORKED(xmem_send(b, xmem_pool_client(x.stage), NULL, 0, NULL));
+			WORKED(send_to(b, xmem_pool_client(x.stage), NULL));
 		else
 			WORKED(xmem_publish(b, NULL, NULL));
 	}

@@ -45,7 +45,7 @@ uint64_t pass_on(struct line *line)
 	struct xmem_buffer *b = receive_one(line->in);
 	uint64_t token = xmem_token(b), forwarded;
 
-	WORKED(xmem_forward(b, NULL, 0, &forwarded));
+	WORKED(xmem_publish(b, NULL, &forwarded));
 	SAME(forwarded, token);
 	REFUSED(xmem_data(b), EBADF);
 	return token;
@@ -157,7 +157,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_reader_lets_go)
 	tell(child, 1);
 	SAME(hear(child), 1);
 	b = receive_one(in);
-	WORKED(xmem_forward(b, NULL, 0, NULL));
+	WORKED(xmem_publish(b, NULL, NULL));
 	tell(child, 1);
 	SAME(hear(child), 2);
 	b = receive_one(line.out);
@@ -196,7 +196,7 @@ static void be_stage(void *argument)
 	if (part->step != NO_STEP)
 		at_step(part->step, part->after, STEP_KILL, NULL);
 	for (i = 0; i < 2; i++)
-		WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+		WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	no_step();
 	tell_parent(1);
 	hear_parent();
@@ -402,7 +402,7 @@ TEST(P9_an_owner_that_is_stopped_in_its_scan_keeps_no_reader_waiting)
 	in = follow(line.stage, (int)hear(child), 0);
 	tell(child, 1);
 	SAME(hear(child), 1);
-	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell(child, 1);
 	wait_stopped(child);
 	b = receive_one(line.out);
@@ -433,11 +433,12 @@ TEST(P9_an_owner_is_free_of_a_reader_that_the_stage_demotes)
 		publish_stamp(owner, i);
 		b = receive_one(in);
 		if (i < 4)
-			WORKED(xmem_forward(b, NULL, 0, NULL));
+			WORKED(xmem_publish(b, NULL, NULL));
 	}
 	/* Its ring is full of what the reader has yet to receive. */
 	start = now_ns();
-	WORKED(xmem_forward(b, NULL, patience_ns(), NULL));
+	WORKED(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options, .timeout_ns = patience_ns()),
+			    NULL));
 	CHECK(now_ns() - start >= 50 * MS);
 	b = xmem_acquire(owner, BYTES, 0);
 	CHECK(b);
@@ -460,7 +461,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_reader_unsubscribes)
 
 	tell(child, 1);
 	SAME(hear(child), 1);
-	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell(child, 1);
 	SAME(hear(child), 2);
 	xmem_unsubscribe(line.out);
@@ -479,7 +480,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_retracts)
 
 	tell(child, 1);
 	SAME(hear(child), 1);
-	WORKED(xmem_forward(receive_one(in), NULL, 0, &token));
+	WORKED(xmem_publish(receive_one(in), NULL, &token));
 	tell(child, 1);
 	SAME(hear(child), 2);
 	WORKED(xmem_retract(line.stage, token));
@@ -492,6 +493,60 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_retracts)
 
 /* ---- what is refused ---- */
 
+/* @b is as it was after it. */
+static void fails_with(struct xmem_buffer *b, const struct xmem_publish_options *o, int err,
+		       const char *words)
+{
+	uint64_t token = xmem_token(b), ret = 7;
+	const char *why;
+
+	SAME(xmem_publish(b, o, &ret), err);
+	SAME(xmem_peek_last_error(&why), err);
+	if (!strstr(why, words))
+		FAIL("'%s' does not say '%s'", why, words);
+	SAME(ret, 7);
+	SAME(xmem_token(b), token);
+}
+
+/* Whatever the buffer is. */
+static void refuse_options(struct xmem_buffer *b, int elsewhere)
+{
+	const struct xmem_publish_options cut = { .size = sizeof(size_t) };
+	struct CUstream_st *stream = (struct CUstream_st *)1;
+
+	fails_with(b, XMEM_OPTIONS(xmem_publish_options, .flags = 1u << 2), -EINVAL,
+		   "flags has 0x4");
+	fails_with(b, XMEM_OPTIONS(xmem_publish_options, .client = 1), -EINVAL,
+		   "XMEM_PUBLISH_CLIENT");
+	fails_with(b, XMEM_OPTIONS(xmem_publish_options, .timeout_ns = -1), -EINVAL,
+		   "negative timeout");
+	fails_with(b, XMEM_OPTIONS(xmem_publish_options, .flags = XMEM_PUBLISH_CLIENT,
+				   .client = 1000), -EINVAL, "client is 1000");
+	fails_with(b, XMEM_OPTIONS(xmem_publish_options, .flags = XMEM_PUBLISH_CLIENT,
+				   .client = elsewhere), -ENOENT, "does not follow this one");
+	fails_with(b, XMEM_OPTIONS(xmem_publish_options, .stream = stream), -EMEDIUMTYPE,
+		   "memory of the CPU");
+	fails_with(b, &cut, -EINVAL, "size is 8");
+}
+
+TEST(API_publish_checks_its_options_whatever_the_buffer_is)
+{
+	struct line line = line_make(2, 0);
+	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
+
+	SAME(xmem_publish(NULL, NULL, NULL), -EINVAL);
+	fill(b, 3);
+	refuse_options(b, xmem_pool_client(line.owner));
+	WORKED(xmem_publish(b, NULL, NULL));
+	b = receive_one(line.in);
+	refuse_options(b, xmem_pool_client(line.stage));
+	WORKED(xmem_get_mut(b));
+	refuse_options(b, xmem_pool_client(line.stage));
+	WORKED(xmem_publish(b, NULL, NULL));
+	xmem_release(receive_one(line.out));
+	line_end(&line);
+}
+
 TEST(API_forward_refuses_what_cannot_be)
 {
 	struct line line = line_make(2, 0);
@@ -499,38 +554,29 @@ TEST(API_forward_refuses_what_cannot_be)
 	struct xmem_publish_options o = { .size = sizeof(o) };
 	uint64_t token;
 
-	SAME(xmem_forward(NULL, NULL, 0, NULL), -EINVAL);
-	SAME(xmem_forward(b, NULL, 0, NULL), -EPERM);
 	fill(b, 9);
 	WORKED(xmem_publish(b, &(struct xmem_publish_options){
 		.size = sizeof(o), .offset = 64, .length = 1024, .timestamp_ns = 5 }, &token));
 	b = xmem_get(line.reader, token);
-	SAME(xmem_forward(b, NULL, 0, NULL), -EPERM);
+	fails_with(b, NULL, -EPERM, "this client is a reader");
 	xmem_release(b);
 	b = receive_one(line.in);
-	SAME(xmem_forward(b, NULL, -1, NULL), -EINVAL);
-	o.flags = 2;
-	SAME(xmem_forward(b, &o, 0, NULL), -EINVAL);
-	o.flags = 0;
-	o.reserved = 1;
-	SAME(xmem_forward(b, &o, 0, NULL), -EINVAL);
-	o.reserved = 0;
 	o.offset = 63;
-	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	SAME(xmem_publish(b, &o, NULL), -ERANGE);
 	o.offset = 64 + 1025;
-	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	SAME(xmem_publish(b, &o, NULL), -ERANGE);
 	o.offset = 65;
 	o.length = 1024;
-	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	SAME(xmem_publish(b, &o, NULL), -ERANGE);
 	o.length = UINT64_MAX;
-	SAME(xmem_forward(b, &o, 0, NULL), -ERANGE);
+	SAME(xmem_publish(b, &o, NULL), -ERANGE);
 	/* A part, and the handle is kept. */
 	o.flags = XMEM_PUBLISH_KEEP;
 	o.offset = 128;
 	o.length = 0;
-	WORKED(xmem_forward(b, &o, 0, NULL));
+	WORKED(xmem_publish(b, &o, NULL));
 	SAME(xmem_size(b), 1024);
-	WORKED(xmem_forward(b, NULL, 0, NULL));
+	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(line.out);
 	SAME(xmem_size(b), 1024 - 64);
 	SAME(xmem_timestamp_ns(b), 5);
@@ -549,7 +595,7 @@ TEST(API_a_writer_publishes_its_own_contents_once_more)
 	unsigned int i;
 
 	publish_kept(line.owner, 3, &kept);
-	WORKED(xmem_forward(kept, NULL, 0, NULL));
+	WORKED(xmem_publish(kept, NULL, NULL));
 	for (i = 0; i < 2; i++) {
 		b = receive_one(line.in);
 		SAME(stamp_of(b), 3);
@@ -574,13 +620,12 @@ static void forward_twice_over(void *argument)
 	tell_parent(xmem_pool_client(pool));
 	theirs = receive_one(in);
 	hear_parent();
-	WORKED(xmem_forward(theirs, NULL, 0, NULL));
+	WORKED(xmem_publish(theirs, NULL, NULL));
 	tell_parent(1);
 	hear_parent();
 	for (i = 0; i < 4; i++)
-		WORKED(xmem_forward(own, &(struct xmem_publish_options){
-			.size = sizeof(struct xmem_publish_options),
-			.flags = XMEM_PUBLISH_KEEP }, 0, NULL));
+		WORKED(xmem_publish(own, XMEM_OPTIONS(xmem_publish_options,
+						      .flags = XMEM_PUBLISH_KEEP), NULL));
 	tell_parent(1);
 	hear_parent();
 }
@@ -631,14 +676,13 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_demotes)
 	SAME(hear(child), 1);
 	WORKED(xmem_preallocate(line.stage, 1, BYTES));
 	publish_kept(line.stage, 1, &b);
-	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell(child, 1);
 	SAME(hear(child), 2);
 	/* Two fill the ring, and the third demotes; it overwrites this client's own publication. */
 	for (i = 0; i < 3; i++)
-		WORKED(xmem_forward(b, &(struct xmem_publish_options){
-			.size = sizeof(struct xmem_publish_options),
-			.flags = XMEM_PUBLISH_KEEP }, patience_ns(), NULL));
+		WORKED(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options,
+			.flags = XMEM_PUBLISH_KEEP, .timeout_ns = patience_ns()), NULL));
 	finish_child(child);
 	xmem_release(b);
 	xmem_unsubscribe(in);
@@ -669,7 +713,7 @@ static void reader_has_lost_it(struct line *line)
 {
 	struct xmem_buffer *b = receive_one(line->in);
 
-	WORKED(xmem_forward(b, NULL, 0, NULL));
+	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(line->out);
 	SAME(stamp_of(b), 2);
 	SAME(xmem_subscription_lost(line->out), 1);
@@ -746,7 +790,7 @@ static void forward_and_wait(void *argument)
 	struct xmem_subscription *in = follow(pool, part->follows, 0);
 
 	tell_parent(xmem_pool_client(pool));
-	WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+	WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell_parent(1);
 	hear_parent();
 }

@@ -216,8 +216,10 @@ void check_quiet(struct xmem_pool *pool, unsigned int clients);
 
 /* Acquire, fill with @stamp, publish; the token. Fails the test if it cannot. */
 uint64_t publish_stamp(struct xmem_pool *pool, uint64_t stamp);
+/* Publish it to that subscriber alone. */
+int send_to(struct xmem_buffer *buffer, int client, uint64_t *ret_token);
 /*
- * The same, and keep the handle: what nobody holds and no subscriber has still
+ * The same as publish_stamp, and keep the handle: what nobody holds and no subscriber has still
  * to receive may be reclaimed at once, so a token is passed on only while held.
  */
 uint64_t publish_kept(struct xmem_pool *pool, uint64_t stamp, struct xmem_buffer **ret_kept);

@@ -118,7 +118,7 @@ static void stage(void *argument)
 	buffer = receive_one(in);
 	tell_parent(0);
 	hear_parent();
-	WORKED(xmem_forward(buffer, NULL, 0, NULL));
+	WORKED(xmem_publish(buffer, NULL, NULL));
 	tell_parent(0);
 	hear_parent();
 	xmem_pool_close(pool);

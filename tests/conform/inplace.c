@@ -220,7 +220,7 @@ TEST(P1_contents_that_others_have_are_EBUSY)
 	xmem_release(other);
 	/* Forwarded, and not received yet. */
 	other = xmem_clone(b);
-	WORKED(xmem_forward(other, NULL, 0, NULL));
+	WORKED(xmem_publish(other, NULL, NULL));
 	SAME(xmem_get_mut(b), -EBUSY);
 	xmem_release(receive_one(s.second));
 	WORKED(xmem_get_mut(b));

@@ -58,7 +58,7 @@ static void send_and_receive(struct xmem_pool *writer, struct xmem_pool *reader,
 
 	while (count--) {
 		b = acquire(writer);
-		WORKED(xmem_send(b, xmem_pool_client(reader), NULL, 0, NULL));
+		WORKED(send_to(b, xmem_pool_client(reader), NULL));
 		b = xmem_receive(s, 0);
 		CHECK(b);
 		xmem_release(b);
@@ -197,7 +197,7 @@ TEST(API_what_is_forwarded_is_not_kept)
 		publish_stamp(source, i);
 		b = xmem_receive(s, 0);
 		CHECK(b);
-		WORKED(xmem_forward(b, NULL, 0, NULL));
+		WORKED(xmem_publish(b, NULL, NULL));
 	}
 	xmem_unsubscribe(s);
 	xmem_pool_close(source);

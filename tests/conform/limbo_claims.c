@@ -54,7 +54,7 @@ static void keep(struct scene *scene, const struct keeper *keeper)
 			continue;
 		b = xmem_get(pool, scene->token[i]);
 		CHECK(b);
-		WORKED(xmem_offer_for(b, 1, keeper->timeout_ns));
+		WORKED(xmem_offer(b, 1, keeper->timeout_ns));
 		xmem_release(b);
 	}
 	tell_parent(xmem_pool_client(pool));

@@ -35,7 +35,7 @@ static void forward_and_stay(void *argument)
 
 	tell_parent(xmem_pool_client(pool));
 	for (i = 0; i < BUFFERS; i++)
-		WORKED(xmem_forward(receive_one(in), NULL, 0, NULL));
+		WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell_parent(0);
 	/* It holds nothing, and whatever becomes of its ring it goes on. */
 	SAME(hear_parent(), 1);

@@ -165,23 +165,6 @@ TEST(API_EINVAL_names_the_field_of_a_subscription)
 	xmem_pool_close(pool);
 }
 
-TEST(API_EINVAL_names_the_field_of_a_publication)
-{
-	struct xmem_pool *pool = open_writer(new_name(), 1, BYTES);
-	struct xmem_buffer *b = xmem_acquire(pool, 1, 0);
-	struct xmem_publish_options options = { .size = sizeof(options), .flags = 1u << 9 };
-
-	CHECK(b);
-	SAME(xmem_publish(b, &options, NULL), -EINVAL);
-	SAYS(EINVAL, NULL, "flags", "0x200");
-	options.flags = 0;
-	options.reserved = 1;
-	SAME(xmem_publish(b, &options, NULL), -EINVAL);
-	SAYS(EINVAL, NULL, "reserved");
-	WORKED(xmem_publish(b, NULL, NULL));	/* the buffer is as it was */
-	xmem_pool_close(pool);
-}
-
 TEST(API_a_pool_that_is_not_or_is_there_is_named_with_its_host)
 {
 	const char *name = new_name(), *host = on_kernel() ? "kernel" : "daemon";

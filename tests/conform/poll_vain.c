@@ -50,7 +50,7 @@ TEST(API_poll_says_that_there_is_something_to_pass)
 		b = xmem_acquire(writer, BYTES, 0);
 		CHECK(b);
 		fill(b, round);
-		WORKED(xmem_send(b, (uint32_t)xmem_pool_client(one), NULL, 0, NULL));
+		WORKED(send_to(b, xmem_pool_client(one), NULL));
 		SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
 		xmem_release(receive_one(of_one));
 		REFUSED(xmem_receive(s, 0), EAGAIN);

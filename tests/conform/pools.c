@@ -263,6 +263,12 @@ uint64_t publish_kept(struct xmem_pool *pool, uint64_t stamp, struct xmem_buffer
 	return publish_as(pool, stamp, XMEM_PUBLISH_KEEP, ret_kept);
 }
 
+int send_to(struct xmem_buffer *buffer, int client, uint64_t *ret_token)
+{
+	return xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options,
+			    .flags = XMEM_PUBLISH_CLIENT, .client = client), ret_token);
+}
+
 struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader,
 				    uint64_t stamp)
 {

@@ -75,7 +75,7 @@ static void get_mut(struct scene *scene)
 
 static void forward(struct scene *scene)
 {
-	WORKED(xmem_forward(scene->held, NULL, 0, NULL));
+	WORKED(xmem_publish(scene->held, NULL, NULL));
 	scene->held = NULL;
 }
 

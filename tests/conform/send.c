@@ -15,17 +15,17 @@ TEST(P3_send_reaches_one_subscriber_and_the_others_lose_nothing)
 	int me = xmem_pool_client(other);
 
 	fill(b, 1);
-	SAME(xmem_send(b, 99, NULL, 0, NULL), -EINVAL);
-	SAME(xmem_send(b, (uint32_t)xmem_pool_client(line.reader), NULL, 0, NULL), -ENOENT);
-	SAME(xmem_send(b, 7, NULL, 0, NULL), -ENOENT);
-	WORKED(xmem_send(b, (uint32_t)me, NULL, 0, NULL));
+	SAME(send_to(b, 99, NULL), -EINVAL);
+	SAME(send_to(b, xmem_pool_client(line.reader), NULL), -ENOENT);
+	SAME(send_to(b, 7, NULL), -ENOENT);
+	WORKED(send_to(b, me, NULL));
 	publish_stamp(line.owner, 2);
 	b = receive_one(line.in);
 	SAME(stamp_of(b), 2);
 	SAME(xmem_subscription_lost(line.in), 0);
 	/* Forwarded to one alone, too. */
-	SAME(xmem_send(b, (uint32_t)me, NULL, 0, NULL), -ENOENT);
-	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.reader), NULL, 0, NULL));
+	SAME(send_to(b, me, NULL), -ENOENT);
+	WORKED(send_to(b, xmem_pool_client(line.reader), NULL));
 	b = receive_one(line.out);
 	SAME(stamp_of(b), 2);
 	xmem_release(b);
@@ -52,7 +52,7 @@ TEST(P9_send_to_another_is_nothing_to_receive)
 
 	CHECK(look.fd >= 0);
 	fill(b, 1);
-	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.stage), NULL, 0, NULL));
+	WORKED(send_to(b, xmem_pool_client(line.stage), NULL));
 	/* It may say so in vain, and after the look it is quiet. */
 	CHECK(poll(&look, 1, 0) >= 0);
 	REFUSED(xmem_receive(s, 0), EAGAIN);
@@ -87,10 +87,10 @@ TEST(P9_send_wakes_its_addressee_behind_what_is_not_for_it)
 	struct xmem_buffer *b = xmem_acquire(line.owner, BYTES, 0);
 
 	fill(b, 1);
-	WORKED(xmem_send(b, (uint32_t)xmem_pool_client(line.stage), NULL, 0, NULL));
+	WORKED(send_to(b, xmem_pool_client(line.stage), NULL));
 	b = xmem_acquire(line.owner, BYTES, 0);
 	fill(b, 2);
-	WORKED(xmem_send(b, to, NULL, 0, NULL));
+	WORKED(send_to(b, to, NULL));
 	finish_child(child);
 	b = receive_one(line.in);
 	SAME(stamp_of(b), 1);
@@ -121,7 +121,7 @@ TEST(P1_retract_takes_back_what_nobody_has)
 	SAME(xmem_retract(line.reader, second), -EPERM);
 	SAME(xmem_retract(line.owner, 0xffff), -ESTALE);
 	SAME(xmem_retract(NULL, second), -EINVAL);
-	WORKED(xmem_forward(b, NULL, 0, NULL));
+	WORKED(xmem_publish(b, NULL, NULL));
 	SAME(xmem_retract(line.owner, second), -EBUSY);
 	WORKED(xmem_retract(line.stage, second));
 	REFUSED(xmem_receive(line.out, 0), EAGAIN);

@@ -265,20 +265,6 @@ ROW(acquire)
 	xmem_release(more);
 }
 
-ROW(publish)
-{
-	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
-	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
-
-	if (!b)
-		return;
-	SAME(xmem_publish(b, &keep, NULL), 0);
-	xmem_release(b);
-	b = HANDLE(xmem_acquire(stage.writer, BYTES, 0), 0);
-	if (b)
-		SAME(xmem_publish(b, NULL, NULL), 0);
-}
-
 ROW(release)
 {
 	struct xmem_buffer *b = xmem_get(stage.reader, stage.token);

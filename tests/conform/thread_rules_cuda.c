@@ -135,11 +135,6 @@ ROW(pool_device_info)
 
 /* ---- streams, of which there are none ---- */
 
-ROW(publish_on)
-{
-	SAME(xmem_publish_on(stage.written, NULL, NULL, NULL), -EMEDIUMTYPE);
-}
-
 ROW(wait_on)			{ SAME(xmem_wait_on(stage.read, NULL), -EMEDIUMTYPE); }
 
 ROW(wait_contents)

@@ -146,23 +146,11 @@ ROW(offer)
 
 	if (!b)
 		return;
-	SAME(AGAIN(xmem_offer(b, 2)), 0);
+	SAME(AGAIN(xmem_offer(b, 1, 0)), 0);
+	SAME(AGAIN(xmem_offer(b, 1, 20 * SECOND)), 0);
 	xmem_release(b);
 	xmem_release(take(token, false));
 	xmem_release(take(token, true));
-	none_is_left(AGAIN(xmem_drop_ref(stage.reader, token)), ERANGE);
-}
-
-ROW(offer_for)
-{
-	struct xmem_buffer *b = with_references(1);
-	uint64_t token = xmem_token(b);
-
-	if (!b)
-		return;
-	SAME(AGAIN(xmem_offer_for(b, 1, 20 * SECOND)), 0);
-	xmem_release(b);
-	xmem_release(take(token, false));
 	none_is_left(AGAIN(xmem_drop_ref(stage.reader, token)), ERANGE);
 }
 
@@ -254,8 +242,22 @@ static struct xmem_buffer *get_kept(void)
 	return b;
 }
 
+static void publish_written(void)
+{
+	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+
+	if (!b)
+		return;
+	SAME(xmem_publish(b, &keep, NULL), 0);
+	xmem_release(b);
+	b = HANDLE(xmem_acquire(stage.writer, BYTES, 0), 0);
+	if (b)
+		SAME(xmem_publish(b, NULL, NULL), 0);
+}
+
 /* Until the ring is full, where it waits. */
-ROW(forward)
+static void publish_held(void)
 {
 	struct xmem_buffer *b;
 	unsigned int i;
@@ -263,25 +265,34 @@ ROW(forward)
 
 	for (i = 0; i < 5 && !err; i++) {
 		b = get_kept();
-		err = NUMBER(xmem_forward(b, NULL, SHORT, NULL));
+		err = NUMBER(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options,
+							  .timeout_ns = SHORT), NULL));
 		if (err)
 			xmem_release(b);
 	}
 	xmem_release(HANDLE(xmem_receive(line.out, 0), 0));
 }
 
-ROW(send)
+static void publish_to_one(void)
 {
 	struct xmem_buffer *b = get_kept();
 	uint32_t client = xmem_pool_client(line.sink);
 
 	drain();
-	if (NUMBER(xmem_send(b, client, NULL, SHORT, NULL)))
+	if (NUMBER(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options, .flags = XMEM_PUBLISH_CLIENT,
+						.client = client, .timeout_ns = SHORT), NULL)))
 		xmem_release(b);
 	b = HANDLE(xmem_acquire(line.stage, BYTES, SHORT), 0);
 	if (b)
-		SAME(xmem_send(b, client, NULL, 0, NULL), 0);
+		SAME(send_to(b, client, NULL), 0);
 	xmem_release(HANDLE(xmem_receive(line.passed, 0), 0));
+}
+
+ROW(publish)
+{
+	publish_written();
+	publish_held();
+	publish_to_one();
 }
 
 /* It is retracted, or somebody has it, or it has been received and is gone. */
@@ -292,7 +303,9 @@ static void was_retracted(int err)
 
 ROW(retract)
 {
-	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP, .timeout_ns = SHORT,
+	};
 	struct xmem_buffer *b = HANDLE(xmem_acquire(line.stage, BYTES, SHORT), 0);
 	uint64_t token;
 	int err;
@@ -303,7 +316,7 @@ ROW(retract)
 		was_retracted(xmem_retract(line.stage, token));
 	}
 	b = get_kept();
-	if (!NUMBER(xmem_forward(b, &keep, SHORT, &token))) {
+	if (!NUMBER(xmem_publish(b, &keep, &token))) {
 		err = xmem_retract(line.stage, token);
 		/* Another thread has retracted it, or the ring has gone on. */
 		CHECK(!err || err == -EPERM);

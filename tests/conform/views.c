@@ -222,7 +222,7 @@ TEST(P10_a_private_view_goes_with_its_handle)
 			WORKED(xmem_drop_ref(s.reader, token));
 			break;
 		case 2:
-			WORKED(xmem_forward(b, NULL, 0, NULL));
+			WORKED(xmem_publish(b, NULL, NULL));
 			break;
 		case 3:
 			WORKED(xmem_set_ref_count(b, 1, 0));

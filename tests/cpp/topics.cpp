@@ -200,6 +200,8 @@ TEST(a_subscriber_alone_is_sent_to)
 	buffer = stamped(l.stage, 10);
 	CHECK(xmem::send(buffer, l.reader.client(), XMEM_PUBLISH_KEEP, xmem::no_wait) && buffer);
 	CHECK(stamp_of(others.receive()) == 10 && !l.out.try_receive());
+	CHECK(buffer.publish(xmem::publish_options().to(l.sink.client()).within(patience)));
+	CHECK(!buffer && stamp_of(l.out.receive()) == 10 && !others.try_receive());
 }
 
 TEST(a_publication_is_retracted)
@@ -226,7 +228,8 @@ TEST(pipelines_say_what_is_wrong)
 	line l;
 	xmem::buffer written = stamped(l.writer, 1), empty, held;
 
-	CODE(EPERM, xmem::forward(written, {}, xmem::no_wait, code));
+	CODE(EINVAL, xmem::forward(written, {}, -1s, code));
+	CODE(EMEDIUMTYPE, written.publish_on(nullptr, code));
 	CODE(EINVAL, xmem::send(written, 1u << 20, {}, xmem::no_wait, code));
 	CODE(ENOENT, xmem::send(written, l.sink.client(), {}, xmem::no_wait, code));
 	CHECK(written);

@@ -61,6 +61,17 @@ void cuda_check(struct xmem_buffer *buffer, uint64_t stamp)
 	free(got);
 }
 
+int publish_on(struct xmem_buffer *buffer, CUstream stream)
+{
+	return xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = stream), NULL);
+}
+
+int publish_kept_on(struct xmem_buffer *buffer, CUstream stream)
+{
+	return xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options,
+			    .flags = XMEM_PUBLISH_KEEP, .stream = stream), NULL);
+}
+
 uint64_t cuda_publish(struct xmem_pool *pool, size_t bytes, uint64_t stamp,
 		      struct xmem_buffer **ret_kept)
 {

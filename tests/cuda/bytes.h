@@ -15,6 +15,10 @@ struct xmem_buffer *cuda_acquire(struct xmem_pool *pool, size_t bytes);
 void cuda_fill(struct xmem_buffer *buffer, uint64_t stamp);
 void cuda_check(struct xmem_buffer *buffer, uint64_t stamp);
 
+/* Publish what the stream has yet to write, and keep the handle or not. */
+int publish_on(struct xmem_buffer *buffer, CUstream stream);
+int publish_kept_on(struct xmem_buffer *buffer, CUstream stream);
+
 /* Acquire, fill, publish; the token. With @ret_kept the handle is kept. */
 uint64_t cuda_publish(struct xmem_pool *pool, size_t bytes, uint64_t stamp,
 		      struct xmem_buffer **ret_kept);

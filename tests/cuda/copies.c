@@ -185,7 +185,7 @@ static void writes_again(struct work *(*second)(struct work *first))
 	SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
 	if (other) {
 		copy_in(buffer, 2, other);
-		WORKED(xmem_publish_on(buffer, &keep, NULL, other->stream));
+		WORKED(publish_kept_on(buffer, other->stream));
 		SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
 		finish(first);
 	} else {
@@ -279,7 +279,7 @@ static void publish(struct xmem_buffer *buffer, enum way way, struct work *work)
 		xmem_release(buffer);
 		break;
 	case ON_ANOTHER:
-		WORKED(xmem_publish_on(buffer, NULL, NULL, new_work()->stream));
+		WORKED(publish_on(buffer, new_work()->stream));
 		break;
 	}
 }
@@ -629,7 +629,7 @@ TEST(CUDA_a_copy_on_a_stream_takes_three_calls_of_the_driver)
 			WORKED(xmem_publish(buffer, NULL, NULL));
 			SAME(driver_calls(NULL) - before, 0);
 		} else {
-			WORKED(xmem_publish_on(buffer, NULL, NULL, work->stream));
+			WORKED(publish_on(buffer, work->stream));
 			SAME(driver_calls(NULL) - before, 1);
 		}
 		finish(work);

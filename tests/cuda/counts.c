@@ -91,7 +91,7 @@ static unsigned int publish_in_order(struct xmem_pool *pool, struct gated *gated
 	waiting = driver_calls(NULL) - before;
 	must(xl_cuda()->launch_host_func(gated->stream, pass, &gated->gate));
 	before = driver_calls(NULL);
-	WORKED(xmem_publish_on(buffer, NULL, NULL, gated->stream));
+	WORKED(publish_on(buffer, gated->stream));
 	return waiting << 8 | (driver_calls(NULL) - before);
 }
 

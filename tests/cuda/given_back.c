@@ -470,7 +470,7 @@ TEST(CUDA_a_close_waits_for_what_streams_write_whatever_others_are_to_drop)
 	cuda_publish(pool, WORK_BYTES, 1, &dropped);
 	buffer = cuda_acquire(pool, WORK_BYTES);
 	fill_on(buffer, 2, &work);
-	WORKED(xmem_publish_on(buffer, NULL, NULL, work.stream));
+	WORKED(publish_on(buffer, work.stream));
 	WORKED(xmem_release_on(dropped, work.stream));
 	SAME(pthread_create(&thread, NULL, open_it, &work), 0);
 	xmem_pool_close(pool);

@@ -124,6 +124,68 @@ TEST(CUDA_host_functions_keep_the_order_where_pages_are_not_registered)
 	thread_waits_for_a_host_function("99=0");
 }
 
+/* ---- publishing with options ---- */
+
+TEST(CUDA_what_a_stream_has_yet_to_write_is_published_to_one_alone)
+{
+	struct xmem_pool *pool = cuda_writer(new_name(), 1, WORK_BYTES, 0);
+	struct xmem_pool *one = xmem_pool_reopen(pool), *two = xmem_pool_reopen(pool);
+	struct xmem_subscription *to, *past;
+	struct xmem_buffer *buffer, *got;
+	struct work work;
+
+	CHECK(one && two);
+	to = follow(one, xmem_pool_client(pool), 0);
+	past = follow(two, xmem_pool_client(pool), 0);
+	begin_work(&work);
+	buffer = cuda_acquire(pool, WORK_BYTES);
+	close_gate(&work);
+	fill_on(buffer, 5, &work);
+	WORKED(xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = work.stream,
+			    .flags = XMEM_PUBLISH_KEEP | XMEM_PUBLISH_CLIENT,
+			    .client = xmem_pool_client(one)), NULL));
+	REFUSED(xmem_receive(past, 0), EAGAIN);
+	got = xmem_receive(to, patience_ns());
+	CHECK(got);
+	SAME(xmem_wait_contents(got, 0), -EAGAIN);
+	SAME(publish_on(buffer, work.stream), -EPERM);		/* it is held now */
+	SAYS(EPERM, "stream", "held for reading");
+	open_gate(&work);
+	WORKED(xmem_wait_contents(got, XMEM_FOREVER));
+	cuda_check(got, 5);
+	xmem_release(got);
+	xmem_release(buffer);
+	xmem_unsubscribe(past);
+	xmem_unsubscribe(to);
+	xmem_pool_close(two);
+	xmem_pool_close(one);
+	xmem_pool_close(pool);
+}
+
+TEST(CUDA_what_is_not_published_puts_nothing_into_the_stream)
+{
+	struct xmem_pool *pool = cuda_writer(new_name(), 1, WORK_BYTES, 0);
+	struct xmem_buffer *buffer;
+	uint64_t token;
+	struct work work;
+
+	begin_work(&work);
+	buffer = cuda_acquire(pool, WORK_BYTES);
+	cuda_fill(buffer, 6);
+	SAME(xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = work.stream,
+			  .offset = WORK_BYTES + 1), NULL), -ERANGE);
+	SAME(xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = work.stream,
+			  .flags = XMEM_PUBLISH_CLIENT, .client = 1000), NULL), -EINVAL);
+	CALLS(driver_calls("cuStreamWriteValue64"), 0);
+	WORKED(xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options,
+			    .flags = XMEM_PUBLISH_KEEP, .stream = CU_STREAM_LEGACY), &token));
+	CALLS(driver_calls("cuStreamWriteValue64"), 1);
+	WORKED(xmem_wait_contents(buffer, XMEM_FOREVER));
+	cuda_check(buffer, 6);
+	xmem_release(buffer);
+	xmem_pool_close(pool);
+}
+
 /* ---- dropping ---- */
 
 TEST(CUDA_a_stream_drops_a_handle_when_it_has_got_there)
@@ -214,7 +276,7 @@ TEST(CUDA_memory_of_the_CPU_is_dropped_by_a_stream_too)
 	begin_work(&work);
 	buffer = xmem_acquire(pool, BYTES, 0);
 	SAME(xmem_release_on(buffer, work.stream), -EPERM);
-	SAME(xmem_publish_on(buffer, NULL, NULL, work.stream), -EMEDIUMTYPE);
+	SAME(publish_on(buffer, work.stream), -EMEDIUMTYPE);
 	SAME(xmem_wait_on(buffer, work.stream), -EMEDIUMTYPE);
 	SAME(xmem_wait_contents(buffer, 0), -EMEDIUMTYPE);
 	WORKED(xmem_publish(buffer, &keep, NULL));
@@ -340,7 +402,7 @@ static void copies_between(const char *peers)
 	to = xmem_acquire_cuda(pool, BYTES, 1, 0);
 	close_gate(&here);
 	WORKED(xmem_copy_to_cuda_on(from, 0, word, BYTES, here.stream));
-	WORKED(xmem_publish_on(from, &keep, NULL, here.stream));
+	WORKED(publish_kept_on(from, here.stream));
 	SAME(xmem_wait_contents(from, 0), -EAGAIN);
 	SAME(pthread_create(&thread, NULL, open_soon, &here), 0);
 	WORKED(xmem_copy_to_device_on(to, 0, from, 0, BYTES, there.stream));
@@ -382,7 +444,7 @@ static void gives_back_behind_streams(void)
 		if (!i)
 			close_gate(&work);
 		fill_on(buffer, 1, &work);
-		WORKED(xmem_publish_on(buffer, NULL, NULL, work.stream));
+		WORKED(publish_on(buffer, work.stream));
 		SAME(xmem_trim(pool, 0), 0);
 	}
 	open_gate(&work);
@@ -418,7 +480,7 @@ TEST(CUDA_memory_is_not_done_before_its_stream_is)
 	buffer = xmem_attach_cuda(pool, (void *)at, BYTES, 0, note_done, &done);
 	CHECK(buffer);
 	close_gate(&work);
-	WORKED(xmem_publish_on(buffer, NULL, NULL, work.stream));
+	WORKED(publish_on(buffer, work.stream));
 	for (i = 0; i < 3; i++) {
 		info = (struct xmem_pool_info){ .size = sizeof(info) };
 		WORKED(xmem_pool_stat(pool, &info));
@@ -477,7 +539,7 @@ TEST(CUDA_waits_for_a_lost_context_end)
 	begin_work(&work);
 	buffer = cuda_acquire(pool, BYTES);
 	close_gate(&work);
-	WORKED(xmem_publish_on(buffer, &keep, NULL, work.stream));
+	WORKED(publish_kept_on(buffer, work.stream));
 	fake.sticky(719);
 	REFUSED(xmem_cuda_ptr(buffer), EIO);
 	SAME(xmem_wait_contents(buffer, XMEM_FOREVER), -EIO);

@@ -219,7 +219,7 @@ static void pass_on(void *argument)
 	CHECK(buffer);
 	CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA);
 	REFUSED(xmem_cuda_ptr(buffer), ENODEV);
-	WORKED(xmem_forward(buffer, NULL, 0, NULL));
+	WORKED(xmem_publish(buffer, NULL, NULL));
 	hear_parent();
 }
 
@@ -385,7 +385,8 @@ TEST(CUDA_claims_and_addressed_publications_work_as_for_the_cpu)
 	xmem_release(got);
 	buffer = cuda_acquire(pool, BYTES);
 	cuda_fill(buffer, 2);
-	WORKED(xmem_send(buffer, xmem_pool_client(other), NULL, 0, NULL));
+	WORKED(xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .flags = XMEM_PUBLISH_CLIENT,
+						 .client = xmem_pool_client(other)), NULL));
 	got = xmem_receive(sub, patience_ns());
 	CHECK(got);
 	cuda_check(got, 2);

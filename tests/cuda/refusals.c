@@ -60,7 +60,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	xmem_release(cuda);
 	xmem_release(cpu);
 	REFUSED(xmem_cuda_ptr(cuda), EBADF);
-	SAYS(EBADF, "xmem_release_on", "xmem_publish_on");
+	SAYS(EBADF, "xmem_release_on", "xmem_publish");
 	REFUSED(xmem_cuda_ptr(NULL), EINVAL);
 	xmem_pool_close(reader);
 	xmem_pool_close(pool);

@@ -24,7 +24,7 @@ static void write_what_is_told(void *argument)
 			WORKED(xmem_wait_on(buffer, work.stream));
 			close_gate(&work);
 			fill_on(buffer, what >> 8, &work);
-			WORKED(xmem_publish_on(buffer, NULL, NULL, work.stream));
+			WORKED(publish_on(buffer, work.stream));
 			break;
 		case OPEN_GATE:
 			open_gate(&work);

@@ -51,7 +51,7 @@ static void publish_late(struct xmem_pool *pool, struct sums *sums, uint32_t sta
 		WORKED(xmem_peek_last_error(NULL));
 	WORKED(xmem_wait_on(buffer, sums->stream));
 	fill_by_kernel(sums, buffer, stamp);
-	WORKED(xmem_publish_on(buffer, NULL, NULL, sums->stream));
+	WORKED(publish_on(buffer, sums->stream));
 }
 
 /* A stream that falls behind for ever would be waited for for ever: now and then it is here. */

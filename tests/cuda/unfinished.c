@@ -21,6 +21,14 @@ static const struct xmem_publish_options kept = {
 
 enum { PUBLISH, SEND, COUNT, PUBLISH_ON, WAYS };
 
+static int send_within(struct xmem_buffer *buffer, struct xmem_pool *to, int64_t timeout_ns,
+		       uint64_t *ret_token)
+{
+	return xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options,
+			    .flags = XMEM_PUBLISH_CLIENT, .client = xmem_pool_client(to),
+			    .timeout_ns = timeout_ns), ret_token);
+}
+
 static int hand_on(struct xmem_buffer *buffer, int way, struct xmem_pool *to, struct work *work,
 		   uint64_t *ret_token)
 {
@@ -30,9 +38,10 @@ static int hand_on(struct xmem_buffer *buffer, int way, struct xmem_pool *to, st
 	case PUBLISH:
 		return xmem_publish(buffer, NULL, ret_token);
 	case SEND:
-		return xmem_send(buffer, xmem_pool_client(to), NULL, XMEM_FOREVER, ret_token);
+		return send_within(buffer, to, XMEM_FOREVER, ret_token);
 	case PUBLISH_ON:
-		return xmem_publish_on(buffer, NULL, ret_token, work->stream);
+		return xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options,
+				    .stream = work->stream), ret_token);
 	}
 	err = xmem_set_ref_count(buffer, 2, 0);
 	if (!err)
@@ -117,8 +126,8 @@ TEST(CUDA_waits_to_hand_on_in_place_end_when_they_are_cancelled)
 	int way;
 
 	begin_stages(&it, 2);
-	SAME(xmem_send(it.buffer, xmem_pool_client(it.next), NULL, 0, NULL), -EAGAIN);
-	SAME(xmem_send(it.buffer, xmem_pool_client(it.next), NULL, MS, NULL), -ETIMEDOUT);
+	SAME(send_within(it.buffer, it.next, 0, NULL), -EAGAIN);
+	SAME(send_within(it.buffer, it.next, MS, NULL), -ETIMEDOUT);
 	WORKED(xmem_cancel(it.scene.pool));
 	for (way = 0; way < WAYS; way++)
 		SAME(hand_on(it.buffer, way, it.next, &it.work, &token), -ECANCELED);
@@ -276,7 +285,8 @@ TEST(CUDA_waits_for_a_lost_context_end_whatever_handle_they_use)
 	begin_work(&work);
 	buffer = cuda_acquire(pool, WORK_BYTES);
 	close_gate(&work);
-	WORKED(xmem_publish_on(buffer, NULL, &token, work.stream));
+	WORKED(xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = work.stream),
+			    &token));
 	buffer = xmem_get(other, token);
 	CHECK(buffer);
 	fake.sticky(719);
@@ -301,11 +311,9 @@ static void begin_busy(struct stages *it)
 
 static void end_busy(struct stages *it)
 {
-	uint64_t token;
-
 	open_gate(&it->work);
 	must(xl_cuda()->stream_synchronize(it->work.stream));
-	WORKED(xmem_publish_on(it->buffer, &kept, &token, it->work.stream));
+	WORKED(publish_kept_on(it->buffer, it->work.stream));
 	cuda_check(it->buffer, 1);
 	xmem_release(it->buffer);
 	end_stages(it);
@@ -317,7 +325,7 @@ TEST(CUDA_a_wait_for_a_stream_ends_when_it_is_cancelled)
 
 	begin_busy(&it);
 	WORKED(xmem_cancel(it.scene.pool));
-	SAME(xmem_publish_on(it.buffer, NULL, NULL, it.work.stream), -ECANCELED);
+	SAME(publish_on(it.buffer, it.work.stream), -ECANCELED);
 	end_busy(&it);
 }
 
@@ -339,7 +347,7 @@ TEST(CUDA_a_wait_for_a_stream_ends_when_a_signal_comes)
 
 	begin_busy(&it);
 	let_signals_come(1000);
-	SAME(xmem_publish_on(it.buffer, NULL, NULL, it.work.stream), -EINTR);
+	SAME(publish_on(it.buffer, it.work.stream), -EINTR);
 	let_signals_come(0);
 	end_busy(&it);
 }
@@ -615,7 +623,7 @@ TEST(CUDA_a_page_that_cannot_be_registered_leaves_no_error)
 		xmem_clear_last_error();
 		xmem_cuda_clear_last_result();
 		driver_fails(refusals[i]);
-		WORKED(xmem_publish_on(buffer, &kept, NULL, work.stream));
+		WORKED(publish_kept_on(buffer, work.stream));
 		SAME(xmem_peek_last_error(NULL), 0);
 		SAME(xmem_cuda_peek_last_result(NULL), 0);
 		driver_fails(NULL);

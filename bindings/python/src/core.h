@@ -136,6 +136,11 @@ int xp_slot(PyObject *number, void *ret);		/* uint32_t; of a token its slot */
 int xp_descriptor(PyObject *file, void *ret);		/* int; also of what has a fileno() */
 int xp_signed(PyObject *number, const char *what, int64_t *ret);
 int xp_stream(PyObject *object, void *ret);		/* void *; None and 0: NULL */
+/* The stream for options in which NULL is none: NULL is CU_STREAM_LEGACY there. */
+static inline struct CUstream_st *xp_some_stream(void *stream)
+{
+	return stream ? stream : (struct CUstream_st *)1;
+}
 /*
  * As PyArg_ParseTupleAndKeywords, and an exception of the converters above names the argument. The
  * second one does that part alone, after another way to parse has failed.

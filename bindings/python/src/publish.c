@@ -13,19 +13,6 @@ static bool waits(const struct xp_guard *self, struct xmem_buffer *buffer)
 	       xmem_buffer_flags(buffer) & (XMEM_BUFFER_CUDA | XMEM_BUFFER_ATTACHED);
 }
 
-/* What publish, send and forward have in common. */
-struct handing {
-	struct xmem_publish_options options;
-	int keep;		/* as the caller wants it */
-	uint32_t client;	/* send */
-	int64_t timeout_ns;	/* send, forward */
-	void *stream;		/* publish */
-	bool on_stream;
-};
-
-typedef int hand_function(struct xmem_buffer *buffer, const struct handing *handing,
-			  uint64_t *ret_token);
-
 /* -1 with an exception: readers would find a tensor or image that reaches beyond this part. */
 static int check_part(struct xp_guard *self, const struct xmem_publish_options *options)
 {
@@ -58,34 +45,36 @@ static int check_part(struct xp_guard *self, const struct xmem_publish_options *
 	return -1;
 }
 
-static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_function *call,
+/* @kept: the caller wants to go on with the guard. @slow: this may wait. */
+static PyObject *hand_over(struct xp_guard *self, struct xmem_publish_options *options, bool kept,
 			   bool slow)
 {
-	int64_t until = xp_until(handing->timeout_ns);
+	int64_t until = xp_until(options->timeout_ns);
+	const uint32_t flags = options->flags;
 	struct xmem_buffer *buffer;
 	PyThreadState *thread;
 	uint64_t token;
 	bool keep;
 	int err;
 
-	if (check_part(self, &handing->options))
+	if (check_part(self, options))
 		return NULL;
 	do {
 		buffer = xp_guard_take(self, &keep);
 		if (!buffer)
 			return NULL;
-		handing->options.flags = keep || handing->keep ? XMEM_PUBLISH_KEEP : 0;
+		options->flags = flags | (keep || kept ? XMEM_PUBLISH_KEEP : 0);
 		thread = slow || waits(self, buffer) ? PyEval_SaveThread() : NULL;
-		err = call(buffer, handing, &token);
+		err = xmem_publish(buffer, options, &token);
 		if (thread)
 			PyEval_RestoreThread(thread);
 		if (!err)
 			break;
 		xp_guard_back(self);
-	} while (xp_again(self->state, until, &handing->timeout_ns));
+	} while (xp_again(self->state, until, &options->timeout_ns));
 	if (err)
 		return NULL;
-	if (!handing->keep) {
+	if (!kept) {
 		xp_guard_gone(self, keep);
 	} else {
 		xp_guard_back(self);
@@ -96,77 +85,63 @@ static PyObject *hand_over(struct xp_guard *self, struct handing *handing, hand_
 	return PyLong_FromUnsignedLongLong(token);
 }
 
-static int publish(struct xmem_buffer *buffer, const struct handing *handing, uint64_t *ret_token)
-{
-	if (handing->on_stream)
-		return xmem_publish_on(buffer, &handing->options, ret_token, handing->stream);
-	return xmem_publish(buffer, &handing->options, ret_token);
-}
-
 PyObject *xp_guard_publish(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "keep", "timestamp_ns", "offset", "length", "stream", NULL };
 	struct xp_guard *self = (struct xp_guard *)object;
-	struct handing handing = { .options.size = sizeof(handing.options) };
-	PyObject *stream = Py_None;
+	struct xmem_publish_options options = XMEM_INIT(options);
+	PyObject *given = Py_None;
+	void *stream;
+	int keep = false;
 
 	if ((PyTuple_Size(args) || kwargs) &&
-	    !xp_parse(args, kwargs, "|$pO&O&O&O:publish", names, &handing.keep,
-		      xp_token, &handing.options.timestamp_ns, xp_token,
-		      &handing.options.offset, xp_token, &handing.options.length,
-		      &stream))
+	    !xp_parse(args, kwargs, "|$pO&O&O&O:publish", names, &keep,
+		      xp_token, &options.timestamp_ns, xp_token, &options.offset,
+		      xp_token, &options.length, &given))
 		return NULL;
-	handing.on_stream = stream != Py_None;
-	if (!xp_stream(stream, &handing.stream) || !xp_guard_write(self))
+	if (!xp_stream(given, &stream) || !xp_guard_write(self))
 		return NULL;
-	if (self->attached_on && !handing.on_stream) {
-		handing.on_stream = true;
-		handing.stream = self->stream;
-	}
-	return hand_over(self, &handing, publish, handing.on_stream);
-}
-
-static int send(struct xmem_buffer *buffer, const struct handing *handing, uint64_t *ret_token)
-{
-	return xmem_send(buffer, handing->client, &handing->options, handing->timeout_ns,
-			 ret_token);
+	if (given != Py_None)
+		options.stream = xp_some_stream(stream);
+	else if (self->attached_on)
+		options.stream = xp_some_stream(self->stream);
+	return hand_over(self, &options, keep, options.stream);
 }
 
 PyObject *xp_guard_send(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "client", "keep", "timestamp_ns", "offset", "length", "timeout",
 				 NULL };
-	struct handing handing = {
-		.options.size = sizeof(handing.options), .timeout_ns = XMEM_FOREVER,
+	struct xmem_publish_options options = {
+		.size = sizeof(options), .flags = XMEM_PUBLISH_CLIENT, .timeout_ns = XMEM_FOREVER,
 	};
+	int keep = false;
 
-	if (!xp_parse(args, kwargs, "O&|$pO&O&O&O&:send", names, xp_u32,
-		      &handing.client, &handing.keep, xp_token,
-		      &handing.options.timestamp_ns, xp_token,
-		      &handing.options.offset, xp_token, &handing.options.length,
-		      xp_timeout, &handing.timeout_ns))
+	if (!xp_parse(args, kwargs, "O&|$pO&O&O&O&:send", names, xp_u32, &options.client, &keep,
+		      xp_token, &options.timestamp_ns, xp_token, &options.offset,
+		      xp_token, &options.length, xp_timeout, &options.timeout_ns))
 		return NULL;
-	return hand_over((struct xp_guard *)object, &handing, send, true);
-}
-
-static int forward(struct xmem_buffer *buffer, const struct handing *handing, uint64_t *ret_token)
-{
-	return xmem_forward(buffer, &handing->options, handing->timeout_ns, ret_token);
+	return hand_over((struct xp_guard *)object, &options, keep, true);
 }
 
 PyObject *xp_guard_forward(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "keep", "timestamp_ns", "offset", "length", "timeout", NULL };
-	struct handing handing = {
-		.options.size = sizeof(handing.options), .timeout_ns = XMEM_FOREVER,
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_publish_options options = {
+		.size = sizeof(options), .timeout_ns = XMEM_FOREVER,
 	};
+	int keep = false;
 
-	if (!xp_parse(args, kwargs, "|$pO&O&O&O&:forward", names, &handing.keep,
-		      xp_token, &handing.options.timestamp_ns, xp_token,
-		      &handing.options.offset, xp_token, &handing.options.length,
-		      xp_timeout, &handing.timeout_ns))
+	if (!xp_parse(args, kwargs, "|$pO&O&O&O&:forward", names, &keep,
+		      xp_token, &options.timestamp_ns, xp_token, &options.offset,
+		      xp_token, &options.length, xp_timeout, &options.timeout_ns) ||
+	    !xp_guard_look(self))
 		return NULL;
-	return hand_over((struct xp_guard *)object, &handing, forward, true);
+	if (self->mode == XP_WRITING)
+		return xp_raise_errno(self->state, EPERM,
+				      "forward: the guard is still being written: publish() it");
+	return hand_over(self, &options, keep, true);
 }
 
 /* ---- writing in place ---- */
@@ -307,7 +282,7 @@ PyObject *xp_guard_offer(PyObject *object, PyObject *args, PyObject *kwargs)
 		return NULL;
 	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		Py_BEGIN_ALLOW_THREADS
-		err = xmem_offer_for(buffer, more, lasts_ns);
+		err = xmem_offer(buffer, more, lasts_ns);
 		Py_END_ALLOW_THREADS
 		xp_guard_end(self);
 		if (!err)

@@ -45,7 +45,10 @@ PyObject *xt_cuda_drain(PyObject *module, PyObject *unused)
 static uint64_t attach(struct xt_pool *pool, void *address, size_t bytes, void *stream,
 		       struct lent *lent, bool *ret_kept)
 {
-	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
+	struct xmem_publish_options keep = {
+		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
+		.stream = stream ? stream : (void *)1,	/* CU_STREAM_LEGACY */
+	};
 	struct xmem_pool *handle = xt_pool_handle(pool);
 	struct xmem_buffer *buffer;
 	uint64_t token = 0;
@@ -57,8 +60,8 @@ static uint64_t attach(struct xt_pool *pool, void *address, size_t bytes, void *
 	if (!buffer)
 		return 0;
 	*ret_kept = true;
-	if (xmem_publish_on(buffer, &keep, &token, stream) < 0 ||
-	    xmem_offer_for(buffer, 1, xt_in_flight()) < 0)
+	if (xmem_publish(buffer, &keep, &token) < 0 ||
+	    xmem_offer(buffer, 1, xt_in_flight()) < 0)
 		token = 0;
 	xmem_release(buffer);
 	return token;

@@ -249,7 +249,7 @@ void xt_fork_offer(void)
 	xt_pools_look();
 	for (i = 0; i < holds.count; i++)
 		if (holds.at[i]->buffer && prepare(holds.at[i]))
-			xmem_offer(holds.at[i]->buffer, 1);
+			xmem_offer(holds.at[i]->buffer, 1, 0);
 	xmem_clear_last_error();
 	done(&holds);
 }

@@ -50,7 +50,7 @@ static int64_t shorter(int64_t a, int64_t b)
 /* The caller's message takes one of them at once. */
 static int offer_many(struct xt_hold *hold)
 {
-	int err = xmem_offer_for(hold->buffer, CREDITS, XMEM_FOREVER);
+	int err = xmem_offer(hold->buffer, CREDITS, XMEM_FOREVER);
 
 	if (err)
 		return err;
@@ -82,8 +82,7 @@ int xt_hold_offer(struct xt_hold *hold)
 		return 0;
 	if (may_have_credits(hold))
 		return offer_many(hold);
-	err = xmem_offer_for(hold->buffer, 1, hold->own ? timeout_ns :
-						       shorter(timeout_ns, OTHERS_NS));
+	err = xmem_offer(hold->buffer, 1, hold->own ? timeout_ns : shorter(timeout_ns, OTHERS_NS));
 	if (!err)
 		__atomic_store_n(&hold->sent, true, __ATOMIC_RELAXED);
 	return err;

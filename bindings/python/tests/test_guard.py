@@ -309,6 +309,12 @@ def test_forwarding_is_the_same_buffer(pools: Pair) -> None:
         with pytest.raises(xmem.Error) as caught:
             got.forward(offset=12, length=8)
         assert caught.value.errno == errno.ERANGE and not got.gone
+        with writer.acquire_cpu(16) as guard:
+            with pytest.raises(xmem.NotPermitted, match="still being written"):
+                guard.forward()
+            assert guard.cpu_ptr and not guard.gone
+            with pytest.raises(xmem.NotPermitted):
+                got.publish()
     with pytest.raises(xmem.NotPermitted):
         reader.get(token).forward()
 

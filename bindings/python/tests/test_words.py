@@ -25,7 +25,7 @@ TOP = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {"XMEM_BACKEND", "XMEM_CUDA_DRIVER", "XMEM_DAEMON", "XMEM_DEVICE",
                "XMEM_DEVICE_FILES", "XMEM_SOCKET"}
 #: What programs in Python cannot meet.
-NEVER = {"xmem_get_api"}
+NEVER = {"xmem_get_api", "XMEM_PUBLISH_CLIENT"}
 
 # ---- what the library says, in Python's words ----
 
