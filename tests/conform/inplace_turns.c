@@ -110,6 +110,8 @@ TEST(P2_a_writer_is_killed_in_its_turn)
 
 	/* The half-written contents are nobody's any more, and the buffer is free. */
 	REFUSED(xmem_get(pool, token), ESTALE);
+	/* Before the host has seen the death, this would make another buffer on demand. */
+	EVENTUALLY(stat_of(pool).clients == 1);
 	b = xmem_acquire(pool, WRITERS * PART, patience_ns());
 	CHECK(b);
 	SAME(stat_of(pool).attached, 1);
