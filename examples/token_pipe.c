@@ -70,7 +70,8 @@ int main(int argc, char **argv)
 		return perror("token_pipe"), 1;
 	if (!child) {	/* the parent's pool is dead here: the child opens it for itself */
 		close(tokens[1]);
-		pool = xmem_pool_open_fd(pool_fd, NULL);
+		pool = xmem_pool_open(NULL, XMEM_OPTIONS(xmem_pool_options,
+							   .flags = XMEM_OPEN_FD, .fd = pool_fd));
 		return pool ? receive(pool, tokens[0], answers[1]) : (fail("receiver"), 1);
 	}
 	close(answers[1]);

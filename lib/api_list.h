@@ -40,7 +40,6 @@
 	X(pool_fd) \
 	X(pool_holds) \
 	X(pool_next) \
-	X(pool_open_fd) \
 	X(pool_slot_info) \
 	X(cancel) \
 	X(pool_poll_fd) \

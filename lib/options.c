@@ -11,7 +11,8 @@
 #include "structs.h"
 
 #define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | \
-		   XMEM_OPEN_READER | XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP | XMEM_OPEN_SHARES)
+		   XMEM_OPEN_READER | XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP | XMEM_OPEN_SHARES | \
+		   XMEM_OPEN_FD)
 
 #define IN_NAMES	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-"
 
@@ -89,7 +90,7 @@ static int check_numbers(const struct xmem_pool_options *o)
 	return check_keep(o);
 }
 
-static int check_flags(u32 flags, bool by_fd)
+static int check_flags(u32 flags)
 {
 	if (flags & ~ALL_FLAGS)
 		return bad("xmem_pool_options: flags has 0x%llx, which has no meaning",
@@ -103,14 +104,28 @@ static int check_flags(u32 flags, bool by_fd)
 	if (flags & XMEM_OPEN_READER && flags & XMEM_OPEN_SHARES)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has XMEM_OPEN_READER, which never "
 				       "writes, and XMEM_OPEN_SHARES");
-	if (by_fd && flags & XMEM_OPEN_EXCLUSIVE)
+	if (flags & XMEM_OPEN_FD && flags & XMEM_OPEN_EXCLUSIVE)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has XMEM_OPEN_EXCLUSIVE, but the "
 				       "pool of a descriptor is there already");
 	return 0;
 }
 
+static int check_fd(const struct xmem_pool_options *o, const struct xmem_join_request *request)
+{
+	if (o->reserved)
+		return xl_fail(EINVAL, "xmem_pool_options: reserved is not 0");
+	if (o->fd && !(o->flags & XMEM_OPEN_FD))
+		return xl_fail(EINVAL, "xmem_pool_options: fd is %d, but flags lack XMEM_OPEN_FD",
+			       o->fd);
+	if (o->flags & XMEM_OPEN_FD && *request->name)
+		return xl_fail(EINVAL, "open pool '%s': flags has XMEM_OPEN_FD, so the descriptor "
+				       "says which pool it is, and no name",
+			       (const char *)request->name);
+	return 0;
+}
+
 /* What no host takes. What this one does not is told by its answer: join.c. */
-static int check_mode(const struct xmem_pool_options *o, bool by_fd)
+static int check_mode(const struct xmem_pool_options *o)
 {
 	if (xm_mode_check(o->mode) && o->mode & ~XMEM_MODE_KNOWN)
 		return xl_fail(EINVAL, "xmem_pool_options: mode is 0%o; of its bits 0%o have no "
@@ -118,7 +133,7 @@ static int check_mode(const struct xmem_pool_options *o, bool by_fd)
 	if (xm_mode_check(o->mode))
 		return xl_fail(EINVAL, "xmem_pool_options: mode 0%o lets some write who may not "
 				       "read, but a writer reads too", o->mode);
-	if (by_fd && (o->mode || o->flags & XMEM_OPEN_GROUP))
+	if (o->flags & XMEM_OPEN_FD && (o->mode || o->flags & XMEM_OPEN_GROUP))
 		return xl_fail(EINVAL, "xmem_pool_options: mode and XMEM_OPEN_GROUP are for a pool "
 				       "that is made, but that of a descriptor is there already");
 	if (o->gid == XMEM_GID_SAME)
@@ -174,10 +189,13 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
 
 	if (xl_options_take("xmem_pool_options", options, &o, sizeof(o)))
 		return xmem_peek_last_error(NULL);
-	if (check_flags(o.flags, request->flags & XMEM_JOIN_FD) || check_numbers(&o) ||
-	    check_mode(&o, request->flags & XMEM_JOIN_FD) || check_memory(&o) ||
-	    put_label(o.label, (char *)request->label))
+	if (check_flags(o.flags) || check_fd(&o, request) || check_numbers(&o) ||
+	    check_mode(&o) || check_memory(&o) || put_label(o.label, (char *)request->label))
 		return -EINVAL;
+	if (o.flags & XMEM_OPEN_FD) {
+		request->flags |= XMEM_JOIN_FD;
+		request->pool_fd = o.fd;
+	}
 	request->flags |= (o.flags & XMEM_OPEN_EXISTING ? XMEM_JOIN_EXISTING : 0) |
 			  (o.flags & XMEM_OPEN_EXCLUSIVE ? XMEM_JOIN_EXCLUSIVE : 0) |
 			  (o.flags & XMEM_OPEN_GROUP ? XMEM_JOIN_GROUP : 0);

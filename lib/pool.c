@@ -83,6 +83,8 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+#define NO_POOL	{ .size = sizeof(struct xmem_join_request), .abi = XMEM_ABI, .pool_fd = -1 }
+
 /* @deadline_ns: as in xl_join. */
 static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 					  const struct xmem_pool_options *options, u64 deadline_ns)
@@ -148,11 +150,10 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 struct xmem_pool *xl_pool_join_again(int fd, u64 deadline_ns)
 {
 	const struct xmem_pool_options options = {
-		.size = sizeof(options), .flags = XMEM_OPEN_READER, .label = "closing",
+		.size = sizeof(options), .flags = XMEM_OPEN_READER | XMEM_OPEN_FD, .fd = fd,
+		.label = "closing",
 	};
-	struct xmem_join_request request = {
-		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = fd, .flags = XMEM_JOIN_FD,
-	};
+	struct xmem_join_request request = NO_POOL;
 
 	return open_uncancelled(&request, &options, deadline_ns);
 }
@@ -160,20 +161,9 @@ struct xmem_pool *xl_pool_join_again(int fd, u64 deadline_ns)
 XMEM_API struct xmem_pool *xmem_pool_open(const char *name,
 					  const struct xmem_pool_options *options)
 {
-	struct xmem_join_request request = {
-		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = -1,
-	};
+	struct xmem_join_request request = NO_POOL;
 
 	return xl_join_name(name, &request) ? NULL : open_pool(&request, options);
-}
-
-XMEM_API struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options)
-{
-	struct xmem_join_request request = {
-		.size = sizeof(request), .abi = XMEM_ABI, .pool_fd = fd, .flags = XMEM_JOIN_FD,
-	};
-
-	return open_pool(&request, options);
 }
 
 XMEM_API int xmem_pool_fd(struct xmem_pool *pool)

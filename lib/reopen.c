@@ -32,6 +32,8 @@ int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *opti
 
 	xl_options_take("xmem_pool_options", options, &opening->options, sizeof(opening->options));
 	opening->options.size = sizeof(opening->options);
+	opening->options.flags &= ~XMEM_OPEN_FD;	/* the caller may close it */
+	opening->options.fd = 0;
 	if (opening->options.label) {
 		strncpy(opening->label, opening->options.label, sizeof(opening->label) - 1);
 		opening->options.label = opening->label;
@@ -83,8 +85,11 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 	struct xmem_pool_options options = as_it_is(&opening->options);
 	char name[XMEM_NAME_BYTES + 12];
 
-	if (opening->fd >= 0)
-		return xmem_pool_open_fd(opening->fd, &options);
+	if (opening->fd >= 0) {
+		options.flags |= XMEM_OPEN_FD;
+		options.fd = opening->fd;
+		return xmem_pool_open(NULL, &options);
+	}
 	if (!*opening->name && options.flags & XMEM_OPEN_INHERIT) {
 		xl_fail_fast(EBADF, "xmem_pool_reopen: the handle has been closed, and the "
 				    "descriptor of the pool with it");

@@ -69,7 +69,6 @@ struct xmem_api {
 	int (*pool_fd)(struct xmem_pool *pool);
 	int64_t (*pool_holds)(struct xmem_pool *pool, uint32_t client, uint32_t slot);
 	int (*pool_next)(uint64_t after, struct xmem_pool_entry *ret_entry);
-	struct xmem_pool *(*pool_open_fd)(int fd, const struct xmem_pool_options *options);
 	int (*pool_slot_info)(struct xmem_pool *pool, uint32_t slot,
 			struct xmem_slot_info *ret_info);
 

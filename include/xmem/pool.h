@@ -26,6 +26,8 @@ struct xmem_pool;
 						 * rules of its own: what xmem_data gives can be
 						 * written, without xmem_get_mut; since 0.5 */
 
+#define XMEM_OPEN_FD		(1u << 7)	/* join the pool of the descriptor `fd` */
+
 /* The mode of a pool: who may join it, in bits as of files: 0640, 0666. A writer reads, too. */
 #define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode does
 					 * not let in */
@@ -78,6 +80,9 @@ struct xmem_pool_options {
 					 * nothing else. One that is there must not allow more
 					 * (ERANGE); 0: it may. Not where xmemd is the host
 					 * (EOPNOTSUPP); since 0.5 */
+	int32_t fd;			/* with XMEM_OPEN_FD: from xmem_pool_fd, passed on in any
+					 * way; it stays the caller's; else 0; since 0.5 */
+	uint32_t reserved;		/* must be 0 */
 };
 
 #define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */
@@ -87,12 +92,12 @@ struct xmem_pool_options {
  * @name: up to 128 characters of A-Z a-z 0-9 . _ - and '/', such as "/camera/front/image_raw". The
  *	'/' divides a name into parts, as it divides a path. No part is empty or begins with a dot,
  *	so a name does not end with a '/'. A name may begin with one: "/camera" and "camera" are
- *	two names. NULL or "" makes an anonymous pool, which others join by its descriptor. To name
- *	another user's pool, write the user and a colon before the name: "USER:NAME", for example
- *	"alice:/camera/front". USER is a number, or a name that /etc/passwd has; a user that only
- *	other sources know is given by number. In place of NAME, "@17" stands for the pool that
- *	xmem_pool_next lists with the number 17. Only a reader can join by a number, also if the
- *	pool has no name.
+ *	two names. NULL or "" makes an anonymous pool, which others join by its descriptor
+ *	(XMEM_OPEN_FD, with which no name is given). To name another user's pool, write the user and
+ *	a colon before the name: "USER:NAME", for example "alice:/camera/front". USER is a number,
+ *	or a name that /etc/passwd has; a user that only other sources know is given by number. In
+ *	place of NAME, "@17" stands for the pool that xmem_pool_next lists with the number 17. Only
+ *	a reader can join by a number, also if the pool has no name.
  * @options: NULL stands for options that are all zero.
  *
  * A client is a reader or a writer. It joins as a reader. Its first call that only writers may make
@@ -121,6 +126,7 @@ struct xmem_pool_options {
  * Returns: the pool, or NULL:
  *	EINVAL	a name, number, label or flag is out of its range; the message says which
  *	E2BIG	the options are newer than this library and ask for something it lacks
+ *	EBADF	`fd` is not a pool's descriptor
  *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another
  *		user's and does not let this one in at all
  *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one that not only other users keep
@@ -207,15 +213,6 @@ int xmem_pool_poll_fd(struct xmem_pool *pool);
 /* ---- descriptors, and children ---- */
 
 /*
- * Join the pool that a descriptor stands for.
- * @fd: from xmem_pool_fd, passed on in any way; it stays the caller's.
- * @options: as xmem_pool_open.
- * Returns: as xmem_pool_open, and EBADF: @fd is not a pool's descriptor.
- * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.2.
- */
-struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *options);
-
-/*
  * Join anew the pool that a handle stands for: in a child that has inherited it by fork, or where
  * its host has gone, or as a second client. The name and the options are those with which the
  * handle was opened, but without XMEM_OPEN_EXCLUSIVE; the user whose pool it is stays the same. The
@@ -239,10 +236,10 @@ struct xmem_pool *xmem_pool_open_fd(int fd, const struct xmem_pool_options *opti
 struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 
 /*
- * Make a descriptor with which a process can join this pool, of whichever user it is: in the roles
- * that this client has, which are all if it has made the pool, and otherwise those that the mode,
- * gives it now, or the descriptor by which it joined has given it. A descriptor that was passed on
- * cannot be taken back.
+ * Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
+ * roles that this client has. If it has made the pool, these are all roles; otherwise those that
+ * the mode gives it now, or the descriptor by which it joined has given it. A descriptor that was
+ * passed on cannot be taken back.
  * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE; -EACCES: it joined another
  * user's pool by name, and the mode does not let it in any more; -EDQUOT.
  * Ownership: the caller closes it. Threads: any. Since: 0.2.

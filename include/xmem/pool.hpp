@@ -118,7 +118,11 @@ public:
 	/* Join the pool that a descriptor stands for. */
 	static pool join(int fd, const pool_options &options, std::error_code &code) noexcept
 	{
-		return pool(detail::made(xmem_pool_open_fd(fd, &options), code));
+		pool_options wanted = options;
+
+		wanted.flags |= XMEM_OPEN_FD;
+		wanted.fd = fd;
+		return pool(detail::made(xmem_pool_open(nullptr, &wanted), code));
 	}
 	static pool join(int fd, std::error_code &code) noexcept { return join(fd, {}, code); }
 	static pool join(int fd, const pool_options &options = {})

@@ -26,8 +26,7 @@ static struct xmem_pool *open_as(const char *name, uint32_t flags, uint32_t mode
 /* By a descriptor, as a reader or a writer: 0 or -errno. */
 static int join_by(int fd, uint32_t flags)
 {
-	struct xmem_pool_options options = { .size = sizeof(options), .flags = flags };
-	struct xmem_pool *pool = xmem_pool_open_fd(fd, &options);
+	struct xmem_pool *pool = open_by_fd(fd, flags);
 
 	if (!pool)
 		return xmem_peek_last_error(NULL);
@@ -256,8 +255,8 @@ TEST(P4_a_client_passes_on_no_more_than_it_has)
 	struct raw raw;
 
 	CHECK(all >= 0 && reads >= 0);
-	member = xmem_pool_open_fd(reads, NULL);
-	whole = xmem_pool_open_fd(all, NULL);
+	member = open_by_fd(reads, 0);
+	whole = open_by_fd(all, 0);
 	CHECK(member && whole);
 	given = xmem_pool_fd(member);
 	CHECK(given >= 0);
@@ -380,14 +379,11 @@ static void reopen_as_a_child(void *argument)
 TEST(P4_a_child_reopens_with_the_roles_of_its_parent)
 {
 	struct xmem_pool *pool = open_reader(new_name()), *member;
-	struct xmem_pool_options options = {
-		.size = sizeof(options), .flags = XMEM_OPEN_INHERIT,
-	};
 	int all = xmem_pool_fd(pool), reads = xmem_pool_fd_narrow(all, XMEM_MAY_READ);
 	struct child *child;
 
 	CHECK(all >= 0 && reads >= 0);
-	member = xmem_pool_open_fd(reads, &options);
+	member = open_by_fd(reads, XMEM_OPEN_INHERIT);
 	CHECK(member);
 	close(all);
 	close(reads);

@@ -111,7 +111,7 @@ static int join(const char *name, int fd, uint32_t role)
 	char full[64];
 
 	snprintf(full, sizeof(full), "%u:%s", OWNER, name);
-	pool = fd < 0 ? xmem_pool_open(full, &options) : xmem_pool_open_fd(fd, &options);
+	pool = fd < 0 ? xmem_pool_open(full, &options) : open_by_fd(fd, options.flags);
 	if (!pool)
 		return xmem_peek_last_error(NULL);
 	xmem_pool_close(pool);
@@ -313,7 +313,7 @@ static void join_as_root_inside(void *argument)
 		entry.size = sizeof(entry);
 	}
 	SAME(shown, 4);
-	pool = xmem_pool_open_fd(scene->fd[4], NULL);
+	pool = open_by_fd(scene->fd[4], 0);
 	CHECK(pool);
 	REFUSED(xmem_pool_reopen(pool), EOPNOTSUPP);
 	SAME(xmem_pool_set_mode(pool, 0600, XMEM_GID_SAME), -EPERM);
@@ -510,7 +510,7 @@ static void join_anew(void *argument)
 	xmem_pool_close(again);
 	/* By a descriptor it was let in: by name the mode decides. */
 	xmem_pool_close(pool);
-	pool = xmem_pool_open_fd(scene->fd[0], NULL);
+	pool = open_by_fd(scene->fd[0], 0);
 	CHECK(pool);
 	REFUSED(xmem_pool_reopen(pool), ENOENT);
 	xmem_pool_close(pool);

@@ -494,8 +494,8 @@ TEST(API_a_drained_pool_is_joined_by_nobody)
 	REFUSED(xmem_pool_open(name, NULL), ESHUTDOWN);
 	error_says("drained");
 	REFUSED(xmem_pool_open(name, &options), ESHUTDOWN);
-	REFUSED(xmem_pool_open_fd(fd, NULL), ESHUTDOWN);
-	REFUSED(xmem_pool_open_fd(reads, NULL), ESHUTDOWN);
+	REFUSED(open_by_fd(fd, 0), ESHUTDOWN);
+	REFUSED(open_by_fd(reads, 0), ESHUTDOWN);
 	/* Who is in it goes on. */
 	publish_stamp(pool, 7);
 	xmem_release(receive_one(all));

@@ -84,7 +84,7 @@ static void be_a_guest(void *argument)
 	tell_parent(1);
 	hear_parent();
 	REFUSED(visit(scene, 0), ENOENT);	/* the name is its owner's again */
-	other = xmem_pool_open_fd(fd, NULL);
+	other = open_by_fd(fd, 0);
 	CHECK(other);
 	xmem_pool_close(other);
 	close(fd);
@@ -149,8 +149,7 @@ static void make_for_all(void *argument)
 
 static int join_to_write(int fd)
 {
-	struct xmem_pool_options options = { .size = sizeof(options), .flags = XMEM_OPEN_WRITER };
-	struct xmem_pool *pool = xmem_pool_open_fd(fd, &options);
+	struct xmem_pool *pool = open_by_fd(fd, XMEM_OPEN_WRITER);
 
 	if (!pool)
 		return xmem_peek_last_error(NULL);
@@ -239,12 +238,12 @@ static void keep_what_was_given(void *argument)
 	struct xmem_pool *pool;
 
 	become(names->guest);
-	pool = xmem_pool_open_fd(fd, NULL);
+	pool = open_by_fd(fd, 0);
 	CHECK(pool);
 	tell_parent(1);
 	hear_parent();
 	xmem_pool_close(pool);
-	CHECK((pool = xmem_pool_open_fd(fd, NULL)));	/* it goes on, nameless */
+	CHECK((pool = open_by_fd(fd, 0)));	/* it goes on, nameless */
 	xmem_pool_close(pool);
 	close(fd);
 	tell_parent(1);

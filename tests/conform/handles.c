@@ -156,7 +156,7 @@ TEST(API_anonymous_pools_are_apart)
 static void join_by_file(void *argument)
 {
 	int file = receive_file(parent_link());
-	struct xmem_pool *pool = xmem_pool_open_fd(file, NULL);
+	struct xmem_pool *pool = open_by_fd(file, 0);
 	struct xmem_buffer *b;
 
 	CHECK(pool);
@@ -204,15 +204,15 @@ TEST(P2_a_pools_file_is_no_client)
 
 	CHECK(file >= 0 && other >= 0);
 	SAME(stat_of(pool).clients, 1);
-	again = xmem_pool_open_fd(file, NULL);
+	again = open_by_fd(file, 0);
 	CHECK(again);
 	SAME(stat_of(pool).clients, 2);
 	xmem_pool_close(pool);
 	check_quiet(again, 1);
 	xmem_pool_close(again);
-	REFUSED(xmem_pool_open_fd(other, NULL), EBADF);
-	REFUSED(xmem_pool_open_fd(-1, NULL), EBADF);
-	REFUSED(xmem_pool_open_fd(888, NULL), EBADF);
+	REFUSED(open_by_fd(other, 0), EBADF);
+	REFUSED(open_by_fd(-1, 0), EBADF);
+	REFUSED(open_by_fd(888, 0), EBADF);
 	close(file);
 	close(other);
 }

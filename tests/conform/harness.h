@@ -206,6 +206,8 @@ struct setup {
 struct xmem_pool *open_with(const char *name, const struct setup *setup);
 #define OPEN(name, ...)	open_with(name, &(struct setup){ __VA_ARGS__ })
 struct xmem_pool *open_reader(const char *name);
+/* By a descriptor; NULL: it fails. @flags: XMEM_OPEN_*. */
+struct xmem_pool *open_by_fd(int fd, uint32_t flags);
 struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t bytes);
 struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags);
 

@@ -333,8 +333,8 @@ TEST(API_limbo_bytes_of_a_pool_that_is_there)
 	same = open_capped(name, 0);
 	CHECK(same);
 	xmem_pool_close(same);
-	same = xmem_pool_open_fd(fd, &(struct xmem_pool_options){
-		.size = sizeof(struct xmem_pool_options), .limbo_bytes = 1 });
+	same = xmem_pool_open(NULL, XMEM_OPTIONS(xmem_pool_options, .flags = XMEM_OPEN_FD, .fd = fd,
+						 .limbo_bytes = 1));
 	REFUSED(same, ERANGE);
 	close(fd);
 	xmem_pool_close(pool);

@@ -34,7 +34,7 @@ TEST(P10_a_full_client_table_is_EUSERS)
 	/* A descriptor says no name by which the pool could be looked up. */
 	fd = xmem_pool_fd(pool[0]);
 	WORKED(fd);
-	CHECK(!xmem_pool_open_fd(fd, NULL));
+	CHECK(!open_by_fd(fd, 0));
 	SAME(xmem_get_last_error(&why), -EUSERS);
 	CHECK(strstr(why, "the pool has as many clients as it may have: 4 of 4"));
 	close(fd);

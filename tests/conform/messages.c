@@ -78,8 +78,14 @@ TEST(API_EINVAL_names_the_field)
 	SAYS(EINVAL, "A-Z", "flags", "XMEM_OPEN_EXCLUSIVE");
 	refuse(NULL, OPTIONS(.flags = XMEM_OPEN_EXISTING));
 	SAYS(ENOENT, "no an", "anonymous", "XMEM_OPEN_EXISTING");
-	CHECK(!xmem_pool_open_fd(0, OPTIONS(.flags = XMEM_OPEN_EXCLUSIVE)));
+	CHECK(!open_by_fd(0, XMEM_OPEN_EXCLUSIVE));
 	SAYS(EINVAL, NULL, "flags", "XMEM_OPEN_EXCLUSIVE", "descriptor");
+	refuse(name, OPTIONS(.flags = XMEM_OPEN_FD));
+	SAYS(EINVAL, NULL, "XMEM_OPEN_FD", "no name");
+	refuse(NULL, OPTIONS(.fd = 3));
+	SAYS(EINVAL, NULL, "fd is 3", "XMEM_OPEN_FD");
+	refuse(NULL, OPTIONS(.reserved = 1));
+	SAYS(EINVAL, NULL, "reserved");
 }
 
 TEST(API_EINVAL_names_the_number_of_a_preallocate)
@@ -120,7 +126,7 @@ TEST(API_a_descriptor_of_an_ended_pool_is_EBADF)
 	daemon_only("in the kernel the descriptor keeps the pool");
 	CHECK(fd >= 0);
 	xmem_pool_close(pool);
-	CHECK(!xmem_pool_open_fd(fd, NULL));
+	CHECK(!open_by_fd(fd, 0));
 	SAYS(EBADF, NULL, "xmem_pool_fd", "has ended");
 	close(fd);
 }

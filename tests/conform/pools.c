@@ -112,6 +112,12 @@ struct xmem_pool *open_with(const char *name, const struct setup *setup)
 	return pool;
 }
 
+struct xmem_pool *open_by_fd(int fd, uint32_t flags)
+{
+	return xmem_pool_open(NULL, XMEM_OPTIONS(xmem_pool_options, .flags = flags | XMEM_OPEN_FD,
+						 .fd = fd));
+}
+
 struct xmem_pool *open_reader(const char *name)
 {
 	return OPEN(name, .flags = XMEM_OPEN_READER);

@@ -117,7 +117,6 @@ static void own_a_pool(void *argument)
 
 static void be_a_guest(void *argument)
 {
-	struct xmem_pool_options options = { .size = sizeof(options), .flags = XMEM_OPEN_WRITER };
 	struct xmem_pool *pool[8];
 	unsigned int i, n = 0;
 	const char *why;
@@ -127,7 +126,7 @@ static void be_a_guest(void *argument)
 	file = receive_file(parent_link());
 	/* Of 8 places for clients the owner has one. */
 	for (i = 0; i < 8; i++) {
-		pool[i] = xmem_pool_open_fd(file, &options);
+		pool[i] = open_by_fd(file, XMEM_OPEN_WRITER);
 		if (!pool[i])
 			break;
 	}

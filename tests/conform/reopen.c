@@ -200,7 +200,7 @@ static void join_without_a_name(void *argument)
 	xmem_peek_last_error(&why);
 	CHECK(strstr(why, "XMEM_OPEN_INHERIT"));
 	/* By hand it is done so: */
-	pool = xmem_pool_open_fd(heir->fd, NULL);
+	pool = open_by_fd(heir->fd, 0);
 	CHECK(pool);
 	SAME(stat_of(pool).clients, 2);
 	xmem_pool_close(pool);
@@ -284,7 +284,7 @@ TEST(API_reopen_of_what_was_joined_by_a_descriptor)
 	int fd = xmem_pool_fd(first);
 
 	CHECK(fd >= 0);
-	second = xmem_pool_open_fd(fd, NULL);
+	second = open_by_fd(fd, 0);
 	CHECK(second);
 	close(fd);
 	third = xmem_pool_reopen(second);

@@ -219,9 +219,8 @@ TEST(P4_a_client_that_may_only_read_becomes_no_writer)
 
 	CHECK(all >= 0 && reads >= 0);
 	/* What is for writers alone is no reason to refuse it. */
-	pool = xmem_pool_open_fd(reads, &(struct xmem_pool_options){
-		.size = sizeof(struct xmem_pool_options), .wait_bound_ns = SECOND, .keep = 1,
-	});
+	pool = xmem_pool_open(NULL, XMEM_OPTIONS(xmem_pool_options, .flags = XMEM_OPEN_FD,
+						 .fd = reads, .wait_bound_ns = SECOND, .keep = 1));
 	CHECK(pool);
 	REFUSED(xmem_acquire(pool, BYTES, 0), EACCES);
 	error_says("only read");

@@ -90,11 +90,7 @@ ROW(pool_open)
 {
 	xmem_pool_close(HANDLE(xmem_pool_open(stage.name, NULL), 0));
 	xmem_pool_close(HANDLE(xmem_pool_open(NULL, NULL), 0));
-}
-
-ROW(pool_open_fd)
-{
-	xmem_pool_close(HANDLE(xmem_pool_open_fd(stage.fd, NULL), 0));
+	xmem_pool_close(HANDLE(open_by_fd(stage.fd, 0), 0));
 }
 
 ROW(pool_reopen)

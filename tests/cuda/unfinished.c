@@ -272,13 +272,12 @@ TEST(CUDA_waits_for_a_lost_context_end_whatever_handle_they_use)
 {
 	struct fake fake = fake_only("it loses a context on demand");
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER), *other;
-	struct xmem_pool_options options = { .size = sizeof(options) };
 	int fd = xmem_pool_fd(pool);
 	struct xmem_buffer *buffer;
 	struct work work;
 	uint64_t token;
 
-	other = xmem_pool_open_fd(fd, &options);
+	other = open_by_fd(fd, 0);
 	CHECK(other);
 	close(fd);
 	WORKED(xmem_preallocate_cuda(pool, 1, WORK_BYTES, 0, 0));

@@ -129,10 +129,13 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 	self = xp_pool_new(state, (PyTypeObject *)class);
 	if (!self)
 		return NULL;
+	if (fd >= 0) {
+		options.flags |= XMEM_OPEN_FD;
+		options.fd = fd;
+	}
 	for (;;) {
 		Py_BEGIN_ALLOW_THREADS
-		self->pool = fd < 0 ? xmem_pool_open(name, &options) :
-				      xmem_pool_open_fd(fd, &options);
+		self->pool = xmem_pool_open(name, &options);
 		Py_END_ALLOW_THREADS
 		if (self->pool)
 			return (PyObject *)self;

@@ -25,7 +25,7 @@ from .typing import DTypeLike, ShapeLike
 from .unread import Unread
 
 _ANY_LIMBO = (1 << 64) - 1
-_WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP, _ = (int(flag) for flag in OpenFlags)
+_WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP, *_ = (int(flag) for flag in OpenFlags)
 _READ, _WRITE = (int(flag) for flag in MayFlags)
 _ROLES = {None: 0, False: _READER, True: _WRITER}
 _HUGE, _SEALED = int(MemoryFlags.HUGE), int(MemoryFlags.SEALED)
