@@ -59,7 +59,6 @@
 	X(drop_ref) \
 	X(forget) \
 	X(get_mut) \
-	X(get_slot) \
 	X(image_view) \
 	X(limbo_hook) \
 	X(metadata_view) \

@@ -20,6 +20,7 @@
 
 #define LOOKS		200	/* at a state word in SCANNING, before the host is asked */
 #define RESOLVES	64 /* requests to the host, which fails only while the owner works */
+#define TRIES		64	/* to get what is in a slot, while its contents change each time */
 
 /*
  * The hold is taken while the owner scans the slot. If the owner goes on, the state word says
@@ -71,24 +72,42 @@ static XL_COLD struct xmem_buffer *get_failed(int err)
 	return NULL;
 }
 
-/* If the contents have gone since their claims were seen, there are no claims any more, either. */
-XL_COLD struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err)
+/* What is LIVE in a slot has a generation of the slot's tenancy. */
+static u64 token_in(const struct xm_map *map, u32 slot)
 {
-	if (err == -ERANGE || err == -ESTALE)
-		xl_fail_fast(ERANGE, "get_slot: no reference is set aside for whoever comes");
-	else if (err == -EACCES)
-		get_failed(err);
-	else if (err)
-		xl_fail(-err, "get_slot: %s", xl_request_error(err));
-	return NULL;
+	u64 word = xm_load_acquire(&xm_slot(map, slot)->state), generation = xm_generation(word);
+	u64 first = xm_first_generation(xm_load(&xm_slot_row(map, slot)->generation_first));
+
+	if ((xm_state(word) != XMEM_SLOT_LIVE && xm_state(word) != XMEM_SLOT_SCANNING) ||
+	    !xm_in_tenancy(generation, first))
+		return 0;
+	return xm_token(generation, slot);
 }
 
-/* Fill a handle with what a get by token knows. */
-static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token)
+u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what)
+{
+	u64 token;
+
+	if (number >= XMEM_MAX_SLOTS)
+		return number;
+	if (number >= pool->map.slots) {
+		xl_fail(EINVAL, "%s: there is no slot %u: the pool has %u", what, (u32)number,
+			pool->map.slots);
+		return 0;
+	}
+	token = token_in(&pool->map, number);
+	if (!token)
+		xl_fail(ESTALE, "%s: there is nothing in slot %u: its buffer is free, or it is "
+				"being written", what, (u32)number);
+	return token;
+}
+
+/* Fill a handle with what a get by token knows. @took: XL_TOOK, or 0. */
+static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token, u32 took)
 {
 	buffer->slot = xm_token_slot(token);
 	buffer->what.token = token;
-	xl_handle_use(buffer, XL_READING | XL_OPEN);
+	xl_handle_use(buffer, XL_READING | XL_OPEN | took);
 	return xl_handle(buffer);
 }
 
@@ -98,16 +117,82 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 	struct xmem_buffer *buffer = xl_handle_new(pool);
 
 	if (buffer)
-		return fill_got(buffer, token);
+		return fill_got(buffer, token, 0);
 	xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
 	return NULL;
 }
 
-static struct xmem_buffer *slow_failed(struct xmem_pool *pool, int err, bool by_slot)
+static struct xmem_buffer *slow_failed(struct xmem_pool *pool, int err)
 {
 	if (xl_host_died(pool))		/* meanwhile: an ended client finds nothing but zeros */
 		return xl_fail_died(pool), NULL;
-	return by_slot ? xl_get_failed(pool, err) : get_failed(err);
+	return get_failed(err);
+}
+
+/*
+ * The hold is not certain yet. If references are set aside, one of them becomes the hold. NULL:
+ * *err is not noted, or 0 if it is.
+ */
+static struct xmem_buffer *resolve(struct xmem_pool *pool, u64 token, int *err)
+{
+	struct xmem_buffer *buffer;
+	u32 slot = xm_token_slot(token), took = 0;
+
+	*err = xl_hold_resolved(pool, token, *err);
+	if (*err)
+		return NULL;
+	buffer = xl_handle_new(pool);
+	if (!buffer)
+		goto put;
+	XM_STEP(XM_STEP_CLAIM_HELD);
+	if (xm_claims_of(&pool->map, slot)) {
+		*err = xl_claim_take(pool, token);
+		took = *err ? 0 : XL_TOOK;
+	}
+	XM_STEP(XM_STEP_CLAIM_TAKEN);
+	if (!*err || *err == -ERANGE)	/* others have taken them meanwhile */
+		return fill_got(buffer, token, took);
+	xl_handle_unused(buffer);
+put:
+	xl_do(pool, xm_put(&pool->map, pool->me, slot));
+	return NULL;
+}
+
+/* What is in a slot now. It may go at any moment, unless somebody holds it or has set it aside. */
+static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 slot)
+{
+	struct xmem_buffer *buffer;
+	int err = -ESTALE, tries;
+
+	for (tries = 0; err == -ESTALE && tries < TRIES; tries++) {
+		u64 token;
+
+		if (xl_host_died(pool))
+			return xl_fail_died(pool), NULL;
+		token = xl_token_of(pool, slot, "get");
+		if (!token)
+			return NULL;
+		err = xm_is_counted(&pool->map, pool->me) ? 0 :
+		      xm_may_hold(&pool->map, pool->me, token);
+		if (err)
+			continue;
+		err = xm_get_at(&pool->map, pool->holds, token);
+		buffer = resolve(pool, token, &err);
+		if (buffer)
+			return buffer;
+	}
+	return slow_failed(pool, err);
+}
+
+/* A number below 65536 is a slot's. No generation is 0, so the short way finds no such token. */
+static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
+{
+	struct xmem_buffer *buffer = resolve(pool, token, &err);
+
+	if (buffer)
+		return buffer;
+	return err == -ESTALE && token < XMEM_MAX_SLOTS ? get_in_slot(pool, token) :
+							  slow_failed(pool, err);
 }
 
 /*
@@ -122,9 +207,9 @@ static XL_COLD struct xmem_buffer *get_as_stranger(struct xmem_pool *pool, u64 t
 		return xl_fail_died(pool), NULL;
 	err = xm_may_hold(&pool->map, pool->me, token);
 	if (err)
-		return slow_failed(pool, err, false);
+		return slow_failed(pool, err);
 	err = xm_get_at(&pool->map, pool->holds, token);
-	return err ? xl_get_slow(pool, token, err, false) : get_refill(pool, token);
+	return err ? get_slow(pool, token, err) : get_refill(pool, token);
 }
 
 static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token)
@@ -135,36 +220,12 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token
 		xl_fail_fast(EINVAL, "get: no pool");
 	else if (!xl_is_open(pool))
 		xl_fail_not_alive(pool);
+	else if (token < XMEM_MAX_SLOTS)
+		return get_in_slot(pool, token);
 	else if (xm_token_slot(token) < pool->map.slots)
 		return get_as_stranger(pool, token);
 	else			/* no such slot here: a token of another pool */
 		get_failed(-ESTALE);
-	return NULL;
-}
-
-/* The hold is not certain yet. If references are set aside, one of them becomes the hold. */
-XL_COLD struct xmem_buffer *xl_get_slow(struct xmem_pool *pool, u64 token, int err, bool must)
-{
-	struct xmem_buffer *buffer;
-	u32 slot = xm_token_slot(token);
-
-	err = xl_hold_resolved(pool, token, err);
-	if (err)
-		return slow_failed(pool, err, must);
-	buffer = xl_handle_new(pool);
-	if (!buffer)
-		goto put;
-	XM_STEP(XM_STEP_CLAIM_HELD);
-	err = must || xm_claims_of(&pool->map, slot) ? xl_claim_take(pool, token) : 0;
-	XM_STEP(XM_STEP_CLAIM_TAKEN);
-	if (err == -ERANGE && !must)	/* others have taken them meanwhile */
-		err = 0;
-	if (!err)
-		return fill_got(buffer, token);
-	xl_handle_unused(buffer);
-	slow_failed(pool, err, must);
-put:
-	xl_do(pool, xm_put(&pool->map, pool->me, slot));
 	return NULL;
 }
 
@@ -186,10 +247,15 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 		return xl_fail_died(pool), NULL;
 	err = xm_get_at(&pool->map, live->holds, token);
 	if (unlikely(err))
-		return xl_get_slow(pool, token, err, false);
+		return get_slow(pool, token, err);
 	if (unlikely(!xl_self.handles))
 		return get_refill(pool, token);
-	return fill_got(xl_handle_new(pool), token);
+	return fill_got(xl_handle_new(pool), token, 0);
+}
+
+bool xl_took_claim(const struct xmem_buffer *buffer)
+{
+	return xm_load(&buffer->mode) & XL_TOOK;
 }
 
 /* ---- clone, release ---- */

@@ -60,8 +60,6 @@ static int hold(struct xmem_pool *pool, u64 token)
 {
 	int err = 0;
 
-	if (xm_token_slot(token) >= pool->map.slots)
-		return -ESTALE;		/* a token of another pool */
 	if (!xm_is_counted(&pool->map, pool->me))
 		err = xm_may_hold(&pool->map, pool->me, token);
 	if (err)
@@ -399,50 +397,37 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 
 /* ---- tokens and slots ---- */
 
-/* Hold what is in @slot, whatever it is: it stays there as long as there are claims. */
-XMEM_API struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot)
+/* What is the contents' token, if @number may be that of their slot? 0 or an error, noted. */
+static int look(struct xmem_pool *pool, u64 number, const char *what, u64 *ret_token)
+{
+	int err = check(pool, what);
+
+	if (err)
+		return err;
+	*ret_token = xl_token_of(pool, number, what);
+	if (!*ret_token)
+		return xmem_peek_last_error(NULL);
+	return xm_token_slot(*ret_token) < pool->map.slots ? 0 : failed(what, -ESTALE);
+}
+
+XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t number)
 {
 	u64 token;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "get_slot");
-	if (err)
-		return NULL;
-	if (slot >= pool->map.slots) {
-		xl_fail(EINVAL, "get_slot: there is no slot %u: the pool has %u", slot,
-			pool->map.slots);
-		return NULL;
-	}
-	if (!xm_claims_of(&pool->map, slot))
-		return xl_get_failed(pool, -ERANGE);
-	token = xm_token(xm_generation(xm_load_acquire(&xm_slot(&pool->map, slot)->state)), slot);
-	err = xm_is_counted(&pool->map, pool->me) ? 0 : xm_may_hold(&pool->map, pool->me, token);
-	if (err)
-		return xl_get_failed(pool, err);
-	return xl_get_slow(pool, token, xm_get_at(&pool->map, pool->holds, token), true);
-}
-
-XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t token)
-{
-	int err;
-	XL_USE(pool);
-
-	err = check(pool, "add_ref");
-	if (err)
-		return err;
-	if (xm_token_slot(token) >= pool->map.slots)
-		return failed("add_ref", -ESTALE);
-	return done("add_ref", add_some(pool, token, 1));
+	err = look(pool, number, "add_ref", &token);
+	return err ? err : done("add_ref", add_some(pool, token, 1));
 }
 
 /* The contents are held meanwhile, so that the claim is none of those that come after them. */
-XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t token)
+XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t number)
 {
+	u64 token;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "drop_ref");
+	err = look(pool, number, "drop_ref", &token);
 	if (err)
 		return err;
 	err = hold(pool, token);
@@ -458,31 +443,29 @@ XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t token)
  * The number belongs to what is in the slot when it is read. The contents are looked at after that:
  * if they are there still, they were there then.
  */
-XMEM_API int xmem_claims(struct xmem_pool *pool, uint64_t token)
+XMEM_API int xmem_claims(struct xmem_pool *pool, uint64_t number)
 {
-	u32 slot = xm_token_slot(token), count;
+	u64 token;
+	u32 count;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "claims");
+	err = look(pool, number, "claims", &token);
 	if (err)
 		return err;
-	if (slot >= pool->map.slots)
-		return failed("claims", -ESTALE);
-	count = xm_claims_of(&pool->map, slot);
+	count = xm_claims_of(&pool->map, xm_token_slot(token));
 	return xm_look(&pool->map, token) == -ESTALE ? failed("claims", -ESTALE) : (int)count;
 }
 
-XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t token)
+XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t number)
 {
+	u64 token;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "void_claims");
+	err = look(pool, number, "void_claims", &token);
 	if (err)
 		return err;
-	if (xm_token_slot(token) >= pool->map.slots)
-		return failed("void_claims", -ESTALE);
 	err = claim(pool, XMEM_CLAIM_VOID, token, 0);
 	return err == -EPERM ? xl_fail_fast(EPERM, "void_claims: only the buffer's owner, who has "
 					    "set some aside, or an administrator voids claims") :

@@ -14,10 +14,13 @@ void xl_claim_drop(struct xmem_buffer *buffer);
 /* The thread's hold is taken and not certain: 0, or an error and the hold is dropped. */
 int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
 
-/* The same, and make the handle. @must: only if there is a claim (ERANGE). */
-struct xmem_buffer *xl_get_slow(struct xmem_pool *pool, u64 token, int err, bool must);
+/*
+ * The token that @number is, or, below 65536, that of what is in this slot now. 0: the error is
+ * noted. @what: the call.
+ */
+u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what);
 
-/* Note why a get by slot failed. Returns NULL. */
-struct xmem_buffer *xl_get_failed(struct xmem_pool *pool, int err);
+/* Has the get that made this handle taken a claim, for which it stands? */
+bool xl_took_claim(const struct xmem_buffer *buffer);
 
 #endif

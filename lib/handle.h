@@ -33,10 +33,12 @@
  * (gpu/release.c). A handle on which xmem_set_ref_count was called stands for one of the claims too
  * (XL_CLAIMS). What is WRITING in memory of a GPU is CUDA, too. PRIVATE:
  * xmem_data_private has been called, and what drops the handle ends its view (payload/view.h).
+ * TOOK: the get that made the handle has taken a claim (buffer.c).
  */
 enum xl_mode {
 	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16,
-	XL_UPGRADED = 32, XL_CUDA = 64, XL_ORDERED = 128, XL_LEAVING = 256, XL_PRIVATE = 512
+	XL_UPGRADED = 32, XL_CUDA = 64, XL_ORDERED = 128, XL_LEAVING = 256, XL_PRIVATE = 512,
+	XL_TOOK = 1024
 };
 
 #define XL_ANYBODY	(~0ULL)		/* as an origin: the slot's row knows the publisher */

@@ -3,6 +3,7 @@
  * Retracting: this client takes back what it has published and nobody has received.
  */
 #include "attach.h"
+#include "claims.h"
 #include "demand.h"
 #include "died.h"
 #include "owned.h"
@@ -61,8 +62,9 @@ static void wake(struct xmem_pool *pool)
 	xl_poll_settle(pool, POLLOUT);
 }
 
-XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t token)
+XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t number)
 {
+	u64 token;
 	int err;
 	XL_USE(pool);
 
@@ -71,6 +73,9 @@ XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t token)
 		return err;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
+	token = xl_token_of(pool, number, "retract");
+	if (!token)
+		return xmem_peek_last_error(NULL);
 	err = retract(pool, token);
 	if (err != -ESTALE && err != -EPERM)
 		wake(pool);

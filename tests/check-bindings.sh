@@ -84,7 +84,7 @@ is "$hook | .parameters[1].type" 'void (*)(void *user, uint64_t bytes)'
 is "$hook | .parameters[2].text" 'for XMEM_ZZ_*.'
 is "$hook | [.errors[] | .names[0] + \" \" + .text] | join(\";\")" \
 	'ENOENT there is none (at all);EPERM no;EBADF '
-is "$hook | .raises | join(\" \")" 'EACCES EAGAIN EBADF ENOENT EOVERFLOW EPERM ESTALE'
+is "$hook | .raises | join(\" \")" 'EACCES EAGAIN EBADF EINVAL ENOENT EOVERFLOW EPERM ESTALE'
 early='.functions[] | select(.name == "xmem_zz_early")'
 is "$early | .ended_by[0]" xmem_release
 is "$early | [.errors[] | (.names | join(\"+\")) + \" \" + .text] | join(\";\")" \

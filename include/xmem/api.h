@@ -98,7 +98,6 @@ struct xmem_api {
 	int (*drop_ref)(struct xmem_pool *pool, uint64_t token);
 	int (*forget)(struct xmem_buffer *buffer);
 	int (*get_mut)(struct xmem_buffer *buffer);
-	struct xmem_buffer *(*get_slot)(struct xmem_pool *pool, uint32_t slot);
 	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 	int (*limbo_hook)(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
 			xmem_limbo_function *call, void *user);

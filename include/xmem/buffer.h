@@ -48,9 +48,15 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
 
 /*
  * Get the buffer that a token names, and hold it, for reading.
- * @token: from xmem_publish or xmem_token of any client of this pool.
+ * @token: from xmem_publish or xmem_token of any client of this pool. No token is below 65536: such
+ *	a number, here and wherever a token is taken, is a slot's (xmem_slot) and stands for what is
+ *	in that slot now. These are the same contents on both sides only as long as somebody holds
+ *	them or they have claims.
+ * If references are set aside (claims.h), it takes one.
  * Returns: the buffer, or NULL:
- *	ESTALE	those contents are gone, or the token belongs to another pool
+ *	ESTALE	those contents are gone, or the token belongs to another pool; or the slot has
+ *		none: its buffer is free, or it is being written
+ *	EINVAL	there is no such slot
  *	EAGAIN	the owner keeps scanning the buffer; retry
  *	EACCES	the buffer is another user's, neither the pool nor its owner is of this user, and
  *		this client has not subscribed to a client that publishes or forwards it, nor has

@@ -106,26 +106,11 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 int xmem_forget(struct xmem_buffer *buffer);
 
 /*
- * Get the buffer that is in a slot now, and hold it, for reading. This is for programs that pass on
- * the number of a slot (xmem_slot) instead of the token. The number stands for this buffer on both
- * sides only as long as the buffer has claims.
- * @slot: from 0 to slots - 1 of struct xmem_pool_info.
- * Returns: the buffer, which has one claim less; or NULL:
- *	ERANGE	the slot has no claims
- *	EINVAL	there is no such slot
- *	EAGAIN, EOVERFLOW  as xmem_get
- *	ENOMEM, EINTR
- * Ownership: the caller calls xmem_release. Threads: any. Since: 0.4.
- */
-struct xmem_buffer *xmem_get_slot(struct xmem_pool *pool, uint32_t slot);
-
-/*
  * Set one more reference aside, without a handle, for 10 seconds at least.
- * @token: of contents that somebody holds, or that have claims.
+ * @token: of contents that somebody holds, or that have claims; or a slot (xmem_get).
  * Returns: 0, or an error, and then nothing has changed:
- *	-ESTALE	the contents are gone, or the token is another pool's
  *	-ERANGE	there are 65535 already
- *	-EAGAIN, -EACCES  as xmem_get
+ *	-ESTALE, -EINVAL, -EAGAIN, -EACCES  as xmem_get
  *	-ENOMEM
  *	-EINTR	as xmem_offer
  * Threads: any. Since: 0.4.
@@ -135,10 +120,10 @@ int xmem_add_ref(struct xmem_pool *pool, uint64_t token);
 /*
  * Drop one reference that is set aside, without a handle: for a consumer that does not want the
  * buffer any more.
+ * @token: or a slot.
  * Returns: 0, or an error, and then nothing has changed:
- *	-ESTALE	the contents are gone, or the token is another pool's
  *	-ERANGE	no reference is set aside
- *	-EAGAIN, -EOVERFLOW  as xmem_get
+ *	-ESTALE, -EINVAL, -EAGAIN, -EOVERFLOW  as xmem_get
  *	-ENOMEM, -EINTR
  * Threads: any. Since: 0.4.
  */
@@ -148,10 +133,9 @@ int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
  * How many references are set aside for contents? The pages say it, and nobody is asked. While it
  * is 0, xmem_get takes none. Others may take and add some at any time. Those of what the caller
  * holds go when somebody takes them, and all at once when they end (see above), or are voided.
- * @token: of contents that are there, held or not.
+ * @token: of contents that are there, held or not; or a slot.
  * Returns: how many, 0 to 65535, or an error:
- *	-ESTALE	the contents are gone, or the token is another pool's
- *	-EINVAL, -EBADF, -ECHILD, -ENOTCONN  as xmem_add_ref
+ *	-ESTALE, -EINVAL, -EBADF, -ECHILD, -ENOTCONN  as xmem_add_ref
  * Threads: any. Since: 0.5.
  */
 int xmem_claims(struct xmem_pool *pool, uint64_t token);
@@ -159,9 +143,10 @@ int xmem_claims(struct xmem_pool *pool, uint64_t token);
 /*
  * Void all claims of a buffer, before their time: for a supervisor that knows that nobody comes
  * for them any more. Those who hold the buffer keep it.
+ * @token: or a slot.
  * Returns: 0, or an error:
  *	-ENOENT	it has no claims
- *	-ESTALE	the contents are gone, or the token is another pool's
+ *	-ESTALE, -EINVAL  as xmem_get
  *	-EPERM	where the kernel is the host: this client neither owns the buffer nor has set any
  *		of its claims aside, and its user has not made the pool and may not administrate
  *	-EINTR	a signal handler ran before the host had answered; it may void them all the same

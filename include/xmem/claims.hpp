@@ -69,16 +69,6 @@ inline void forget(buffer &it)
 	detail::or_throw([&](std::error_code &code) { return forget(it, code); });
 }
 
-/* The contents of a slot that has claims: it takes one. */
-inline buffer get_slot(const pool &in, std::uint32_t slot, std::error_code &code) noexcept
-{
-	return buffer(detail::made(xmem_get_slot(in.raw(), slot), code));
-}
-inline buffer get_slot(const pool &in, std::uint32_t slot)
-{
-	return detail::or_throw([&](std::error_code &code) { return get_slot(in, slot, code); });
-}
-
 /* One reference more, or less, of what a token names. */
 inline bool add_ref(const pool &in, std::uint64_t token, std::error_code &code) noexcept
 {

@@ -148,7 +148,7 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
 /*
  * Take a publication of this client back, so that nobody receives it any more. Subscribers pass it
  * and lose nothing by it.
- * @token: the token that xmem_publish gave.
+ * @token: the token that xmem_publish gave; or a slot (xmem_get).
  *
  * Its own buffer a writer can take back only as long as nobody has it: no client holds it, this one
  * included, no references of it are set aside (claims.h), and nobody has forwarded it to
@@ -159,6 +159,7 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
  * xmem_attach_fd is gone; or
  *	-EBUSY	somebody has it
  *	-ESTALE	it is gone already, or the token belongs to another pool
+ *	-EINVAL	there is no such slot
  *	-EPERM	it is another client's, and this one's ring does not have it; or this client is
  *		a reader
  * Threads: any. Since: 0.4.

@@ -174,13 +174,6 @@ static int call_retract(struct xmem_pool *pool)
 	return err == -EPERM ? 0 : stale(err);
 }
 
-static int call_get_slot(struct xmem_pool *pool)
-{
-	int err = last(xmem_get_slot(pool, 0));
-
-	return err == -ERANGE ? 0 : stale(err);
-}
-
 static int call_hook(struct xmem_pool *pool)
 {
 	return xmem_limbo_hook(pool, 0, 0, NULL, NULL);
@@ -213,7 +206,7 @@ static int (*const calls[])(struct xmem_pool *pool) = {
 	call_acquire, call_acquire_any, call_publish, call_trim, call_collect, call_stat,
 	call_client_info, call_slot_info, call_holds, call_preallocate, call_reopen, call_fd,
 	call_poll_fd, call_subscribe, call_receive_any, call_add_ref, call_drop_ref,
-	call_void_claims, call_retract, call_get_slot, call_hook, call_cancel, call_client,
+	call_void_claims, call_retract, call_hook, call_cancel, call_client,
 	call_attach,
 };
 #define CALLS	(sizeof(calls) / sizeof(calls[0]))

@@ -208,7 +208,7 @@ TEST(API_limbo_beyond_a_limit_is_told_once)
 static void fail_otherwise(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *told)
 {
 	*(int *)told += 1;
-	REFUSED(xmem_get(pool, 0), ESTALE);
+	REFUSED(xmem_get(pool, 1 << 16), ESTALE);
 	xmem_clear_last_error();
 	SAME(xmem_trim(NULL, 0), -EINVAL);
 	errno = EXDEV;

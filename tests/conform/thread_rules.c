@@ -58,7 +58,7 @@ void add_row(struct row *row)
 
 ROW(get_last_error)
 {
-	REFUSED(xmem_get(stage.reader, 1), ESTALE);
+	REFUSED(xmem_get(stage.reader, 1 << 16), ESTALE);
 	SAME(xmem_get_last_error(NULL), -ESTALE);
 	SAME(xmem_get_last_error(NULL), 0);
 }

@@ -109,8 +109,7 @@ static struct xmem_buffer *take(uint64_t token, bool by_slot)
 	struct xmem_buffer *b;
 
 	do
-		b = by_slot ? xmem_get_slot(stage.reader, token & 0xffff) :
-			      xmem_get(stage.reader, token);
+		b = xmem_get(stage.reader, by_slot ? token & 0xffff : token);
 	while (!b && stage.signals && xmem_peek_last_error(NULL) == -EINTR);
 	CHECK(b);
 	SAME(xmem_token(b), token);
@@ -174,16 +173,6 @@ ROW(forget)
 		xmem_release(take(token, false));
 }
 
-ROW(get_slot)
-{
-	uint64_t token = set_aside(2);
-
-	if (!token)
-		return;
-	xmem_release(take(token, true));
-	xmem_release(take(token, true));
-}
-
 ROW(add_ref)
 {
 	uint64_t token = set_aside(1);
@@ -191,7 +180,7 @@ ROW(add_ref)
 	if (!token)
 		return;
 	SAME(AGAIN(xmem_add_ref(stage.reader, token)), 0);
-	xmem_release(take(token, false));
+	xmem_release(take(token, true));
 	xmem_release(take(token, false));
 }
 

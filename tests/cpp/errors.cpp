@@ -49,7 +49,7 @@ TEST(what_says_the_reason_once)
 	CHECK(what == "attach: descriptor -1: " + std::string(std::strerror(EBADF)));
 	CHECK(what == xmem::last_message());
 	try {
-		s.reader.get(12345);
+		s.reader.get(1 << 16);
 	} catch (const xmem::error &error) {
 		what = error.what();
 	}
@@ -139,7 +139,7 @@ TEST(codes_say_what_is_wrong)
 	CODE(ENOSPC, s.writer.acquire(bytes_each + 1, xmem::no_wait, code));
 	CODE(EAGAIN, frames.receive(xmem::no_wait, code));
 	CODE(EAGAIN, s.reader.receive_any(xmem::no_wait, code));
-	CODE(ESTALE, s.reader.get(12345, code));
+	CODE(ESTALE, s.reader.get(1 << 16, code));
 	CODE(EINVAL, s.reader.client_info(1u << 20, code));
 	CODE(EINVAL, s.reader.slot_info(1u << 20, code));
 	CODE(EINVAL, s.reader.holds(1u << 20, 0, code));

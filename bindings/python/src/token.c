@@ -2,64 +2,8 @@
 /*
  * Pool: the calls that name contents, by their token or by the index of their slot: getting a
  * buffer, references that are set aside for who gets it, and taking a publication back.
- *
- * A number below 65536 is an index, for no token is so small: it means what is in that slot at the
- * moment of the call.
  */
 #include "core.h"
-
-#define TRIES	64		/* to get what is in a slot, while its contents change each time */
-
-static bool is_index(uint64_t number)
-{
-	return number < 65536;
-}
-
-/*
- * The token that @number is, or that of the contents of that slot. 0, or -errno of the library's;
- * 1: there are none.
- */
-static int token_of(struct xmem_pool *pool, uint64_t number, uint64_t *ret)
-{
-	struct xmem_slot_info info = { .size = sizeof(info), .token = number };
-	int err = is_index(number) ? xmem_pool_slot_info(pool, number, &info) : 0;
-
-	*ret = info.token;
-	return err || *ret ? err : 1;
-}
-
-static PyObject *refuse_empty(struct xp_pool *self, uint64_t number)
-{
-	return xp_raise_errno(self->state, ESTALE, "there is nothing in slot %d: its buffer is "
-			      "free, or it is being written", (int)number);
-}
-
-/* ---- getting ---- */
-
-/* Without the GIL, since a get that takes a claim asks the host. *ret_empty: nothing is there. */
-static struct xmem_buffer *get(struct xmem_pool *pool, uint64_t number, bool *ret_empty)
-{
-	struct xmem_buffer *buffer;
-	uint64_t token;
-	int tries, err;
-
-	*ret_empty = false;
-	if (!is_index(number))
-		return xmem_get(pool, number);
-	for (tries = 0; tries < TRIES; tries++) {
-		buffer = xmem_get_slot(pool, number);
-		if (buffer || xmem_peek_last_error(NULL) != -ERANGE)
-			return buffer;
-		err = token_of(pool, number, &token);	/* nobody has set anything aside */
-		*ret_empty = err == 1;
-		if (err)
-			return NULL;
-		buffer = xmem_get(pool, token);
-		if (buffer || xmem_peek_last_error(NULL) != -ESTALE)
-			return buffer;
-	}
-	return NULL;
-}
 
 PyObject *xp_pool_get(PyObject *object, PyObject *given)
 {
@@ -67,7 +11,6 @@ PyObject *xp_pool_get(PyObject *object, PyObject *given)
 	struct xmem_buffer *buffer;
 	struct xmem_pool *pool;
 	uint64_t number;
-	bool empty;
 
 	if (!xp_token(given, &number))
 		return NULL;
@@ -75,14 +18,12 @@ PyObject *xp_pool_get(PyObject *object, PyObject *given)
 		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
-		Py_BEGIN_ALLOW_THREADS
-		buffer = get(pool, number, &empty);
+		Py_BEGIN_ALLOW_THREADS		/* a get that takes a claim asks the host */
+		buffer = xmem_get(pool, number);
 		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
 		if (buffer)
 			return xp_guard_new(self->state, object, buffer, XP_READING);
-		if (empty)
-			return refuse_empty(self, number);
 	} while (xp_again(self->state, XMEM_FOREVER, NULL));
 	return NULL;
 }
@@ -96,8 +37,8 @@ static int call_by(PyObject *object, PyObject *given, token_function *call)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_pool *pool;
-	uint64_t number, token;
-	int empty, result = -1;
+	uint64_t number;
+	int result;
 
 	if (!xp_token(given, &number))
 		return -1;
@@ -106,16 +47,12 @@ static int call_by(PyObject *object, PyObject *given, token_function *call)
 		if (!pool)
 			return -1;
 		Py_BEGIN_ALLOW_THREADS
-		empty = token_of(pool, number, &token);
-		if (!empty)
-			result = call(pool, token);
+		result = call(pool, number);
 		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
-		if (!empty && result >= 0)
+		if (result >= 0)
 			return result;
-		if (empty == 1)
-			refuse_empty(self, number);
-	} while (empty != 1 && xp_again(self->state, XMEM_FOREVER, NULL));
+	} while (xp_again(self->state, XMEM_FOREVER, NULL));
 	return -1;
 }
 
