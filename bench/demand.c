@@ -88,8 +88,8 @@ void case_demand(struct bench *bench, int side)
 	}
 	for (i = 0; i < LIVE; i++)
 		xmem_release(place[i]);
-	if (xmem_trim(pool, 0) < 0)
-		die("xmem_trim");
+	if (xmem_collect(pool, 0, NULL) < 0)
+		die("xmem_collect");
 	look(pool, &last);
 	row_number(bench, "acquires of mixed sizes, on demand", "", acquires, -1);
 	row_number(bench, "files at most, against the most in use", "x",

@@ -80,7 +80,7 @@
  *
  * To let go of something, a client sends the daemon a message. One message is enough for all
  * buffers of ended writers. But each of these takes a message of its own: a file from
- * xmem_attach_fd, a file that xmem_trim or the cache gives back, a publisher that is followed no
+ * xmem_attach_fd, a file that xmem_collect or the cache gives back, a publisher that is followed no
  * longer, a buffer from xmem_get_mut that is given up, a handle that xmem_set_ref_count has counted
  * in, and memory of a GPU that is closed. As long as the daemon is stopped, a client's socket takes
  * about 250 messages (fewer if net.core.wmem_default is less than usual), and the library keeps the

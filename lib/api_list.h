@@ -70,7 +70,6 @@
 	X(set_ref_count) \
 	X(tensor_check) \
 	X(tensor_view) \
-	X(trim) \
 	X(void_claims) \
 	X(acquire_cuda) \
 	X(attach_cuda) \

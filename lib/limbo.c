@@ -6,6 +6,7 @@
  */
 #include "attach.h"
 #include "core/limbo.h"
+#include "cuda/memory.h"
 #include "demand.h"
 #include "limbo.h"
 #include "payload/view.h"
@@ -131,33 +132,76 @@ static void tell_host(struct xmem_pool *pool)
 	}
 }
 
-XMEM_API int xmem_collect(struct xmem_pool *pool)
+/* Returns how many were found. To give files back it is under pool->slow. */
+static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
 {
-	struct xl_owned *owned;
-	u32 ready = 0;
+	struct xl_owned *owned = &pool->owned;
+	u32 found;
+
+	xl_lock(&owned->lock);
+	found = xl_collect_all(pool);
+	if (keep != XMEM_KEEP_ALL || (found && owned->demand.on))
+		xl_cache_look(pool);	/* so that the ring says less is lacking */
+	if (keep != XMEM_KEEP_ALL)
+		*ret_files = xl_cache_shrink(pool, keep, false);
+	xl_limbo_note(pool);
+	xl_unlock(&owned->lock);
+	return found;
+}
+
+/* The same, and give back files beyond @keep bytes. 0 or -errno, noted. */
+static int trim(struct xmem_pool *pool, u64 keep, u32 *ret_found, u64 *ret_bytes)
+{
+	struct xl_mapping *files = NULL;
+	int err, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_catch_up(pool);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		*ret_found = find(pool, keep, &files);
+		*ret_bytes = xl_cache_drop(pool, files);
+		if (*ret_bytes)
+			xl_settle_posts(pool);
+		xl_turn_end(&pool->slow);
+	}
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes)
+{
+	u64 bytes = 0, stuck = xl_memory_stuck();
+	bool writes, trims;
+	u32 found = 0;
+	int err;
 	XL_USE(pool);
 
 	if (!pool)
 		return xl_fail_fast(EINVAL, "collect: no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
-	owned = &pool->owned;
-	if (pool->role == XMEM_ROLE_WRITER) {
-		xl_lock(&owned->lock);
-		ready = xl_collect_all(pool);
-		if (ready && owned->demand.on)
-			xl_cache_look(pool);	/* so that the ring says less is lacking */
-		xl_limbo_note(pool);
-		xl_unlock(&owned->lock);
-		if (ready) {
-			xl_owned_wake(pool);	/* other threads may wait for one */
-			xl_poll_settle(pool, POLLOUT);
-		}
-		xl_attached_settle(pool);
+	writes = xm_load(&pool->role) == XMEM_ROLE_WRITER;
+	trims = writes && keep != XMEM_KEEP_ALL;
+	err = trims ? trim(pool, keep, &found, &bytes) : 0;
+	if (err)
+		return err;
+	if (writes && !trims)
+		found = find(pool, keep, NULL);
+	if (found || trims) {
+		xl_owned_wake(pool);	/* other threads may wait for one, or for room */
+		xl_poll_settle(pool, POLLOUT);
 	}
+	if (writes)
+		xl_attached_settle(pool);
 	tell_host(pool);
 	xl_views_give_up(pool);
 	xl_payload_settle(pool, XL_HOST_NS);
 	xl_limbo_tell(pool);
-	return ready;
+	/* What a failing driver has kept is not given back; what it had kept before may be now. */
+	bytes += trims ? stuck : 0;
+	stuck = xl_memory_stuck();
+	if (ret_bytes)
+		*ret_bytes = stuck < bytes ? bytes - stuck : 0;
+	return found;
 }

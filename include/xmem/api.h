@@ -85,7 +85,7 @@ struct xmem_api {
 	struct xmem_buffer *(*attach_fd)(struct xmem_pool *pool, int fd, uint64_t offset,
 			uint64_t length, uint32_t flags);
 	uint32_t (*buffer_flags)(struct xmem_buffer *buffer);
-	int (*collect)(struct xmem_pool *pool);
+	int (*collect)(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);
 	int (*copy)(struct xmem_buffer *to, struct xmem_buffer *from);
 	int (*copy_bytes)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
 	int (*describe_content)(struct xmem_buffer *buffer, const char *content_type,
@@ -111,7 +111,6 @@ struct xmem_api {
 	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
 	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
-	int64_t (*trim)(struct xmem_pool *pool, uint64_t keep);
 	int (*void_claims)(struct xmem_pool *pool, uint64_t token);
 
 	/* since 0.5 */

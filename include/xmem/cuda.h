@@ -211,7 +211,7 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
  * @done: called once, when nobody can receive or holds the contents any more and nobody has the
  *	memory open; NULL: nobody wants to know. After an error it is not called. The thread that
  *	finds it out calls it, in a call of any function for this pool, at the latest in a later
- *	one of xmem_pool_stat, xmem_collect, xmem_trim, xmem_attach_cuda or xmem_pool_close. If a
+ *	one of xmem_pool_stat, xmem_collect, xmem_attach_cuda or xmem_pool_close. If a
  *	stream drops the last handle of a pool that is closed (xmem_release_on), a thread of the
  *	library's calls it, but not once exit has begun. In any thread the GPU's primary context is
  *	current meanwhile. It may free the memory; it must return, and calls no function of this

@@ -101,10 +101,11 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  *	- beyond cache_bytes, when another file is made
  *	- after cache_ns, in a later xmem_acquire that does not find a buffer of its size ready;
  *	  where somebody has to be told of it, or the program polls, also in others and in
- *	  xmem_publish. A writer that does none of these keeps its files until xmem_trim
+ *	  xmem_publish. A writer that does none of these keeps its files until
+ *	  xmem_collect
  *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out,
  *	  xmem_attach_fd's too
- *	- when xmem_trim says so
+ *	- when xmem_collect says so
  * With XMEM_MEMORY_HUGE in `memory` of struct xmem_pool_options a file lies in huge pages of the
  * system's pool if it leaves at most an eighth of them unused: that of one large buffer, and those
  * of smaller ones of which there are many. Others lie in ordinary memory, with the kernel asked to
@@ -114,31 +115,31 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * Those who have such a file mapped unmap it as xmem_pool_stat tells.
  */
 
-/*
- * Give unused buffers of this writer back to the system, preallocated ones too.
- * @keep: bytes of unused files that may stay; those that were used last stay.
- *
- * Memory of GPUs counts, and goes, as files do. A file goes only as a whole, so buffers stay while
- * another one of their file is used. After
- * this xmem_acquire may fail with ENOSPC where it did not before, if it makes none on demand.
- *
- * Returns: how many bytes have been given back, or -EINVAL, -EPERM (this client is a reader),
- * -ECHILD, -EINTR (a signal handler ran while another thread made buffers). Memory of a GPU that
- * others still have open by a handle counts, and goes once they have closed it; memory that the
- * driver fails to give back does not count. Threads: any. Since: 0.4.
- */
-int64_t xmem_trim(struct xmem_pool *pool, uint64_t keep);
+#define XMEM_KEEP_ALL	UINT64_MAX
 
 /*
- * Find buffers that nobody uses any more, now: those of this writer, for later acquires; and those
- * that ended owners have left and this client could hold, which the host frees a moment later. An
- * acquire that finds nothing does so too, and so does the release of the last handle of a buffer:
- * this is for a program that wants the memory or the numbers to be right at a moment of its choice.
- * Memory of this pool that xmem_data_private (copy.h) has kept mapped is unmapped.
- * Returns: how many buffers of this writer were found, or -EINVAL, -ECHILD.
+ * Find buffers that nobody uses any more, and give memory back to the system, now.
+ * @keep: bytes of this writer's unused files that may stay; those that were used last stay.
+ *	XMEM_KEEP_ALL: all stay. A reader has none.
+ * @ret_bytes: how many bytes have been given back; or NULL.
+ *
+ * Found are buffers of this writer, for later acquires; and those that ended owners have left and
+ * this client could hold, which the host frees a moment later. An acquire that finds nothing does
+ * so too, and so does the release of the last handle of a buffer: this is for a program that wants
+ * the memory or the numbers to be right at a moment of its choice. Memory of this pool that
+ * xmem_data_private (copy.h) has kept mapped is unmapped.
+ *
+ * Then unused buffers go, preallocated ones too. A file goes only as a whole, so buffers stay while
+ * another one of their file is used. After that xmem_acquire may fail with ENOSPC where it did not
+ * before, if it makes none on demand. Memory of GPUs counts, and goes, as files do. That which
+ * others still have open by a handle counts, and goes once they have closed it; that which the
+ * driver fails to give back does not count.
+ *
+ * Returns: how many buffers of this writer were found; or -EINVAL, -ECHILD; -EINTR: a signal
+ * handler ran while another thread made buffers (not with XMEM_KEEP_ALL).
  * Threads: any. Since: 0.4.
  */
-int xmem_collect(struct xmem_pool *pool);
+int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);
 
 /*
  * Limbo: buffers that are used longer than they should be. Either their owner has ended, and
@@ -164,8 +165,8 @@ typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo
  * @call: the function to call then, each time that it becomes too much; NULL: nothing any more.
  * @user: handed on to it.
  *
- * It is looked at in xmem_acquire when that finds nothing, xmem_collect, xmem_trim and
- * xmem_pool_stat of this handle, and the function is called there, by the thread that calls these.
+ * It is looked at in xmem_acquire when that finds nothing, xmem_collect and xmem_pool_stat of this
+ * handle, and the function is called there, by the thread that calls these.
  * It may call every function but xmem_pool_close, and says itself whom it wants to blame:
  * xmem_pool_client_info and xmem_pool_slot_info say who holds what. It must return: if it leaves
  * by longjmp, an exception or pthread_exit, the call goes on for ever, and xmem_pool_close waits

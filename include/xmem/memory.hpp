@@ -13,10 +13,10 @@ namespace xmem {
 /* Returns how many bytes have been given back. */
 inline std::uint64_t trim(const pool &of, std::uint64_t keep, std::error_code &code) noexcept
 {
-	const std::int64_t bytes = xmem_trim(of.raw(), keep);
+	std::uint64_t bytes = 0;
+	const int found = xmem_collect(of.raw(), keep, &bytes);
 
-	return detail::done(bytes < 0 ? static_cast<int>(bytes) : 0, code) ?
-		       static_cast<std::uint64_t>(bytes) : 0;
+	return detail::done(found < 0 ? found : 0, code) ? bytes : 0;
 }
 inline std::uint64_t trim(const pool &of, std::error_code &code) noexcept
 {
@@ -30,7 +30,7 @@ inline std::uint64_t trim(const pool &of, std::uint64_t keep = 0)
 /* Returns how many buffers of this writer were found. */
 inline std::uint32_t collect(const pool &of, std::error_code &code) noexcept
 {
-	const int found = xmem_collect(of.raw());
+	const int found = xmem_collect(of.raw(), XMEM_KEEP_ALL, nullptr);
 
 	return detail::done(found < 0 ? found : 0, code) ? static_cast<std::uint32_t>(found) : 0;
 }

@@ -180,13 +180,13 @@ static void cuda_cam(int in, int out)
 {
 	struct xmem_pool *pool = join("cam", XMEM_OPEN_WRITER);
 	struct xmem_buffer *buffer;
-	uint64_t token[TOKENS];
+	uint64_t token[TOKENS], given;
 
 	buffer = publish_cuda(pool, 1, &token[C]);
 	tell(out, token, sizeof(token));
 	hear_done(in);			/* viewer has opened it */
 	xmem_release(buffer);
-	if (xmem_trim(pool, 0) != 2 << 20)
+	if (xmem_collect(pool, 0, &given) < 0 || given != 2 << 20)
 		fail("trim");
 	if (xmem_preallocate(pool, 1, 4096))
 		fail("preallocate");

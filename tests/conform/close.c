@@ -58,14 +58,14 @@ static int call_publish(struct xmem_pool *pool)
 
 static int call_trim(struct xmem_pool *pool)
 {
-	int64_t bytes = xmem_trim(pool, 0);
+	int64_t bytes = trim_pool(pool, 0);
 
 	return bytes < 0 ? bytes : 0;
 }
 
 static int call_collect(struct xmem_pool *pool)
 {
-	int ready = xmem_collect(pool);
+	int ready = xmem_collect(pool, XMEM_KEEP_ALL, NULL);
 
 	return ready < 0 ? ready : 0;
 }

@@ -315,7 +315,7 @@ static bool machine_sees_trim(struct xmem_pool *pool)
 	memset(xmem_data_mut(b), 1, 64 * MB);
 	most = field("/proc/meminfo", "Shmem:");
 	xmem_release(b);
-	SAME(xmem_trim(pool, 0), 64 * MB);
+	SAME(trim_pool(pool, 0), 64 * MB);
 	EVENTUALLY(stat_of(pool).attached == 0);
 	return most > before + 32 * MB && field("/proc/meminfo", "Shmem:") + 32 * MB < most;
 }
@@ -354,22 +354,22 @@ TEST(P10_trim_gives_memory_back)
 	SAME(stat_of(pool).bytes_files, 64 * MB);
 	CHECK(resident() >= before + 60 * MB);	/* it is not exact */
 	/* The reader has yet to receive the others. */
-	SAME(xmem_trim(pool, 0), 0);
+	SAME(trim_pool(pool, 0), 0);
 	for (i = 1; i < 8; i++)
 		xmem_release(xmem_receive(s, 0));
-	SAME(xmem_trim(pool, 40 * MB), 16 * MB);
-	SAME(xmem_trim(pool, 40 * MB), 0);
-	SAME(xmem_trim(pool, 0), 40 * MB);
+	SAME(trim_pool(pool, 40 * MB), 16 * MB);
+	SAME(trim_pool(pool, 40 * MB), 0);
+	SAME(trim_pool(pool, 0), 40 * MB);
 	EVENTUALLY(stat_of(pool).bytes_files == 8 * MB);
 	SAME(stat_of(pool).attached, 1);
 	stat_of(reader);			/* it unmaps its own mappings */
 	CHECK(resident() < before + 20 * MB);	/* 8 MB, mapped twice here */
 	SAME(((const char *)xmem_data(kept))[8 * MB - 1], 1);
 	xmem_release(kept);
-	SAME(xmem_trim(pool, 0), 8 * MB);
+	SAME(trim_pool(pool, 0), 8 * MB);
 	EVENTUALLY(stat_of(pool).attached == 0);
-	SAME(xmem_trim(reader, 0), -EPERM);
-	SAME(xmem_trim(NULL, 0), -EINVAL);
+	SAME(trim_pool(reader, 0), 0);		/* it has none */
+	SAME(trim_pool(NULL, 0), -EINVAL);
 	/* The slots are used again; "any buffer" makes none. */
 	REFUSED(xmem_acquire(pool, 0, 0), ENOSPC);
 	xmem_release(acquire(pool, BYTES));
@@ -387,11 +387,11 @@ TEST(P10_trim_takes_preallocated_buffers_too)
 
 	/* Two files, of 64 and 36 buffers: that of the one in hand stays whole. */
 	SAME(stat_of(pool).payloads, 2);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	EVENTUALLY(stat_of(pool).payloads == 1);
 	fill(b, 5);
 	WORKED(xmem_publish(b, NULL, &token));
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	EVENTUALLY(stat_of(pool).payloads == 0);
 	REFUSED(xmem_get(pool, token), ESTALE);
 	REFUSED(xmem_acquire(pool, BYTES, 0), ENOSPC);
@@ -506,7 +506,7 @@ TEST(API_poll_speaks_of_what_can_be_made)
 	can(pool, 2 * MB, true);
 	xmem_release(b[2]);
 	xmem_release(b[3]);
-	xmem_trim(pool, 0);
+	trim_pool(pool, 0);
 	can(pool, 4 * MB, true);
 	xmem_pool_close(pool);
 	/* The same where a holder lets go, of whom the owner hears nothing else. */
@@ -630,7 +630,7 @@ TEST(P9_a_stopped_daemon_makes_nothing)
 	CHECK(b && xmem_capacity(b) == MB);
 	REFUSED(xmem_acquire(pool, 2 * MB, 10 * MS), ETIMEDOUT);
 	xmem_release(b);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	continue_daemon(daemon);
 	/* What came too late is undone. */
 	EVENTUALLY((host_has_served(pool), stat_of(pool).attached == 0));
@@ -656,14 +656,14 @@ static void *work(void *argument)
 		data = xmem_data_mut(b);
 		*data = i;
 		if (i % 64 == 0)
-			CHECK(xmem_trim(shared, MB) >= 0);
+			CHECK(trim_pool(shared, MB) >= 0);
 		if (i % 3)
 			WORKED(xmem_publish(b, NULL, NULL));
 		SAME(*data == i || i % 3, true);	/* it is not another thread's as well */
 		if (!(i % 3))
 			xmem_release(b);
 		if (i % 50 == 7)
-			CHECK(xmem_collect(shared) >= 0);
+			CHECK(xmem_collect(shared, XMEM_KEEP_ALL, NULL) >= 0);
 	}
 	return NULL;
 }
@@ -679,7 +679,7 @@ TEST_WITHIN(API_threads_make_and_trim_together, 60)
 	for (i = 0; i < 4; i++)
 		CHECK(!pthread_join(thread[i], NULL));
 	CHECK(stat_of(shared).bytes_files <= 8 * MB);
-	CHECK(xmem_trim(shared, 0) >= 0);
+	CHECK(trim_pool(shared, 0) >= 0);
 	EVENTUALLY(stat_of(shared).attached == 0);
 	xmem_pool_close(shared);
 }
@@ -706,7 +706,7 @@ static void make_and_trim(void *argument)
 		else
 			xmem_release(b);
 		if (i % 4 == 3)
-			CHECK(xmem_trim(pool, 0) >= 0);
+			CHECK(trim_pool(pool, 0) >= 0);
 	}
 }
 
@@ -739,15 +739,15 @@ TEST(P10_trim_keeps_what_was_used_last)
 	struct xmem_buffer *small = acquire(pool, MB), *large = acquire(pool, 2 * MB);
 
 	xmem_release(large);
-	SAME(xmem_trim(pool, 64 * MB), 0);	/* it is seen to be idle */
+	SAME(trim_pool(pool, 64 * MB), 0);	/* it is seen to be idle */
 	xmem_release(small);
-	SAME(xmem_trim(pool, 64 * MB), 0);
-	SAME(xmem_trim(pool, MB), 2 * MB);
+	SAME(trim_pool(pool, 64 * MB), 0);
+	SAME(trim_pool(pool, MB), 2 * MB);
 	EVENTUALLY(stat_of(pool).attached == 1);
 	/* Whatever is used is as new: now the other way round. */
 	xmem_release(acquire(pool, 2 * MB));
-	SAME(xmem_trim(pool, 64 * MB), 0);
+	SAME(trim_pool(pool, 64 * MB), 0);
 	xmem_release(acquire(pool, MB));
-	SAME(xmem_trim(pool, MB), 2 * MB);
+	SAME(trim_pool(pool, MB), 2 * MB);
 	xmem_pool_close(pool);
 }

@@ -78,7 +78,7 @@ static void take_at_most(int count, uint64_t from, uint64_t to, uint32_t files, 
 		     (unsigned long long)info.bytes_files, (unsigned long long)live->bytes);
 	let_go(live);
 	/* They go together, but all of them go. */
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	EVENTUALLY(stat_of(pool).bytes_files == 0);
 	xmem_pool_close(pool);
 }
@@ -116,7 +116,7 @@ TEST(API_buffers_of_32_kb_begin_at_a_page)
 	CHECK(stat_of(pool).payloads < 512);
 	for (i = 0; i < 512; i++)
 		xmem_release(b[i]);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	for (count = 0; count < 4; count++)
 		WORKED(xmem_preallocate(pool, 4, 32 * KB + count * 4 * KB));
 	for (i = 0; i < 4 * count; i++)

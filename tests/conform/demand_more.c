@@ -218,7 +218,7 @@ TEST(API_a_preallocation_that_fails_ends_no_demand)
 	/* The first one that works does, and the sizes that others needed are gone with it. */
 	WORKED(xmem_preallocate(pool, 1, 2 * MB));
 	REFUSED(xmem_acquire(pool, 3 * MB, 0), ENOSPC);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	REFUSED(xmem_acquire(pool, 1, 0), ENOSPC);
 	WORKED(xmem_preallocate(pool, 1, MB));
 	b = acquire(pool, 1);
@@ -332,7 +332,7 @@ TEST(P9_what_a_stopped_daemon_makes_late_goes)
 	continue_daemon(daemon);
 	/* The writer's own look would undo it at once. */
 	EVENTUALLY(stat_of(looker).attached > 1);
-	EVENTUALLY((xmem_trim(pool, MB), stat_of(pool).attached == 1));
+	EVENTUALLY((trim_pool(pool, MB), stat_of(pool).attached == 1));
 	xmem_pool_close(looker);
 	xmem_release(acquire(pool, 3 * MB));
 	xmem_release(b);

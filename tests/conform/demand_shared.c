@@ -39,7 +39,7 @@ static void end(struct scene *s)
 	xmem_pool_close(s->sink);
 	xmem_pool_close(s->stage);
 	check_quiet(s->owner, 1);
-	CHECK(xmem_trim(s->owner, 0) > 0);	/* nothing of it is lost */
+	CHECK(trim_pool(s->owner, 0) > 0);	/* nothing of it is lost */
 	SAME(stat_of(s->owner).attached, 0);
 	xmem_pool_close(s->owner);
 }

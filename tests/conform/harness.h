@@ -211,6 +211,9 @@ struct xmem_pool *open_by_fd(int fd, uint32_t flags);
 struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t bytes);
 struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags);
 
+/* How many bytes xmem_collect gives back, or -errno. */
+int64_t trim_pool(struct xmem_pool *pool, uint64_t keep);
+
 /* Poisoned before the call. */
 struct xmem_pool_info stat_of(struct xmem_pool *pool);
 /* @clients clients are left; nothing is held; dead clients left no contents and no ring. */

@@ -63,7 +63,7 @@ static void take_small_ones(struct xmem_pool *pool)
 	SAME(stat_of(pool).bytes_advised, 0);
 	for (i = 0; i < 32; i++)
 		xmem_release(b[i]);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 }
 
 TEST(P10_small_buffers_on_demand_take_no_huge_pages)
@@ -97,7 +97,7 @@ TEST(P10_huge_pages_are_filled)
 	SAME(stat_of(pool).bytes_huge, HUGE);
 	xmem_release(b[0]);
 	xmem_release(b[1]);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	for (i = 0; i < 80; i++)
 		b[i] = acquire(pool, HUGE / 8);
 	info = stat_of(pool);
@@ -199,7 +199,7 @@ TEST(API_huge_pages_come_from_the_systems_pool)
 	xmem_release(acquire(pool, 3 * HUGE));
 	SAME(stat_of(pool).bytes_huge, 2 * HUGE);
 	CHECK(stat_of(pool).bytes_advised >= 3 * HUGE);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	EVENTUALLY(stat_of(reader).bytes_huge == 0);
 	EVENTUALLY(field("/proc/meminfo", "HugePages_Free:") >> 10 == 4);
 	xmem_unsubscribe(s);

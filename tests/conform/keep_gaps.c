@@ -77,11 +77,11 @@ TEST(API_what_is_sent_to_one_is_not_kept)
 	for (i = 0; i < 5; i++)
 		receive_stamp(s, i);
 	send_and_receive(writer, reader, s, 5);
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	SAME(stat_of(writer).live, 3);
 	RECEIVES(name, writer, 3, 2, 3, 4);
 	send_and_receive(writer, reader, s, 200);
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	receives(name, writer, 3, NULL, 0);	/* the ring has only the last 64 */
 	SAME(stat_of(writer).live, 0);
 	xmem_unsubscribe(s);
@@ -122,14 +122,14 @@ TEST(API_what_is_retracted_is_not_kept)
 		token[i] = publish_stamp(writer, i);
 	WORKED(xmem_retract(writer, token[7]));
 	WORKED(xmem_retract(writer, token[6]));
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	RECEIVES(name, writer, 8, 3, 4, 5);
 	for (i = 8; i < 60; i++)
 		WORKED(xmem_retract(writer, publish_stamp(writer, i)));
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	RECEIVES(name, writer, 8, 3, 4, 5);
 	publish_stamp(writer, 60);
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	RECEIVES(name, writer, 8, 4, 5, 60);
 	xmem_pool_close(writer);
 }
@@ -150,10 +150,10 @@ TEST(API_what_is_evicted_is_not_kept)
 	WORKED(xmem_publish(b[0], NULL, NULL));
 	xmem_release(b[1]);
 	xmem_release(held);
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	RECEIVES(name, writer, 8, 0, 2);
 	publish_stamp(writer, 3);
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	RECEIVES(name, writer, 8, 2, 3);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -201,7 +201,7 @@ TEST(API_what_is_forwarded_is_not_kept)
 	}
 	xmem_unsubscribe(s);
 	xmem_pool_close(source);
-	CHECK(xmem_collect(stage) >= 0);
+	CHECK(xmem_collect(stage, XMEM_KEEP_ALL, NULL) >= 0);
 	RECEIVES(name, stage, 2, 0, 1);
 	xmem_pool_close(stage);
 }
@@ -221,10 +221,10 @@ TEST(API_what_is_written_in_place_is_not_kept)
 	b = xmem_get(stage, token[2]);
 	CHECK(b);
 	WORKED(xmem_get_mut(b));
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	RECEIVES(name, writer, 8, 1, 3);
 	xmem_release(b);
-	CHECK(xmem_collect(writer) >= 0);
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);
 	SAME(stat_of(writer).live, 2);
 	RECEIVES(name, writer, 8, 1, 3);
 	xmem_pool_close(stage);

@@ -129,20 +129,20 @@ TEST(API_collect_finds_what_nobody_uses)
 	struct scene s;
 	int i;
 
-	SAME(xmem_collect(NULL), -EINVAL);
+	SAME(xmem_collect(NULL, XMEM_KEEP_ALL, NULL), -EINVAL);
 	set(&s);
-	SAME(xmem_collect(s.writer), 0);
+	SAME(xmem_collect(s.writer, XMEM_KEEP_ALL, NULL), 0);
 	SAME(stat_of(s.writer).overdue, HELD);
 	for (i = 0; i < HELD; i++) {
 		xmem_release(s.held[i]);
 		s.held[i] = NULL;
-		SAME(xmem_collect(s.writer), 1);
+		SAME(xmem_collect(s.writer, XMEM_KEEP_ALL, NULL), 1);
 		SAME(stat_of(s.writer).overdue, HELD - 1 - i);
 	}
-	SAME(xmem_collect(s.writer), 0);
-	SAME(xmem_collect(s.reader), 0);
+	SAME(xmem_collect(s.writer, XMEM_KEEP_ALL, NULL), 0);
+	SAME(xmem_collect(s.reader, XMEM_KEEP_ALL, NULL), 0);
 	publish_stamp(s.writer, 4);
-	SAME(xmem_collect(s.writer), 1);
+	SAME(xmem_collect(s.writer, XMEM_KEEP_ALL, NULL), 1);
 	strike(&s);
 }
 
@@ -186,20 +186,20 @@ TEST(API_limbo_beyond_a_limit_is_told_once)
 	SAME(told.times, 1);
 	/* It is less, and then too much again. */
 	xmem_release(s.held[0]);
-	xmem_collect(s.writer);
+	xmem_collect(s.writer, XMEM_KEEP_ALL, NULL);
 	SAME(told.times, 1);
 	s.held[0] = publish_and_get(s.writer, s.reader, 1);
 	REFUSED(xmem_acquire(s.writer, BYTES, MS), ETIMEDOUT);
 	SAME(told.times, 2);
 	/* Bytes count too; and nobody is told any more. */
 	WORKED(xmem_limbo_hook(s.writer, HELD * BYTES, ~0u, note, &told));
-	xmem_collect(s.writer);
+	xmem_collect(s.writer, XMEM_KEEP_ALL, NULL);
 	SAME(told.times, 2);
 	WORKED(xmem_limbo_hook(s.writer, HELD * BYTES - 1, ~0u, note, &told));
-	xmem_trim(s.writer, 0);
+	trim_pool(s.writer, 0);
 	SAME(told.times, 3);
 	WORKED(xmem_limbo_hook(s.writer, 0, 0, NULL, NULL));
-	xmem_collect(s.writer);
+	xmem_collect(s.writer, XMEM_KEEP_ALL, NULL);
 	SAME(told.times, 3);
 	strike(&s);
 }
@@ -210,7 +210,7 @@ static void fail_otherwise(struct xmem_pool *pool, const struct xmem_limbo *limb
 	*(int *)told += 1;
 	REFUSED(xmem_get(pool, 1 << 16), ESTALE);
 	xmem_clear_last_error();
-	SAME(xmem_trim(NULL, 0), -EINVAL);
+	SAME(trim_pool(NULL, 0), -EINVAL);
 	errno = EXDEV;
 }
 
@@ -251,7 +251,7 @@ TEST(API_the_limbo_hook_leaves_the_error_of_the_call)
 	WORKED(xmem_limbo_hook(s.writer, 0, 0, fail_otherwise, &told));
 	xmem_clear_last_error();
 	errno = 0;
-	SAME(xmem_collect(s.writer), 0);
+	SAME(xmem_collect(s.writer, XMEM_KEEP_ALL, NULL), 0);
 	SAME(told, 1);
 	SAME(errno, 0);
 	SAME(xmem_peek_last_error(NULL), 0);
@@ -268,7 +268,7 @@ static void be_cancelled(struct xmem_pool *pool, const struct xmem_limbo *limbo,
 
 static void *collect(void *pool)
 {
-	SAME(xmem_collect(pool), 0);
+	SAME(xmem_collect(pool, XMEM_KEEP_ALL, NULL), 0);
 	pthread_testcancel();
 	return NULL;
 }
@@ -326,7 +326,7 @@ TEST(P10_an_ended_owner_hands_its_limbo_to_the_host)
 	/* It was told at the first look, when the host may not have reaped the other one yet. */
 	CHECK(told.last.ended == 1 || told.last.ended == 2);
 	SAME(told.last.bytes_ended, told.last.ended * BYTES);
-	xmem_collect(reader);			/* somebody holds it */
+	xmem_collect(reader, XMEM_KEEP_ALL, NULL);			/* somebody holds it */
 	SAME(stat_of(reader).limbo, 1);
 	xmem_release(b);
 	EVENTUALLY(stat_of(reader).limbo == 0);

@@ -112,6 +112,14 @@ struct xmem_pool *open_with(const char *name, const struct setup *setup)
 	return pool;
 }
 
+int64_t trim_pool(struct xmem_pool *pool, uint64_t keep)
+{
+	uint64_t bytes = 0;
+	int err = xmem_collect(pool, keep, &bytes);
+
+	return err < 0 ? err : (int64_t)bytes;
+}
+
 struct xmem_pool *open_by_fd(int fd, uint32_t flags)
 {
 	return xmem_pool_open(NULL, XMEM_OPTIONS(xmem_pool_options, .flags = flags | XMEM_OPEN_FD,

@@ -175,7 +175,7 @@ TEST(P9_a_file_that_is_let_go_leaves_a_slot)
 	begin_to_wait(&waiter, name, writer, LARGE);
 	xmem_release(got);
 	xmem_release(end_of_wait(&waiter));
-	CHECK(xmem_trim(writer, 0) > 0);
+	CHECK(trim_pool(writer, 0) > 0);
 	b[0] = attach_stamp(writer, 8);
 	begin_to_wait(&waiter, name, writer, LARGE);
 	xmem_release(b[0]);
@@ -208,7 +208,7 @@ TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
 	xmem_release(b[0]);
 	CHECK(xmem_subscription_lost(s) > 0);
 	xmem_unsubscribe(s);
-	CHECK(xmem_trim(writer, 0) > 0);
+	CHECK(trim_pool(writer, 0) > 0);
 	s = follow(reader, xmem_pool_client(writer), 0);
 	for (i = 0; i < SLOTS; i++) {
 		CHECK((b[0] = xmem_acquire(writer, 100, 0)));
@@ -273,7 +273,7 @@ TEST(P9_slots_that_others_keep_unused_are_in_use)
 {
 	struct xmem_pool *other, *writer = refused_by_another(&other);
 
-	CHECK(xmem_trim(other, 0) > 0);
+	CHECK(trim_pool(other, 0) > 0);
 	SAME(stat_of(other).attached, 0);
 	refused_without_slots(writer, "(client 0 owner pid ");
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);

@@ -22,23 +22,16 @@ static struct xmem_pool *open_maker(void)
 	return pool;
 }
 
-ROW(trim)
-{
-	struct xmem_pool *pool = open_maker();
-
-	if (pool)
-		NUMBER(AGAIN(xmem_trim(pool, 0)));
-	xmem_pool_close(pool);
-}
-
 ROW(collect)
 {
 	struct xmem_pool *pool = open_maker();
 
-	if (pool)
-		NUMBER(AGAIN(xmem_collect(pool)));
+	if (pool) {
+		NUMBER(AGAIN(xmem_collect(pool, XMEM_KEEP_ALL, NULL)));
+		NUMBER(AGAIN(xmem_collect(pool, 0, NULL)));
+	}
 	xmem_pool_close(pool);
-	NUMBER(AGAIN(xmem_collect(stage.reader)));
+	NUMBER(AGAIN(xmem_collect(stage.reader, XMEM_KEEP_ALL, NULL)));
 }
 
 ROW(limbo_hook)
@@ -46,6 +39,6 @@ ROW(limbo_hook)
 	static uint32_t told;
 
 	WORKED(xmem_limbo_hook(stage.reader, 0, 0, note_limbo, &told));
-	NUMBER(AGAIN(xmem_collect(stage.reader)));
+	NUMBER(AGAIN(xmem_collect(stage.reader, XMEM_KEEP_ALL, NULL)));
 	WORKED(xmem_limbo_hook(stage.reader, 0, 0, NULL, NULL));
 }

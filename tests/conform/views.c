@@ -235,7 +235,8 @@ TEST(P10_a_private_view_goes_with_its_handle)
 		default:
 			xmem_release(b);
 		}
-		EVENTUALLY(xmem_collect(s.writer) >= 0 && !stat_of(s.writer).holds);
+		EVENTUALLY(xmem_collect(s.writer, XMEM_KEEP_ALL, NULL) >= 0 &&
+			   !stat_of(s.writer).holds);
 	}
 	end(&s);
 }
@@ -256,7 +257,7 @@ TEST(P10_idle_private_views_keep_no_payload)
 		xmem_release(kept[i]);
 	}
 	CHECK(private_mappings() >= 1);
-	CHECK(xmem_trim(s.writer, 0) >= 3 * LARGE);
+	CHECK(trim_pool(s.writer, 0) >= 3 * LARGE);
 	EVENTUALLY(!stat_of(s.reader).attached && !private_mappings());
 	end(&s);
 }

@@ -139,7 +139,7 @@ TEST(P10_idle_private_views_have_a_bound)
 	first = xmem_data_private(b[7]);
 	CHECK(first == last);
 	CHECK(mapped_bytes(" rw-p 00000000 00:01") > 192 * MB);
-	CHECK(xmem_collect(writer) >= 0);	/* gives them up */
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);	/* gives them up */
 	CHECK(mapped_bytes(" rw-p 00000000 00:01") <= 48 * MB);
 	for (i = 0; i < 8; i++)
 		xmem_release(b[i]);
@@ -217,11 +217,11 @@ static void view_as_child(void *argument)
 	struct xmem_buffer *kept, *b = give(&s, 3, &kept);
 
 	(void)argument;
-	CHECK(xmem_collect(s.reader) >= 0);
+	CHECK(xmem_collect(s.reader, XMEM_KEEP_ALL, NULL) >= 0);
 	view_of(b, 3);
 	xmem_release(b);
 	SAME(private_mappings(), 1);
-	CHECK(xmem_collect(s.reader) >= 0);
+	CHECK(xmem_collect(s.reader, XMEM_KEEP_ALL, NULL) >= 0);
 	SAME(private_mappings(), 0);
 	xmem_release(kept);
 	end(&s);

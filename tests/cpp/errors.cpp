@@ -221,7 +221,7 @@ TEST(each_form_leaves_out_the_same)
 	CODE(0, xmem::describe_tensor(buffer, XMEM_DTYPE_INT8, xmem::dimensions(), code));
 	CODE(0, xmem::describe_content(buffer, "text/plain", code));
 	CODE(0, xmem::trim(s.writer, code));
-	CODE(EPERM, xmem::trim(s.reader, code));
+	CODE(0, xmem::trim(s.reader, code));
 	CODE(EBADF, xmem::attach_fd(s.writer, -1, code));
 	CODE(EBADF, xmem::attach_fd(s.writer, -1, 64, code));
 	CODE(EINVAL, xmem::forward(buffer, 1u << 31, code));

@@ -468,7 +468,7 @@ TEST(CUDA_a_reader_that_sleeps_closes_what_is_wanted_back)
 	WORKED(xmem_publish(buffer, NULL, NULL));
 	hear(reader);
 	until_asleep(&pool->owned.words.row->ring_waiters);
-	EVENTUALLY(xmem_collect(pool) >= 0 && done);
+	EVENTUALLY(xmem_collect(pool, XMEM_KEEP_ALL, NULL) >= 0 && done);
 	free_plain(&made);
 	xl_gpu_leave(&scope);
 	xmem_pool_close(pool);

@@ -166,9 +166,9 @@ TEST(CUDA_what_a_copy_has_yet_to_write_is_not_given_back)
 	struct work *work = new_work();
 
 	xmem_release(acquire_and_copy(pool, 1, work));
-	SAME(xmem_trim(pool, 0), 0);
+	SAME(trim_pool(pool, 0), 0);
 	finish(work);
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	end(pool);
 }
 
@@ -399,7 +399,7 @@ TEST(CUDA_a_copy_out_of_a_buffer_reads_what_was_there)
 	close_gate(work);
 	WORKED(xmem_copy_to_cpu_on(work->got, buffer, 0, BYTES, work->stream));
 	xmem_release(buffer);
-	SAME(xmem_trim(pool, 0), 0);
+	SAME(trim_pool(pool, 0), 0);
 	buffer = cuda_acquire(pool, BYTES);
 	SAME(xmem_wait_contents(buffer, 0), -EAGAIN);
 	copy_in(buffer, 6, second);
@@ -476,10 +476,10 @@ TEST(CUDA_attached_memory_is_not_done_before_a_copy_out_of_it)
 	close_gate(work);
 	WORKED(xmem_copy_to_cpu_on(work->got, buffer, 0, BYTES, work->stream));
 	xmem_release(buffer);
-	CHECK(xmem_trim(pool, 0) >= 0);
+	CHECK(trim_pool(pool, 0) >= 0);
 	CHECK(!done);
 	finish(work);
-	EVENTUALLY(xmem_trim(pool, 0) >= 0 && done);
+	EVENTUALLY(trim_pool(pool, 0) >= 0 && done);
 	must(xl_cuda()->mem_free(at));
 	xl_gpu_leave(&scope);
 	end(pool);

@@ -105,7 +105,7 @@ TEST(CUDA_an_owner_frees_memory_after_others_have_closed_it)
 	order(reader, LOOK);
 	order(reader, RELEASE);
 	/* The reader has it open still. */
-	SAME(xmem_trim(pool, 0), 2 << 20);
+	SAME(trim_pool(pool, 0), 2 << 20);
 	USED(2 << 20);
 	stat_of(pool);
 	USED(2 << 20);
@@ -134,7 +134,7 @@ static void close_by_stat(uint32_t flags)
 	order(reader, RECEIVE);
 	order(reader, LOOK);
 	order(reader, RELEASE);
-	SAME(xmem_trim(pool, 0), 2 << 20);
+	SAME(trim_pool(pool, 0), 2 << 20);
 	SAME(stat_of(pool).bytes_closing, 2 << 20);
 	order(reader, CLOSES);
 	leave(reader);
@@ -328,7 +328,7 @@ static void end_driver(void *argument)
 	xmem_clear_last_error();
 	fake.end();
 	xmem_pool_close(pool[0]);
-	WORKED(xmem_trim(pool[1], 0));
+	WORKED(trim_pool(pool[1], 0));
 	xmem_pool_close(pool[1]);
 	SAME(xmem_peek_last_error(NULL), 0);
 	no_violations();

@@ -345,7 +345,7 @@ TEST(CUDA_what_the_driver_does_not_close_stays_open_until_the_process_ends)
 	let_look(reader, token);
 	xmem_release(kept);
 	order(reader, RELEASE);
-	SAME(xmem_trim(pool, 0), BLOCK);
+	SAME(trim_pool(pool, 0), BLOCK);
 	order(reader, STAT);
 	order(reader, STAT);
 	SAME(stat_of(pool).bytes_closing, BLOCK);
@@ -364,10 +364,10 @@ TEST(CUDA_what_the_driver_does_not_free_is_not_counted_as_given_back)
 	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, FLAGS));
 	files_may_stay = true;		/* the memory is one in the fake driver */
 	driver_fails("cuMemFree:1:999");
-	SAME(xmem_trim(pool, 0), 0);
+	SAME(trim_pool(pool, 0), 0);
 	driver_fails(NULL);
 	USED(BLOCK);
-	SAME(xmem_trim(pool, 0), 0);
+	SAME(trim_pool(pool, 0), 0);
 	xmem_pool_close(pool);
 }
 

@@ -57,14 +57,14 @@ static void kill_opener(uint32_t flags, int step)
 	if (step == XM_STEP_CUDA_CLOSING || step == XM_STEP_CUDA_CLOSED) {
 		SAME(hear(child), 2);
 		xmem_release(kept);
-		WORKED(xmem_trim(pool, 0));
+		WORKED(trim_pool(pool, 0));
 		tell(child, 1);
 		died_of_kill(child);
 	} else {
 		died_of_kill(child);
 		cuda_check(kept, 3);
 		xmem_release(kept);
-		EVENTUALLY(xmem_trim(pool, 0) > 0);
+		EVENTUALLY(trim_pool(pool, 0) > 0);
 	}
 	/* It has nothing open any more, so the memory goes. */
 	until_used(pool, 0);
@@ -178,7 +178,7 @@ static void give_back_until_killed(void *argument)
 	hear_parent();			/* it has opened the memory, and let go of the buffer */
 	xmem_release(kept);
 	at_step(victim->step, 0, STEP_KILL, NULL);
-	WORKED(xmem_trim(pool, 0));
+	WORKED(trim_pool(pool, 0));
 	stat_of(pool);
 	tell_parent(1);			/* what goes by handle goes when all have closed it */
 	hear_parent();

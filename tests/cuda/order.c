@@ -445,11 +445,11 @@ static void gives_back_behind_streams(void)
 			close_gate(&work);
 		fill_on(buffer, 1, &work);
 		WORKED(publish_on(buffer, work.stream));
-		SAME(xmem_trim(pool, 0), 0);
+		SAME(trim_pool(pool, 0), 0);
 	}
 	open_gate(&work);
 	must(xl_cuda()->stream_synchronize(work.stream));
-	CHECK(xmem_trim(pool, 0) > 0);
+	CHECK(trim_pool(pool, 0) > 0);
 	must(xl_cuda()->stream_synchronize(work.stream));
 	xmem_pool_close(pool);
 	no_violations();
@@ -484,13 +484,13 @@ TEST(CUDA_memory_is_not_done_before_its_stream_is)
 	for (i = 0; i < 3; i++) {
 		info = (struct xmem_pool_info){ .size = sizeof(info) };
 		WORKED(xmem_pool_stat(pool, &info));
-		WORKED(xmem_collect(pool));
-		CHECK(xmem_trim(pool, 0) >= 0);
+		WORKED(xmem_collect(pool, XMEM_KEEP_ALL, NULL));
+		CHECK(trim_pool(pool, 0) >= 0);
 		CHECK(!done);
 	}
 	open_gate(&work);
 	must(xl_cuda()->stream_synchronize(work.stream));
-	EVENTUALLY(xmem_trim(pool, 0) >= 0 && done);
+	EVENTUALLY(trim_pool(pool, 0) >= 0 && done);
 	must(xl_cuda()->mem_free(at));
 	xmem_pool_close(pool);
 }

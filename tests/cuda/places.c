@@ -123,7 +123,7 @@ TEST(CUDA_metadata_say_where_contents_are_whatever_the_program_says)
 	SAME(xmem_tensor_view(buffer, &tensor), -EMEDIUMTYPE);
 	xmem_release(buffer);
 	/* The slots go back, and buffers of the CPU get them. */
-	WORKED(xmem_trim(pool, 0));
+	WORKED(trim_pool(pool, 0));
 	WORKED(xmem_preallocate(pool, 64, 64));
 	for (i = 0; i < 64; i++) {
 		buffer = xmem_acquire(pool, 64, 0);

@@ -186,7 +186,7 @@ static void publish_one(void *argument)
 	tell_parent(cuda_publish(pool, BYTES, 6, &kept));
 	hear_parent();
 	xmem_release(kept);
-	xmem_trim(pool, 0);
+	trim_pool(pool, 0);
 	EVENTUALLY((stat_of(pool), gpu_uses(0)));
 	no_violations();
 }
@@ -278,7 +278,7 @@ static void trim_in_vain(void *argument)
 	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
 	xmem_clear_last_error();
 	driver_fails(argument);
-	SAME(xmem_trim(pool, 0), 2 << 20);
+	SAME(trim_pool(pool, 0), 2 << 20);
 	driver_fails(NULL);
 	SAME(xmem_peek_last_error(NULL), 0);
 	SAME(xmem_cuda_peek_last_result(NULL), 0);
@@ -286,7 +286,7 @@ static void trim_in_vain(void *argument)
 	/* Another attempt comes with the next memory that is made. */
 	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
 	USED(2 << 20);
-	SAME(xmem_trim(pool, 0), 2 << 20);
+	SAME(trim_pool(pool, 0), 2 << 20);
 	USED(0);
 	xmem_pool_close(pool);
 	no_violations();
@@ -321,7 +321,7 @@ TEST(CUDA_a_gpu_that_is_full_is_said)
 	SAME(xmem_preallocate_cuda(pool, many, bytes, 0, XMEM_CUDA_LEGACY), -ENOMEM);
 	SAYS(ENOMEM, "this pool has 50331648 there", "1 of 3 buffers held (client 0 cuda pid");
 	xmem_release(held);
-	WORKED(xmem_trim(pool, 0));
+	WORKED(trim_pool(pool, 0));
 	USED(0);
 	xmem_pool_close(pool);
 	no_violations();
@@ -375,7 +375,7 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 		SAYS(EOPNOTSUPP, "IPC handles");
 		xmem_clear_last_error();
 		xmem_release(buffer);
-		WORKED(xmem_trim(pool, 0));
+		WORKED(trim_pool(pool, 0));
 	}
 	driver_fails(NULL);
 	xmem_pool_close(pool);

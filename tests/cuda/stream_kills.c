@@ -242,7 +242,7 @@ static void kill_consumer(void *argument)
 	died_of_kill(child);
 	SAME(xl_cuda()->stream_synchronize(sums.stream), 0);
 	acquire_all(pool);
-	EVENTUALLY(xmem_trim(pool, 0) > 0 || !stat_of(pool).attached);
+	EVENTUALLY(trim_pool(pool, 0) > 0 || !stat_of(pool).attached);
 	nothing_is_left(pool, used);
 	xmem_pool_close(pool);
 	no_violations_of_all();

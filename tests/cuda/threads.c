@@ -98,7 +98,7 @@ static void *work(void *number)
 			stat_of(all.reader);
 		}
 		if (i % 50 == 30)
-			WORKED(xmem_trim(all.writer, 4 << 20));
+			WORKED(trim_pool(all.writer, 4 << 20));
 	}
 	return NULL;
 }

@@ -196,7 +196,7 @@
 #define XP_DOC_pool_trim \
 	"trim($self, keep=0)\n--\n\n" \
 	"Give unused memory back to the system, but for keep bytes of it.\n" \
-	"Returns how many bytes went. Raises NotPermitted of a reader, Released."
+	"Returns how many bytes went: of a reader none. Raises Released."
 #define XP_DOC_pool_limbo_hook \
 	"limbo_hook($self, call, *, nbytes=None, count=None)\n--\n\n" \
 	"Be told when more than nbytes, or more than count buffers, are in limbo:\n" \

@@ -382,41 +382,40 @@ static PyObject *pool_wait_for_subscribers(PyObject *object, PyObject *args, PyO
 
 /* ---- the pool as a whole ---- */
 
-static PyObject *pool_collect(PyObject *object, PyObject *unused)
+/* As xmem_collect, which may call a hook of the program's: how many were found, or -1. */
+static int collect(struct xp_pool *self, uint64_t keep, uint64_t *ret_bytes)
 {
-	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_pool *pool = xp_pool_begin(self);
 	int found;
 
 	if (!pool)
-		return NULL;
+		return -1;
 	XP_BEGIN_HOOKED
-	found = xmem_collect(pool);
+	found = xmem_collect(pool, keep, ret_bytes);
 	xp_pool_end(self);
 	XP_END_HOOKED
 	xp_later_run(self->state->later);
-	return found < 0 ? xp_raise(self->state) : PyLong_FromLong(found);
+	if (found < 0)
+		xp_raise(self->state);
+	return found;
 }
 
-static PyObject *pool_trim(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *pool_collect(PyObject *self, PyObject *unused)
+{
+	int found = collect((struct xp_pool *)self, XMEM_KEEP_ALL, NULL);
+
+	return found < 0 ? NULL : PyLong_FromLong(found);
+}
+
+static PyObject *pool_trim(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "keep", NULL };
-	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_pool *pool;
-	uint64_t keep = 0;
-	int64_t given;
+	uint64_t keep = 0, given;
 
 	if (!xp_parse(args, kwargs, "|O&:trim", names, xp_token, &keep))
 		return NULL;
-	pool = xp_pool_begin(self);
-	if (!pool)
-		return NULL;
-	XP_BEGIN_HOOKED
-	given = xmem_trim(pool, keep);
-	xp_pool_end(self);
-	XP_END_HOOKED
-	xp_later_run(self->state->later);
-	return given < 0 ? xp_raise(self->state) : PyLong_FromLongLong(given);
+	return collect((struct xp_pool *)self, keep, &given) < 0 ? NULL :
+	       PyLong_FromUnsignedLongLong(given);
 }
 
 static PyObject *pool_cancel(PyObject *object, PyObject *unused)

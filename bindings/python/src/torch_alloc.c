@@ -73,7 +73,7 @@ static size_t class_of(size_t bytes)
 
 /*
  * A buffer that is not much larger. Memory of GPUs is not made on demand: what lacks is made here,
- * and stays the pool's until xmem_trim gives it back.
+ * and stays the pool's until xmem_collect gives it back.
  */
 static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int device)
 {
@@ -85,7 +85,7 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int dev
 		return buffer;
 	xmem_release(buffer);
 	if (xmem_preallocate_cuda(pool, count < MOST ? count : MOST, wanted, device, 0) < 0) {
-		xmem_trim(pool, 0);		/* other sizes may have used up the GPU */
+		xmem_collect(pool, 0, NULL);	/* other sizes may have used up the GPU */
 		if (xmem_preallocate_cuda(pool, 1, wanted, device, 0) < 0)
 			return NULL;
 	}

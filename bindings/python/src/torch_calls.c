@@ -298,7 +298,7 @@ PyObject *xt_call_pool_stat(PyObject *module, PyObject *args)
 	Py_BEGIN_ALLOW_THREADS
 	handle = xt_pool_handle(pool);
 	if (handle) {
-		xmem_collect(handle);
+		xmem_collect(handle, XMEM_KEEP_ALL, NULL);
 		err = xmem_pool_stat(handle, &info);
 	}
 	Py_END_ALLOW_THREADS

@@ -316,6 +316,7 @@ FOREVER: Final = 9223372036854775807
 MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
+KEEP_ALL: Final = 18446744073709551615
 GID_SAME: Final = 4294967295
 #: end all clients but those of this process
 DRAIN_EVICTS: Final = 1
@@ -421,9 +422,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ECHILD": (
         "xmem_cancel", "xmem_pool_client", "xmem_subscription_publisher", "xmem_slot",
-        "xmem_publisher", "xmem_publisher_label", "xmem_preallocate_with", "xmem_trim",
-        "xmem_collect", "xmem_limbo_hook", "xmem_claims", "xmem_copy", "xmem_copy_bytes",
-        "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_publisher", "xmem_publisher_label", "xmem_preallocate_with", "xmem_collect",
+        "xmem_limbo_hook", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
+        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
         "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
         "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
         "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
@@ -447,24 +448,24 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EINTR": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive",
         "xmem_receive_any", "xmem_data", "xmem_acquire", "xmem_publish", "xmem_preallocate",
-        "xmem_preallocate_with", "xmem_trim", "xmem_set_ref_count", "xmem_offer", "xmem_forget",
-        "xmem_add_ref", "xmem_drop_ref", "xmem_void_claims", "xmem_copy", "xmem_copy_bytes",
-        "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda",
-        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
-        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_wait_subscribers",
-        "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_tensor_view", "xmem_image_view",
+        "xmem_preallocate_with", "xmem_collect", "xmem_set_ref_count", "xmem_offer",
+        "xmem_forget", "xmem_add_ref", "xmem_drop_ref", "xmem_void_claims", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
+        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
+        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
+        "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
     ),
     "EINVAL": (
         "xmem_pool_open", "xmem_cancel", "xmem_pool_reopen", "xmem_pool_fd_narrow",
         "xmem_pool_client", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
         "xmem_subscription_publisher", "xmem_get", "xmem_slot", "xmem_publisher",
         "xmem_publisher_label", "xmem_acquire", "xmem_publish", "xmem_retract",
-        "xmem_preallocate", "xmem_preallocate_with", "xmem_trim", "xmem_collect",
-        "xmem_limbo_hook", "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain",
-        "xmem_pool_grant", "xmem_set_ref_count", "xmem_offer", "xmem_add_ref", "xmem_drop_ref",
-        "xmem_claims", "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
+        "xmem_preallocate", "xmem_preallocate_with", "xmem_collect", "xmem_limbo_hook",
+        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant",
+        "xmem_set_ref_count", "xmem_offer", "xmem_add_ref", "xmem_drop_ref", "xmem_claims",
+        "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
         "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
         "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
@@ -580,11 +581,11 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EPERM": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_clone", "xmem_buffer_metadata_mut",
         "xmem_acquire", "xmem_data_mut", "xmem_publish", "xmem_retract", "xmem_preallocate",
-        "xmem_preallocate_with", "xmem_trim", "xmem_pool_set_mode", "xmem_pool_evict",
-        "xmem_pool_drain", "xmem_pool_grant", "xmem_set_ref_count", "xmem_offer", "xmem_forget",
-        "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
-        "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut",
-        "xmem_copy_to_cuda", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_preallocate_with", "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain",
+        "xmem_pool_grant", "xmem_set_ref_count", "xmem_offer", "xmem_forget", "xmem_void_claims",
+        "xmem_copy", "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda",
+        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_copy_to_cuda",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_subscriber_next", "xmem_wait_subscribers",
         "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
         "xmem_attach_fd", "xmem_get_mut", "xmem_release_on", "xmem_describe_tensor",
