@@ -35,7 +35,7 @@ void end_open(struct end *end, struct bench *bench, unsigned int buffers, size_t
 	if (!end->pool)
 		die("xmem_pool_open");
 	snprintf(bench->backend, sizeof(bench->backend), "%s", xmem_pool_backend(end->pool));
-	if (buffers && xmem_preallocate(end->pool, buffers, bytes))
+	if (buffers && xmem_preallocate(end->pool, bytes, buffers, NULL))
 		die("xmem_preallocate");
 }
 

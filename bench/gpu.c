@@ -34,12 +34,17 @@ struct line {
 /* Descriptors, or where the host takes none of the fake driver's the driver's own handles. */
 static void preallocate(struct end *end)
 {
-	int err = xmem_preallocate_cuda(end->pool, BUFFERS, BYTES, 0, 0);
+	struct xmem_preallocate_options options = {
+		.size = sizeof(options), .flags = XMEM_MEMORY_CUDA,
+	};
+	int err = xmem_preallocate(end->pool, BYTES, BUFFERS, &options);
 
-	if (err == -EMEDIUMTYPE)
-		err = xmem_preallocate_cuda(end->pool, BUFFERS, BYTES, 0, XMEM_CUDA_LEGACY);
+	if (err == -EMEDIUMTYPE) {
+		options.flags |= XMEM_MEMORY_LEGACY;
+		err = xmem_preallocate(end->pool, BYTES, BUFFERS, &options);
+	}
 	if (err)
-		die("xmem_preallocate_cuda");
+		die("xmem_preallocate");
 }
 
 static void join(struct line *line, struct end *end, bool gpu)

@@ -75,7 +75,7 @@ static void produce(int in, int out)
 	struct xmem_pool *pool = xmem_pool_open(name, &writer);
 	struct message message;
 
-	if (!pool || xmem_preallocate(pool, 1, BYTES))
+	if (!pool || xmem_preallocate(pool, BYTES, 1, NULL))
 		fail("producer");
 	while (read(in, &message, sizeof(message)) == sizeof(message)) {
 		uint64_t answer = message.what == FILL ? fill(pool, message.value) : is_free(pool);

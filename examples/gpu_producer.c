@@ -48,7 +48,10 @@ int main(int argc, char **argv)
 	static uint8_t drawn[BYTES];
 
 	/* Who opens memory of a GPU can write it: our readers get it because we say so. */
-	if (!pool || xmem_preallocate_cuda(pool, 8, BYTES, GPU, XMEM_CUDA_READERS))
+	if (!pool ||
+	    xmem_preallocate(pool, BYTES, 8,
+			     XMEM_OPTIONS(xmem_preallocate_options, .device_id = GPU,
+					  .flags = XMEM_MEMORY_CUDA | XMEM_MEMORY_READERS)))
 		fail();
 	for (uint64_t number = 0;; number++) {
 		struct xmem_buffer *picture = xmem_acquire_cuda(pool, BYTES, GPU, XMEM_FOREVER);

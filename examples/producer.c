@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 	struct xmem_pool *pool = xmem_pool_open(argc > 1 ? argv[1] : "pictures", &writer);
 	struct timespec pause = { .tv_nsec = 1000000000 / 25 }, now;
 
-	if (!pool || xmem_preallocate(pool, 8, BYTES))
+	if (!pool || xmem_preallocate(pool, BYTES, 8, NULL))
 		fail();
 	for (uint64_t number = 0;; number++) {
 		struct xmem_buffer *picture = xmem_acquire(pool, BYTES, XMEM_FOREVER);

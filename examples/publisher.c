@@ -9,7 +9,7 @@ int main(void)
 	struct xmem_pool_options writer = { .size = sizeof(writer), .flags = XMEM_OPEN_WRITER };
 	struct xmem_publish_options read = { .size = sizeof(read) };
 	struct xmem_pool *pool = xmem_pool_open("camera", &writer);
-	int well = pool && !xmem_preallocate(pool, 8, BYTES);
+	int well = pool && !xmem_preallocate(pool, BYTES, 8, NULL);
 	struct xmem_buffer *frame;
 	const char *why;
 

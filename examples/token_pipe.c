@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 	int pool_fd = pool ? xmem_pool_fd(pool) : -1, tokens[2], answers[2], status = 1;
 	pid_t child = -1;
 
-	if (pool_fd < 0 || xmem_preallocate(pool, 1, 4096))
+	if (pool_fd < 0 || xmem_preallocate(pool, 4096, 1, NULL))
 		fail("sender");
 	signal(SIGPIPE, SIG_IGN);
 	if (pipe(tokens) || pipe(answers) || (child = fork()) < 0)

@@ -366,7 +366,7 @@ static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct want 
 		return xl_fail(ENOSPC, "%s: this writer has no buffers%s; %s",
 			       xl_pool_name(pool, name, sizeof(name)),
 			       cpu ? "" : " on that GPU",
-			       !cpu ? "make some by xmem_preallocate_cuda" :
+			       !cpu ? "make some by xmem_preallocate with XMEM_MEMORY_CUDA" :
 			       pool->owned.demand.on ? "say how many bytes one is to have" :
 			       "preallocate some");
 	return xl_fail(ENOSPC, "%s: no buffer of %llu bytes%s, the largest has %llu; preallocate "

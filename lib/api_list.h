@@ -64,7 +64,6 @@
 	X(metadata_view) \
 	X(offer) \
 	X(pool_reopen) \
-	X(preallocate_with) \
 	X(publisher_label) \
 	X(retract) \
 	X(set_ref_count) \
@@ -100,7 +99,6 @@
 	X(pool_fd_narrow) \
 	X(pool_grant) \
 	X(pool_set_mode) \
-	X(preallocate_cuda) \
 	X(release_on) \
 	X(slot) \
 	X(subscriber_next) \

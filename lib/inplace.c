@@ -47,10 +47,9 @@ static XL_COLD int not_shared(u32 traits)
 	if (traits & XMEM_TRAIT_HANDLE)
 		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is in memory of a GPU that is "
 				    "exported by the driver's IPC handles, as this GPU has no "
-				    "descriptors or XMEM_CUDA_LEGACY was said; copy it");
+				    "descriptors or XMEM_MEMORY_LEGACY was said; copy it");
 	return xl_fail_fast(EOPNOTSUPP, "get_mut: only their own writer writes these contents, as "
-			    "it made the buffer with XMEM_MEMORY_SEALED or XMEM_CUDA_SEALED; copy "
-			    "it");
+			    "it made the buffer with XMEM_MEMORY_SEALED; copy it");
 }
 
 static int begin_failed(int err)

@@ -152,26 +152,16 @@ out_free:
 	return err;
 }
 
-static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
+int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
-	u32 count = buffers->count;
 	int err, cancel;
-	XL_USE(pool);
 
-	err = xl_check_writer(pool, "preallocate", XMEM_FOREVER);
-	if (err)
-		return err;
-	if (xl_host_died(pool))
-		return xl_fail_died(pool);
-	if (!count || count > pool->map.slots || !buffers->bytes ||
-	    buffers->bytes > XL_MAX_BYTES / count)
-		return bad_numbers(pool, count, buffers->bytes);
 	/* A thread that is cancelled here would keep what it has made, and the turn. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = xl_slow_begin(pool, ~0ULL);
 	if (!err) {
 		err = xl_make_slots(pool, buffers);
-		if (!err)
+		if (!err && !buffers->cuda)
 			xl_demand_end(pool);
 		xl_turn_end(&pool->slow);
 	}
@@ -179,31 +169,44 @@ static int preallocate(struct xmem_pool *pool, const struct xl_buffers *buffers)
 	return err;
 }
 
-XMEM_API int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes)
+#define FOR_CPU		(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED)
+#define FOR_CUDA	(XMEM_MEMORY_CUDA | XMEM_MEMORY_READERS | XMEM_MEMORY_LEGACY)
+
+static int check_options(const struct xmem_preallocate_options *o)
 {
-	return preallocate(pool, &(struct xl_buffers){ .count = count, .bytes = bytes });
+	if (o->flags & ~(FOR_CPU | FOR_CUDA))
+		return xl_fail(EINVAL, "xmem_preallocate_options: flags has 0x%x, which has no "
+			       "meaning", o->flags & ~(FOR_CPU | FOR_CUDA));
+	if (o->flags & XMEM_MEMORY_CUDA && o->flags & XMEM_MEMORY_HUGE)
+		return xl_fail(EINVAL, "xmem_preallocate_options: flags has XMEM_MEMORY_CUDA and "
+			       "XMEM_MEMORY_HUGE, which is for memory of the CPU");
+	if (!(o->flags & XMEM_MEMORY_CUDA) && (o->flags & FOR_CUDA || o->device_id))
+		return xl_fail(EINVAL, "xmem_preallocate_options: device_id, XMEM_MEMORY_READERS "
+			       "and XMEM_MEMORY_LEGACY are for XMEM_MEMORY_CUDA, which flags lack");
+	return 0;
 }
 
-XMEM_API int xmem_preallocate_with(struct xmem_pool *pool,
-				   const struct xmem_preallocate_options *options)
+XMEM_API int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
+			      const struct xmem_preallocate_options *options)
 {
+	struct xl_buffers buffers = { .count = count, .bytes = bytes };
 	struct xmem_preallocate_options o = { 0 };
 	int err;
+	XL_USE(pool);
 
-	if (!options)
-		return xl_fail_fast(EINVAL, "preallocate: no options");
 	err = xl_options_take("xmem_preallocate_options", options, &o, sizeof(o));
+	if (!err)
+		err = check_options(&o);
+	if (!err)
+		err = xl_check_writer(pool, "preallocate", XMEM_FOREVER);
 	if (err)
 		return err;
-	if (o.flags == XMEM_MEMORY_CUDA)
-		return xl_preallocate_cuda(pool, &o);
-	if (o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED))
-		return xl_fail(EINVAL, "xmem_preallocate_options: flags has 0x%x, which has no "
-			       "meaning", o.flags & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED));
-	if (o.device || o.cuda)
-		return xl_fail(EINVAL, "xmem_preallocate_options: device and cuda are for "
-			       "XMEM_MEMORY_CUDA, which flags lack");
-	return preallocate(pool, &(struct xl_buffers){
-		.count = o.count, .bytes = o.bytes, .flags = o.flags, .ret_slots = o.ret_slots,
-	});
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
+	if (!count || count > pool->map.slots || !bytes || bytes > XL_MAX_BYTES / count)
+		return bad_numbers(pool, count, bytes);
+	buffers.ret_slots = o.ret_slots;
+	buffers.flags = o.flags & FOR_CPU;
+	return o.flags & XMEM_MEMORY_CUDA ? xl_preallocate_cuda(pool, &buffers, &o) :
+					    xl_make_buffers(pool, &buffers);
 }

@@ -199,10 +199,12 @@ static void set_up(const char *name, size_t row)
 	bool reads = rows[row].run != publish;
 
 	pool = join(name, XMEM_OPEN_WRITER);
-	if (xmem_preallocate(pool, BUFFERS, BYTES))
+	if (xmem_preallocate(pool, BYTES, BUFFERS, NULL))
 		die("xmem_preallocate");
-	if (rows[row].run == cycle_cuda && xmem_preallocate_cuda(pool, BUFFERS, BYTES, 0, 0))
-		die("xmem_preallocate_cuda");
+	if (rows[row].run == cycle_cuda &&
+	    xmem_preallocate(pool, BYTES, BUFFERS,
+			     XMEM_OPTIONS(xmem_preallocate_options, .flags = XMEM_MEMORY_CUDA)))
+		die("xmem_preallocate on a GPU");
 	if (reads)
 		from = follow(pool, xmem_pool_client(pool));
 	if (rows[row].beside)

@@ -84,7 +84,7 @@ void peer_cleanup(void)
 void peer_publish(unsigned int channel)
 {
 	own = open_channel(channel, XMEM_OPEN_WRITER);
-	if (xmem_preallocate(own, shape.buffers, shape.bytes))
+	if (xmem_preallocate(own, shape.bytes, shape.buffers, NULL))
 		die("xmem_preallocate");
 }
 

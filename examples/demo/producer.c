@@ -81,10 +81,14 @@ static void close_video(void)
 /* Consumers are readers of the pool. On a GPU they could write too, so they are to be trusted. */
 static void make_buffers(size_t bytes)
 {
+	const struct xmem_preallocate_options options = {
+		.size = sizeof(options), .device_id = GPU_DEVICE,
+		.flags = XMEM_MEMORY_CUDA | XMEM_MEMORY_READERS,
+	};
+
 	if (on_gpu && !gpu_open())
 		control_fail(control, "cannot use the GPU: %s", gpu_why());
-	if (on_gpu ? xmem_preallocate_cuda(pool, BUFFERS, bytes, GPU_DEVICE, XMEM_CUDA_READERS) :
-		     xmem_preallocate(pool, BUFFERS, bytes))
+	if (xmem_preallocate(pool, bytes, BUFFERS, on_gpu ? &options : NULL))
 		control_fail_xmem(control, "cannot make the buffers");
 }
 

@@ -44,7 +44,8 @@ struct xmem_api {
 	void (*pool_close)(struct xmem_pool *pool);
 	struct xmem_pool *(*pool_open)(const char *name, const struct xmem_pool_options *options);
 	int (*pool_stat)(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
-	int (*preallocate)(struct xmem_pool *pool, unsigned int count, size_t bytes);
+	int (*preallocate)(struct xmem_pool *pool, size_t bytes, uint32_t count,
+			const struct xmem_preallocate_options *options);
 	int (*publish)(struct xmem_buffer *buffer, const struct xmem_publish_options *options,
 			uint64_t *ret_token);
 	struct xmem_buffer *(*receive)(struct xmem_subscription *subscription, int64_t timeout_ns);
@@ -104,8 +105,6 @@ struct xmem_api {
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 	int (*offer)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);
-	int (*preallocate_with)(struct xmem_pool *pool,
-			const struct xmem_preallocate_options *options);
 	int (*publisher_label)(struct xmem_buffer *buffer, char ret_label[16]);
 	int (*retract)(struct xmem_pool *pool, uint64_t token);
 	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
@@ -152,8 +151,6 @@ struct xmem_api {
 	int (*pool_fd_narrow)(int fd, uint32_t roles);
 	int (*pool_grant)(struct xmem_pool *pool, uint32_t client, uint64_t incarnation);
 	int (*pool_set_mode)(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
-	int (*preallocate_cuda)(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,
-			uint32_t flags);
 	int (*release_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
 	int (*slot)(struct xmem_buffer *buffer);
 	int (*subscriber_next)(struct xmem_pool *pool, uint32_t first,

@@ -135,48 +135,6 @@ int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
 
 /* ---- making buffers ---- */
 
-#define XMEM_CUDA_READERS	(1u << 0)	/* readers get the buffers too, not only writers */
-#define XMEM_CUDA_LEGACY	(1u << 1)	/* by the driver's IPC handles, also where there are
-						 * descriptors */
-#define XMEM_CUDA_SEALED	(1u << 2)	/* no xmem_get_mut: only this writer writes them, as
-						 * long as all keep to the rules */
-
-/*
- * Make buffers in the memory of a GPU, all of it now, and attach them to the pool. A writer does so
- * before xmem_acquire_cuda, and may do so again. xmem_acquire never gets these buffers.
- * @count: buffers to make.
- * @bytes: bytes of each. They begin at multiples of 512 bytes and share allocations of about 16 MB;
- *	an allocation has whole blocks of 2 MB, in which nothing else lies.
- * @device: this process's number of the GPU, as CUDA counts them.
- * @flags: XMEM_CUDA_*.
- *
- * Memory is exported as a descriptor where the GPU can do that. The host keeps the descriptor, so
- * what is published outlives this process, and needs neither a common PID namespace nor a
- * right to trace. With XMEM_CUDA_LEGACY, and where there are no descriptors, it goes by the
- * driver's IPC handles: then it ends with this client, that is at its xmem_pool_close already and
- * not only with the process, and a client that looks at it later gets EOWNERDEAD.
- *
- * A process that opens memory of a GPU can write it: there is no way to open it for reading only.
- * So only writers of the pool get it, unless XMEM_CUDA_READERS says that its readers are trusted as
- * well. What is exported as a descriptor every writer can write in place once it alone holds it
- * (xmem_get_mut), unless XMEM_CUDA_SEALED says otherwise; what goes by IPC handles nobody can.
- *
- * Returns: 0, or an error, and then no buffer has been made:
- *	-EINVAL	a number is 0 or larger than the pool can have, or a flag has no meaning
- *	-EPERM	this client is a reader
- *	-ENODEV	there is no driver, or no such GPU; the message says why
- *	-EOPNOTSUPP  this GPU, or its driver, has no way to share memory
- *	-ENOMEM	the GPU has too little memory left
- *	-EMEDIUMTYPE  the host does not take descriptors of this driver (docs/environment.md)
- *	-ENOSPC, -EDQUOT, -EMFILE, -EINTR  as xmem_preallocate; EDQUOT also: the pool has
- *		memory of 16 other GPUs; when one of them has none left in the pool, it makes room
- *	-ECHILD	as all functions here
- *	-EIO	the driver failed; xmem_cuda_get_last_result says how
- * Threads: any. Since: 0.5.
- */
-int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_t bytes, int device,
-			  uint32_t flags);
-
 /*
  * Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU.
  * @bytes: how many bytes the contents will have; 0: any buffer on that GPU, the whole of it.
@@ -187,8 +145,8 @@ int xmem_preallocate_cuda(struct xmem_pool *pool, uint32_t count, size_t bytes, 
  * looked.
  *
  * Returns: the buffer, or NULL: as xmem_acquire, and
- *	ENOSPC	also: this writer has no buffers on that GPU; preallocate some
- *	ENODEV, ECHILD, EIO  as xmem_preallocate_cuda
+ *	ENOSPC	also: this writer has no buffers on that GPU: xmem_preallocate makes some
+ *	ENODEV, ECHILD, EIO  as xmem_preallocate
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.5.
  */
 struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int device,
@@ -207,7 +165,7 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
  *	last of them.
  * @bytes: bytes of contents. Others get the whole allocation, as CUDA knows no other way, and the
  *	whole of a block that it shares.
- * @flags: 0 or XMEM_CUDA_READERS.
+ * @flags: 0 or XMEM_MEMORY_READERS.
  * @done: called once, when nobody can receive or holds the contents any more and nobody has the
  *	memory open; NULL: nobody wants to know. After an error it is not called. The thread that
  *	finds it out calls it, in a call of any function for this pool, at the latest in a later
@@ -236,7 +194,7 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
  *		says what to do
  *	ERANGE	the contents reach beyond the allocation
  *	EPERM, ENOSPC, EDQUOT, EAGAIN, ENOMEM, EMFILE, EINTR  as xmem_attach_fd
- *	ENODEV, ECHILD, EIO  as xmem_preallocate_cuda
+ *	ENODEV, ECHILD, EIO  as xmem_preallocate
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.5.
  */
 struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t bytes,
@@ -253,7 +211,8 @@ struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t b
  *
  * Returns: the device address, or NULL:
  *	EMEDIUMTYPE  the contents are in memory of the CPU: xmem_data
- *	EACCES	the owner lets only writers have it (XMEM_CUDA_READERS), and this client is a reader
+ *	EACCES	this client is a reader, and the owner lets only writers have it
+ *		(XMEM_MEMORY_READERS)
  *	EOWNERDEAD  the owner has ended or closed its pool, and the memory went by the driver's IPC
  *		handles or is of a memory pool; or the contents never became complete, because
  *		their writer has ended before. So a call can fail after another has succeeded, also

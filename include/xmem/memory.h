@@ -15,55 +15,46 @@ extern "C" {
 
 struct xmem_pool;
 
+/* The kind of memory. The last two are for memory of a GPU. */
+#define XMEM_MEMORY_HUGE	(1u << 0)	/* in huge pages, where the system has some */
+#define XMEM_MEMORY_SEALED	(1u << 1)	/* only this writer can ever write it */
+#define XMEM_MEMORY_CUDA	(1u << 2)	/* of the GPU `device_id` */
+#define XMEM_MEMORY_READERS	(1u << 3)	/* readers get it too, not only writers */
+#define XMEM_MEMORY_LEGACY	(1u << 4)	/* by the driver's IPC handles, also where there are
+						 * descriptors */
+
+/* All fields but size may be 0. */
+struct xmem_preallocate_options {
+	size_t size;			/* sizeof(struct xmem_preallocate_options) */
+	uint32_t flags;			/* XMEM_MEMORY_* */
+	int32_t device_id;		/* with XMEM_MEMORY_CUDA: this process's number of the GPU,
+					 * as CUDA counts them */
+	uint32_t *ret_slots;		/* NULL, or room for as many numbers as buffers are made:
+					 * the slots that they have got (xmem_slot) */
+};
+
 /*
- * Make buffers: allocate their memory, all of it now, and attach them to the pool. A
- * writer does so before it acquires, and may do so again.
- * @count: buffers to make.
+ * Make buffers: allocate their memory, all of it now, and attach them to the pool. A writer does so
+ * before it acquires, and may do so again. Then xmem_acquire makes none on demand. Buffers on a GPU
+ * are for xmem_acquire_cuda alone.
  * @bytes: bytes of each.
+ * @count: buffers to make.
+ * @options: NULL stands for options that are all zero.
  *
- * The buffers take slots of groups that belong to this writer alone; when those are full,
- * the writer gets a further group of 64 slots.
- *
- * A file has at most 64 buffers and, unless one buffer is larger, about 16 MB; with more than
- * 1024 large buffers it has as many as it takes for 1024 files. When this writer has ended, a
- * buffer that somebody still uses keeps its whole file (bytes_kept of struct xmem_pool_info).
+ * The buffers take slots of groups that belong to this writer alone; when those are full, the
+ * writer gets a further group of 64 slots. A file has at most 64 buffers and, unless one buffer is
+ * larger, about 16 MB; with more than 1024 large buffers it has as many as it takes for 1024 files.
+ * When this writer has ended, a buffer that somebody still uses keeps its whole file (bytes_kept of
+ * struct xmem_pool_info).
  *
  * The memory cgroups of this process, up to the root, and MemAvailable of the machine are looked
  * at first, and again after each 16 MB, so that too large a number fails instead of getting a
  * process killed. Programs that allocate at the same moment can still pass a limit together.
  *
- * Returns: 0, or an error, and then no buffer has been made:
- *	-EINVAL	a number is 0 or larger than the pool can have
- *	-EPERM	this client is a reader
- *	-ENOSPC	the pool has too few free slots for a writer to get so many
- *	-EDQUOT	a limit of the host is reached
- *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
- *	-ENOMEM	a cgroup or the machine has too little memory left; the message names it
- *	-EMFILE, -EINTR
- * Threads: any. Since: 0.1.
- */
-int xmem_preallocate(struct xmem_pool *pool, unsigned int count, size_t bytes);
-
-/* The kind of memory. */
-#define XMEM_MEMORY_HUGE	(1u << 0)	/* in huge pages, where the system has some */
-#define XMEM_MEMORY_SEALED	(1u << 1)	/* only this writer can ever write it */
-#define XMEM_MEMORY_CUDA	(1u << 2)	/* in memory of a GPU: see xmem_preallocate_with */
-
-/* All fields but size, count and bytes may be 0. */
-struct xmem_preallocate_options {
-	size_t size;			/* sizeof(struct xmem_preallocate_options) */
-	uint32_t flags;			/* XMEM_MEMORY_* */
-	uint32_t count;			/* buffers to make */
-	uint64_t bytes;			/* of each */
-	uint32_t *ret_slots;		/* NULL, or room for `count` numbers: the slots that the
-					 * buffers have got (xmem_slot); since 0.5 */
-	int32_t device;			/* with XMEM_MEMORY_CUDA: this process's number of the GPU;
-					 * since 0.5 */
-	uint32_t cuda;			/* with XMEM_MEMORY_CUDA: XMEM_CUDA_*; since 0.5 */
-};
-
-/*
- * Make buffers as xmem_preallocate does, of a kind that the options choose.
+ * Every writer of the pool can write the contents in place once it alone holds them (xmem_get_mut),
+ * and readers can only read them. So the writers of a pool trust each other: one that breaks the
+ * rules can write contents that others hold. With XMEM_MEMORY_SEALED nobody but this writer can
+ * ever write the file, and xmem_get_mut says EOPNOTSUPP.
  *
  * With XMEM_MEMORY_HUGE the files lie in huge pages of the system's pool of them (hugetlb, of the
  * default size) if that has enough free ones. Else they lie in ordinary memory, and the kernel is
@@ -71,22 +62,38 @@ struct xmem_preallocate_options {
  * struct xmem_pool_info say which it was. A file takes whole huge pages, and buffers of 32 kB and
  * more begin at a page.
  *
- * Every writer of the pool can write the contents in place once it alone holds them (xmem_get_mut),
- * and readers can only read them. So the writers of a pool trust each other: one that breaks the
- * rules can write contents that others hold. With XMEM_MEMORY_SEALED the file is sealed: nobody but
- * this writer can ever write it, and xmem_get_mut says EOPNOTSUPP. xmem_preallocate makes no such
- * buffers.
+ * With XMEM_MEMORY_CUDA the buffers begin at multiples of 512 bytes and share allocations of about
+ * 16 MB; an allocation has whole blocks of 2 MB, in which nothing else lies. Memory is exported as
+ * a descriptor where the GPU can do that. The host keeps the descriptor, so what is published
+ * outlives this process, and needs neither a common PID namespace nor a right to trace. With
+ * XMEM_MEMORY_LEGACY, and where there are no descriptors, it goes by the driver's IPC handles: then
+ * nobody can write it in place, and it ends with this client, that is at its xmem_pool_close
+ * already; a client that looks at it later gets EOWNERDEAD. A process that opens memory of a GPU
+ * can write it, for there is no way to open it for reading only. So only writers of the pool get
+ * it, unless XMEM_MEMORY_READERS says that its readers are trusted as well; and XMEM_MEMORY_SEALED
+ * holds there as long as all keep to the rules.
  *
- * With XMEM_MEMORY_CUDA this call makes the buffers as xmem_preallocate_cuda does. Then no other
- * flag may be given.
- *
- * Returns: as xmem_preallocate, or as xmem_preallocate_cuda, and
- *	-EINVAL	also: @options is NULL; a flag has no meaning; XMEM_MEMORY_CUDA is given with
- *		another flag; `device` or `cuda` is not 0, and XMEM_MEMORY_CUDA is not given
+ * Returns: 0, or an error, and then no buffer has been made:
+ *	-EINVAL	a number is 0 or larger than the pool can have; a flag has no meaning, or does not
+ *		fit the others; `device_id` is not 0, and XMEM_MEMORY_CUDA is not given
  *	-E2BIG	as xmem_pool_open
- * Threads: as xmem_preallocate. Since: 0.4.
+ *	-EPERM	this client is a reader
+ *	-ENOSPC	the pool has too few free slots for a writer to get so many
+ *	-EDQUOT	a limit of the host is reached; or the pool has memory of 16 other GPUs: when one of
+ *		them has none left in the pool, it makes room
+ *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
+ *	-ENOMEM	a cgroup, the machine or the GPU has too little memory left; the message names it
+ *	-EMFILE, -EINTR
+ * and with XMEM_MEMORY_CUDA
+ *	-ENODEV	there is no driver, or no such GPU; the message says why
+ *	-EOPNOTSUPP  this GPU, or its driver, has no way to share memory
+ *	-EMEDIUMTYPE  the host does not take descriptors of this driver (docs/environment.md)
+ *	-ECHILD	as all functions of cuda.h
+ *	-EIO	the driver failed; xmem_cuda_get_last_result says how
+ * Threads: any. Since: 0.1.
  */
-int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_options *options);
+int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
+		     const struct xmem_preallocate_options *options);
 
 /*
  * Buffers that are made on demand. When no buffer of about the wanted size is free, xmem_acquire
@@ -110,7 +117,7 @@ int xmem_preallocate_with(struct xmem_pool *pool, const struct xmem_preallocate_
  * system's pool if it leaves at most an eighth of them unused: that of one large buffer, and those
  * of smaller ones of which there are many. Others lie in ordinary memory, with the kernel asked to
  * use huge pages for those that are as long as one of these. With XMEM_MEMORY_SEALED they are as
- * those that xmem_preallocate_with makes with it: only this writer can ever write them.
+ * those that xmem_preallocate makes with it: only this writer can ever write them.
  *
  * Those who have such a file mapped unmap it as xmem_pool_stat tells.
  */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving memory back, and limbo, in C++; xmem/memory.h has the words. A part of xmem.hpp, as is
- * payload.hpp, which has the kinds of memory.
+ * Giving memory back, and limbo, in C++; xmem/memory.h has the words. A part of xmem.hpp.
  */
 #ifndef XMEM_MEMORY_HPP
 #define XMEM_MEMORY_HPP

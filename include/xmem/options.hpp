@@ -132,6 +132,25 @@ struct subscribe_options : xmem_subscribe_options {
 	}
 };
 
+/* @kind: XMEM_MEMORY_*. */
+struct preallocate_options : xmem_preallocate_options {
+	preallocate_options(std::uint32_t kind = 0) noexcept
+		: xmem_preallocate_options(detail::sized<xmem_preallocate_options>())
+	{
+		flags = kind;
+	}
+	preallocate_options(const xmem_preallocate_options &options) noexcept
+		: xmem_preallocate_options(options)
+	{
+	}
+	preallocate_options &on_gpu(int device) noexcept
+	{
+		flags |= XMEM_MEMORY_CUDA;
+		device_id = device;
+		return *this;
+	}
+};
+
 struct publish_options : xmem_publish_options {
 	publish_options(std::uint32_t wanted = 0) noexcept
 		: xmem_publish_options(detail::sized<xmem_publish_options>())

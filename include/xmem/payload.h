@@ -72,7 +72,7 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
 #define XMEM_BUFFER_DMABUF	(1u << 4)	/* a dma-buf: see xmem_attach_fd */
 #define XMEM_BUFFER_CUDA	(1u << 5)	/* in memory of a GPU: xmem/cuda.h */
 #define XMEM_BUFFER_MORTAL	(1u << 6)	/* CUDA: the memory ends with its owner */
-#define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_CUDA_READERS */
+#define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_MEMORY_READERS */
 
 /*
  * Get what the file of a buffer is like.
@@ -84,9 +84,9 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
 /*
  * Write received contents in place: their only holder becomes their writer.
  * @buffer: held for reading, of what any client of the pool has made ahead or on demand, unless it
- *	said XMEM_MEMORY_SEALED or XMEM_CUDA_SEALED. Until now this process has its file mapped for
- *	reading only, unless it has made it: a stray store is a SIGSEGV. From now on the whole file
- *	is mapped for writing here.
+ *	said XMEM_MEMORY_SEALED. Until now this process has its file mapped for reading only, unless
+ *	it has made it: a stray store is a SIGSEGV. From now on the whole file is mapped for writing
+ *	here.
  *
  * From then on the buffer is as one from xmem_acquire whose contents and metadata are there:
  * xmem_data_mut and xmem_buffer_metadata_mut give them, and xmem_publish publishes the next
@@ -103,7 +103,7 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  *		moment, the owner is in the last step of publishing them, or a subscriber that lags
  *		is finding out that older contents of the buffer are gone
  *	-EOPNOTSUPP  the buffer is sealed, or of memory that a program has attached, or of a GPU
- *		that exports memory by IPC handles (XMEM_CUDA_LEGACY); the message says which
+ *		that exports memory by IPC handles (XMEM_MEMORY_LEGACY); the message says which
  *	-EPERM	this client is a reader, or the buffer is being written
  *	-EAGAIN	the ring is full, as xmem_attach_fd says it; or the owner keeps scanning the buffer
  *	-ENOSPC	the buffer has used up its numbers of contents until its owner acquires it; this

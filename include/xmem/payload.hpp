@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kinds of memory, files of others, and writing in place, in C++; xmem/memory.h and xmem/payload.h
- * have the words. A part of xmem.hpp.
+ * Files of others, and writing in place, in C++; xmem/payload.h has the words. A part of xmem.hpp.
  */
 #ifndef XMEM_PAYLOAD_HPP
 #define XMEM_PAYLOAD_HPP
@@ -9,32 +8,6 @@
 #include "pool.hpp"
 
 namespace xmem {
-
-/* @flags: XMEM_MEMORY_*. */
-struct preallocate_options : xmem_preallocate_options {
-	preallocate_options(std::uint32_t how_many, std::uint64_t bytes_each,
-			    std::uint32_t wanted = 0) noexcept
-		: xmem_preallocate_options(detail::sized<xmem_preallocate_options>())
-	{
-		flags = wanted;
-		count = how_many;
-		bytes = bytes_each;
-	}
-	preallocate_options(const xmem_preallocate_options &options) noexcept
-		: xmem_preallocate_options(options)
-	{
-	}
-};
-
-inline bool preallocate(const pool &in, const preallocate_options &options,
-			std::error_code &code) noexcept
-{
-	return detail::done(xmem_preallocate_with(in.raw(), &options), code);
-}
-inline void preallocate(const pool &in, const preallocate_options &options)
-{
-	detail::or_throw([&](std::error_code &code) { return preallocate(in, options, code); });
-}
 
 /* A buffer of a file whose contents are there. The descriptor stays the caller's. */
 inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset, std::uint64_t length,

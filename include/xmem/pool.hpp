@@ -200,15 +200,22 @@ public:
 
 	/* ---- writing ---- */
 
-	bool preallocate(unsigned int count, std::size_t bytes,
+	/* XMEM_MEMORY_* are options, too. */
+	bool preallocate(std::size_t bytes, std::uint32_t count, const preallocate_options &options,
 			 std::error_code &code) const noexcept
 	{
-		return detail::done(xmem_preallocate(raw(), count, bytes), code);
+		return detail::done(xmem_preallocate(raw(), bytes, count, &options), code);
 	}
-	void preallocate(unsigned int count, std::size_t bytes) const
+	bool preallocate(std::size_t bytes, std::uint32_t count,
+			 std::error_code &code) const noexcept
+	{
+		return preallocate(bytes, count, {}, code);
+	}
+	void preallocate(std::size_t bytes, std::uint32_t count,
+			 const preallocate_options &options = {}) const
 	{
 		detail::or_throw([&](std::error_code &code) {
-			return preallocate(count, bytes, code);
+			return preallocate(bytes, count, options, code);
 		});
 	}
 
@@ -258,24 +265,21 @@ public:
 
 	/* ---- writing on a GPU ---- */
 
-	/* @flags: XMEM_CUDA_*. */
-	bool preallocate_cuda(unsigned int count, std::size_t bytes, int device,
+	/* @flags: XMEM_MEMORY_*. */
+	bool preallocate_cuda(std::size_t bytes, std::uint32_t count, int device,
 			      std::uint32_t flags, std::error_code &code) const noexcept
 	{
-		return detail::done(xmem_preallocate_cuda(raw(), count, bytes, device, flags),
-				    code);
+		return preallocate(bytes, count, preallocate_options(flags).on_gpu(device), code);
 	}
-	bool preallocate_cuda(unsigned int count, std::size_t bytes, int device,
+	bool preallocate_cuda(std::size_t bytes, std::uint32_t count, int device,
 			      std::error_code &code) const noexcept
 	{
-		return preallocate_cuda(count, bytes, device, 0, code);
+		return preallocate_cuda(bytes, count, device, 0, code);
 	}
-	void preallocate_cuda(unsigned int count, std::size_t bytes, int device,
+	void preallocate_cuda(std::size_t bytes, std::uint32_t count, int device,
 			      std::uint32_t flags = 0) const
 	{
-		detail::or_throw([&](std::error_code &code) {
-			return preallocate_cuda(count, bytes, device, flags, code);
-		});
+		preallocate(bytes, count, preallocate_options(flags).on_gpu(device));
 	}
 
 	template <class Rep, class Period>

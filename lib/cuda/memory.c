@@ -235,7 +235,7 @@ static int open_handle(struct xl_memory *memory)
 	if (result == CUDA_ERROR_INVALID_CONTEXT)
 		return xl_cuda_fail(result, "GPU %d: open memory of another process by its "
 				    "handle; both must be in one PID namespace, or the owner "
-				    "exports descriptors (xmem_preallocate_cuda)",
+				    "exports descriptors (XMEM_MEMORY_CUDA)",
 				    memory->gpu->ordinal);
 	if (result)
 		return xl_cuda_fail(result, "GPU %d: open memory of another process by its handle",

@@ -43,7 +43,7 @@ static struct xl_mapping *new_mapping(const struct wish *wish, u64 *ret_offset, 
 	mapping->bytes = mapping->memory->bytes;
 	mapping->flags = XMEM_ATTACH_CUDA |
 			 (mapping->memory->kind == XL_MEMORY_FILE ? 0 : XMEM_ATTACH_HANDLE) |
-			 (wish->flags & XMEM_CUDA_READERS ? XMEM_ATTACH_READERS : 0);
+			 (wish->flags & XMEM_MEMORY_READERS ? XMEM_ATTACH_READERS : 0);
 	return mapping;
 }
 
@@ -131,9 +131,9 @@ static int check(struct xmem_pool *pool, const struct wish *wish)
 		return err;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
-	if (wish->flags & ~XMEM_CUDA_READERS)
+	if (wish->flags & ~XMEM_MEMORY_READERS)
 		return xl_fail(EINVAL, "attach_cuda: flags has 0x%x, which has no meaning",
-			       wish->flags & ~XMEM_CUDA_READERS);
+			       wish->flags & ~XMEM_MEMORY_READERS);
 	if (!wish->at || !wish->bytes || wish->bytes > XL_MAX_BYTES)
 		return xl_fail(EINVAL, "attach_cuda: %llu bytes at %p",
 			       (unsigned long long)wish->bytes, wish->at);

@@ -157,8 +157,8 @@ static int refused(u64 payload, int err)
 	case EACCES:
 		return xl_fail_fast(EACCES, "cuda_ptr: a client that has memory of a GPU open can "
 				    "write it, and this client may only read (XMEM_OPEN_READER, or "
-				    "the pool's mode); the owner may say XMEM_CUDA_READERS when it "
-				    "makes or attaches the buffer");
+				    "the pool's mode); the owner may say XMEM_MEMORY_READERS when "
+				    "it makes or attaches the buffer");
 	case EOWNERDEAD:
 		return xl_fail_fast(EOWNERDEAD, "cuda_ptr: the owner of this memory of a GPU has "
 				    "ended, or has closed its pool, and the memory has gone with "

@@ -108,7 +108,7 @@ static void cam(int in, int out)
 	uint64_t token[TOKENS];
 	int i;
 
-	if (xmem_preallocate(pool, 4, 4096))
+	if (xmem_preallocate(pool, 4096, 4, NULL))
 		fail("preallocate");
 	tell_done(out);
 	hear_done(in);			/* viewer follows */
@@ -165,11 +165,14 @@ static void logger(int in, int out)
 static struct xmem_buffer *publish_cuda(struct xmem_pool *pool, int device, uint64_t *ret_token)
 {
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
-	const uint32_t flags = XMEM_CUDA_LEGACY | XMEM_CUDA_READERS;
+	const struct xmem_preallocate_options on_gpu = {
+		.size = sizeof(on_gpu), .device_id = device,
+		.flags = XMEM_MEMORY_CUDA | XMEM_MEMORY_LEGACY | XMEM_MEMORY_READERS,
+	};
 	struct xmem_buffer *buffer;
 
-	if (xmem_preallocate_cuda(pool, 1, 100000, device, flags))
-		fail("preallocate_cuda");
+	if (xmem_preallocate(pool, 100000, 1, &on_gpu))
+		fail("preallocate on a GPU");
 	buffer = xmem_acquire_cuda(pool, 100000, device, 0);
 	if (!buffer || !xmem_cuda_ptr_mut(buffer) || xmem_publish(buffer, &keep, ret_token))
 		fail("publish_cuda");
@@ -188,7 +191,7 @@ static void cuda_cam(int in, int out)
 	xmem_release(buffer);
 	if (xmem_collect(pool, 0, &given) < 0 || given != 2 << 20)
 		fail("trim");
-	if (xmem_preallocate(pool, 1, 4096))
+	if (xmem_preallocate(pool, 4096, 1, NULL))
 		fail("preallocate");
 	xmem_release(publish(pool, &token[A]));
 	buffer = publish_cuda(pool, 0, &token[B]);

@@ -25,15 +25,14 @@ struct scene {
 
 static void scene_start(struct scene *scene, uint32_t role)
 {
-	struct xmem_preallocate_options sealed = {
-		.size = sizeof(sealed), .flags = XMEM_MEMORY_SEALED, .count = COUNT, .bytes = BYTES,
-	};
 	uint64_t token;
 
 	memset(scene, 0, sizeof(*scene));
 	scene->name = new_name();
 	scene->writer = OPEN(scene->name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(scene->writer, &sealed));
+	WORKED(xmem_preallocate(scene->writer, BYTES, COUNT,
+				XMEM_OPTIONS(xmem_preallocate_options,
+					     .flags = XMEM_MEMORY_SEALED)));
 	token = publish_kept(scene->writer, 0xabc, &scene->kept);
 	raw_start(&scene->raw, scene->name, role);
 	scene->payload = (struct xmem_payload_request){

@@ -91,7 +91,7 @@ TEST(P4_an_owner_that_lets_only_readers_in)
 	pool = open_as(name, XMEM_OPEN_WRITER, 0400);
 	/* Who makes it joins as it likes, as with a file. */
 	CHECK(pool);
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	SAME(entry_of(name).mode, 0400);
 	SAME(entry_of(name).roles, XMEM_MAY_READ);
 	SAME(join_named(name, 0), 0);

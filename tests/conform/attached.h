@@ -55,7 +55,7 @@ static inline void refused_slots(struct xmem_pool *pool, const char *words)
 {
 	int file = stamped(ATTACHED_BYTES, 1, FULL_SEALS);
 
-	SAME(xmem_preallocate(pool, 1, ATTACHED_BYTES), -ENOSPC);
+	SAME(xmem_preallocate(pool, ATTACHED_BYTES, 1, NULL), -ENOSPC);
 	error_has(ENOSPC, words);
 	CHECK(!xmem_attach_fd(pool, file, 0, 0, 0));
 	error_has(ENOSPC, words);

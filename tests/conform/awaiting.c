@@ -213,7 +213,7 @@ static void subscribe_then_publish(void *argument)
 	s = follow_for_ever(pool);
 	tell_parent(1);
 	hear_parent();
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	SAME(xmem_wait_subscribers(pool, PROCESSES - 1, patience_ns()), PROCESSES - 1);
 	publish_stamp(pool, 1 + (uintptr_t)argument);
 	for (i = 0; i < PROCESSES - 1; i++) {

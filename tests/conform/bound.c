@@ -31,7 +31,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_polls)
 	struct xmem_subscription *s;
 	int fd, i;
 
-	WORKED(xmem_preallocate(writer, 4, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 4, NULL));
 	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
 	fd = fd_of(writer);
 	for (i = 0; i < 12; i++)
@@ -59,7 +59,7 @@ static struct lagging lagging_open(void)
 		.reader = open_reader(name),
 	};
 
-	WORKED(xmem_preallocate(l.writer, 2, BYTES));
+	WORKED(xmem_preallocate(l.writer, BYTES, 2, NULL));
 	l.s = follow(l.reader, xmem_pool_client(l.writer), XMEM_SUBSCRIBE_WAITS);
 	return l;
 }
@@ -84,7 +84,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_sleeps_with_some_in_hand)
 	int fd = fd_of(l.writer), i;
 
 	CHECK(mine);
-	WORKED(xmem_preallocate(l.writer, 2, BYTES));
+	WORKED(xmem_preallocate(l.writer, BYTES, 2, NULL));
 	for (i = 0; i < 3; i++)
 		publish_stamp(l.writer, i);
 	REFUSED(xmem_acquire(l.writer, 0, 0), EAGAIN);
@@ -114,7 +114,7 @@ TEST(P9_the_bound_is_one_for_all_sizes)
 	int fd = fd_of(l.writer);
 	struct xmem_buffer *b;
 
-	WORKED(xmem_preallocate(l.writer, 1, 4 * BYTES));
+	WORKED(xmem_preallocate(l.writer, 4 * BYTES, 1, NULL));
 	WORKED(xmem_publish(xmem_acquire(l.writer, 4 * BYTES, 0), NULL, NULL));
 	publish_stamp(l.writer, 1);
 	publish_stamp(l.writer, 2);
@@ -194,7 +194,7 @@ TEST(P9_poll_knows_when_slow_subscribers_are_demoted)
 	struct xmem_buffer *b;
 	int64_t start;
 
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	start = now_ns();
 	for (i = 0; i < 2; i++)
 		publish_stamp(writer, i);

@@ -225,7 +225,7 @@ TEST(API_a_smaller_count_has_the_time_that_is_given_with_it)
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *b;
 
-	WORKED(xmem_preallocate(writer, 1, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	b = xmem_acquire(writer, BYTES, 0);
 	CHECK(b);
 	WORKED(xmem_set_ref_count(b, 3, 50 * MS));

@@ -302,13 +302,10 @@ TEST(API_of_several_handles_of_a_client_one_is_counted_in)
 TEST(API_a_counted_handle_that_writes_in_place_can_be_counted_in_again)
 {
 	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 1, .bytes = BYTES,
-	};
 	struct xmem_buffer *b;
 	uint64_t token;
 
-	WORKED(xmem_preallocate_with(writer, &shared));
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	b = counted(writer, 5, 1, 0);
 	WORKED(xmem_drop_ref(writer, xmem_token(b)));
 	WORKED(xmem_get_mut(b));

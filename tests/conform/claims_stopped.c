@@ -342,9 +342,6 @@ TEST(P1_contents_written_in_place_are_published_as_asked_for_last)
 {
 	struct sigaction action = { .sa_handler = nothing };
 	struct xmem_pool *writer = OPEN(alone(), .flags = XMEM_OPEN_WRITER);
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 1, .bytes = BYTES,
-	};
 	struct xmem_publish_options first = { .size = sizeof(first), .length = 100 };
 	struct xmem_publish_options last = {
 		.size = sizeof(last), .length = 2000, .flags = XMEM_PUBLISH_KEEP,
@@ -353,7 +350,7 @@ TEST(P1_contents_written_in_place_are_published_as_asked_for_last)
 	struct child *child;
 	uint64_t token;
 
-	WORKED(xmem_preallocate_with(writer, &shared));
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	publish_kept(writer, 1, &b);
 	WORKED(xmem_get_mut(b));
 	xmem_buffer_metadata_mut(b)->id = 2;

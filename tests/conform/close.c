@@ -100,7 +100,7 @@ static int call_holds(struct xmem_pool *pool)
 
 static int call_preallocate(struct xmem_pool *pool)
 {
-	int err = xmem_preallocate(pool, 1, BYTES);
+	int err = xmem_preallocate(pool, BYTES, 1, NULL);
 
 	return err == -ENOSPC || err == -EDQUOT ? 0 : err;
 }
@@ -237,7 +237,7 @@ static struct xmem_pool *open_for(const char *name, bool on_demand)
 
 	CHECK(pool);
 	if (!on_demand)
-		SAME(xmem_preallocate(pool, 8, MOST), 0);
+		SAME(xmem_preallocate(pool, MOST, 8, NULL), 0);
 	return pool;
 }
 

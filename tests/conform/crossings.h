@@ -17,13 +17,10 @@ struct crossing {
 
 static inline struct crossing crossing_start(void)
 {
-	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .count = BUFFERS, .bytes = BYTES,
-	};
 	struct crossing x = { .name = new_name() };
 
 	x.owner = OPEN(x.name, .flags = XMEM_OPEN_WRITER, .label = "owner");
-	WORKED(xmem_preallocate_with(x.owner, &o));
+	WORKED(xmem_preallocate(x.owner, BYTES, BUFFERS, NULL));
 	x.stage = OPEN(x.name, .flags = XMEM_OPEN_WRITER, .label = "stage");
 	x.sink = OPEN(x.name, .flags = XMEM_OPEN_WRITER, .label = "sink");
 	x.first = follow(x.stage, xmem_pool_client(x.owner), 0);

@@ -120,7 +120,7 @@ static void sleep_for_space(struct xmem_pool *pool, int publisher)
 {
 	struct xmem_buffer *kept;
 
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	publish_kept(pool, 1, &kept);
 	tell_parent(1);
 	REFUSED(xmem_acquire(pool, BYTES, XMEM_FOREVER), ENOTCONN);
@@ -223,7 +223,7 @@ TEST(P9_the_next_call_after_the_daemon_was_killed_says_so)
 	REFUSED(xmem_receive(s, 0), ENOTCONN);
 	REFUSED(xmem_receive(s, patience_ns()), ENOTCONN);
 	REFUSED(xmem_subscribe(reader, NULL), ENOTCONN);
-	SAME(xmem_preallocate(writer, 1, BYTES), -ENOTCONN);
+	SAME(xmem_preallocate(writer, BYTES, 1, NULL), -ENOTCONN);
 	SAME(stamp_of(kept), 1);	/* what is held stays readable */
 	xmem_release(unsent);
 	xmem_release(kept);

@@ -518,7 +518,7 @@ TEST_WITHIN(P2_restarted_200_times_without_a_leak, 60)
 					.wait_bound_ns = 3600 * SECOND);
 	unsigned int i, rounds = scaled(200);
 
-	WORKED(xmem_preallocate(writer, 3, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 3, NULL));
 	victim.file = xmem_pool_client(writer);
 	for (i = 0; i < rounds; i++) {
 		struct xmem_buffer *kept;

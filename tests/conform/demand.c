@@ -18,45 +18,38 @@
 
 static int make_some(struct xmem_pool *pool, uint32_t flags, uint32_t count, uint64_t bytes)
 {
-	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .flags = flags, .count = count, .bytes = bytes,
-	};
-
-	return xmem_preallocate_with(pool, &o);
+	return xmem_preallocate(pool, bytes, count,
+				XMEM_OPTIONS(xmem_preallocate_options, .flags = flags));
 }
 
-TEST(API_preallocate_with_refuses_what_it_does_not_know)
+TEST(API_preallocate_refuses_what_it_does_not_know)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *reader = open_reader(new_name());
 	struct {
 		struct xmem_preallocate_options known;
 		unsigned char more[16];
-	} o = { .known = { .count = 1, .bytes = BYTES } };
+	} o = { 0 };
 
-	SAME(xmem_preallocate_with(pool, NULL), -EINVAL);
 	SAME(make_some(NULL, 0, 1, BYTES), -EINVAL);
 	SAME(make_some(reader, 0, 1, BYTES), -EPERM);
 	SAME(make_some(pool, 1u << 31, 1, BYTES), -EINVAL);
 	SAME(make_some(pool, 0, 0, BYTES), -EINVAL);
 	SAME(make_some(pool, 0, 1, 0), -EINVAL);
 	SAME(make_some(pool, 0, 1, ~0ULL), -EINVAL);
-	SAME(xmem_preallocate_with(pool, &o.known), -EINVAL);	/* no size */
-	o.known.size = offsetof(struct xmem_preallocate_options, bytes);
-	SAME(xmem_preallocate_with(pool, &o.known), -EINVAL);	/* 0 bytes, then */
+	SAME(xmem_preallocate(pool, BYTES, 1, &o.known), -EINVAL);	/* no size */
 	o.known.size = sizeof(o);
 	o.more[15] = 1;
-	SAME(xmem_preallocate_with(pool, &o.known), -E2BIG);
+	SAME(xmem_preallocate(pool, BYTES, 1, &o.known), -E2BIG);
 	o.more[15] = 0;
-	o.known.device = 1;
-	SAME(xmem_preallocate_with(pool, &o.known), -EINVAL);
-	o.known.device = 0;
-	o.known.cuda = XMEM_CUDA_READERS;
-	SAME(xmem_preallocate_with(pool, &o.known), -EINVAL);
-	o.known.cuda = 0;
+	o.known.device_id = 1;
+	SAME(xmem_preallocate(pool, BYTES, 1, &o.known), -EINVAL);
+	o.known.device_id = 0;
+	SAME(make_some(pool, XMEM_MEMORY_READERS, 1, BYTES), -EINVAL);
+	SAME(make_some(pool, XMEM_MEMORY_LEGACY, 1, BYTES), -EINVAL);
 	SAME(make_some(pool, XMEM_MEMORY_CUDA | XMEM_MEMORY_HUGE, 1, BYTES), -EINVAL);
 	SAME(stat_of(pool).attached, 0);
-	WORKED(xmem_preallocate_with(pool, &o.known));
+	WORKED(xmem_preallocate(pool, BYTES, 1, &o.known));
 	SAME(stat_of(pool).attached, 1);
 	xmem_pool_close(reader);
 	xmem_pool_close(pool);
@@ -68,12 +61,12 @@ TEST(API_preallocate_says_which_slots)
 	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
 	uint32_t slots[65], unseen = ~0u, i, n;
 	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .count = 64, .bytes = 2 * BYTES, .ret_slots = slots,
+		.size = sizeof(o), .ret_slots = slots,
 	};
 	struct xmem_buffer *b[64], *last;
 
 	slots[64] = unseen;
-	WORKED(xmem_preallocate_with(pool, &o));
+	WORKED(xmem_preallocate(pool, 2 * BYTES, 64, &o));
 	SAME(slots[64], unseen);
 	for (n = 0; n < 64; n++) {
 		b[n] = xmem_acquire(pool, 2 * BYTES, 0);
@@ -86,8 +79,7 @@ TEST(API_preallocate_says_which_slots)
 	}
 	REFUSED(xmem_acquire(pool, 2 * BYTES, 0), EAGAIN);
 	SAME(xmem_slot(NULL), -EINVAL);
-	o.count = 1u << 20;
-	SAME(xmem_preallocate_with(pool, &o), -EINVAL);
+	SAME(xmem_preallocate(pool, 2 * BYTES, 1u << 20, &o), -EINVAL);
 	SAME(slots[0], unseen);
 	last = b[63];
 	for (n = 0; n < 64; n++)
@@ -201,14 +193,14 @@ TEST(API_demand_ends_with_the_first_preallocation)
 	struct xmem_pool *more = WRITER(.demand_bytes = MB);
 	struct xmem_buffer *b = acquire(pool, 100), *c;
 
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	REFUSED(xmem_acquire(pool, 2 * BYTES, 0), ENOSPC);
 	xmem_release(b);
 	b = acquire(pool, BYTES);
 	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
 	xmem_release(b);
 	/* Who says how many bytes may be made has both. */
-	WORKED(xmem_preallocate(more, 1, BYTES));
+	WORKED(xmem_preallocate(more, BYTES, 1, NULL));
 	b = acquire(more, BYTES);
 	c = acquire(more, 2 * BYTES);
 	xmem_release(b);
@@ -395,7 +387,7 @@ TEST(P10_trim_takes_preallocated_buffers_too)
 	EVENTUALLY(stat_of(pool).payloads == 0);
 	REFUSED(xmem_get(pool, token), ESTALE);
 	REFUSED(xmem_acquire(pool, BYTES, 0), ENOSPC);
-	WORKED(xmem_preallocate(pool, 100, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 100, NULL));
 	REFUSED(xmem_get(pool, token), ESTALE);
 	publish_stamp(pool, 6);
 	xmem_pool_close(pool);

@@ -118,7 +118,7 @@ TEST(API_buffers_of_32_kb_begin_at_a_page)
 		xmem_release(b[i]);
 	CHECK(trim_pool(pool, 0) > 0);
 	for (count = 0; count < 4; count++)
-		WORKED(xmem_preallocate(pool, 4, 32 * KB + count * 4 * KB));
+		WORKED(xmem_preallocate(pool, 32 * KB + count * 4 * KB, 4, NULL));
 	for (i = 0; i < 4 * count; i++)
 		begins_at_a_page(b[i] = xmem_acquire(pool, 32 * KB, 0));
 	for (i = 0; i < 4 * count; i++)

@@ -205,22 +205,22 @@ TEST(API_a_preallocation_that_fails_ends_no_demand)
 	struct rlimit limit, small;
 	struct xmem_buffer *b;
 
-	SAME(xmem_preallocate(pool, 1, 1ULL << 45), -ENOMEM);
+	SAME(xmem_preallocate(pool, 1ULL << 45, 1, NULL), -ENOMEM);
 	xmem_release(acquire(pool, 100 << 10));
 	CHECK(!getrlimit(RLIMIT_FSIZE, &limit));
 	small = (struct rlimit){ 64 << 10, limit.rlim_max };
 	CHECK(!setrlimit(RLIMIT_FSIZE, &small));
-	SAME(xmem_preallocate(pool, 1, MB), -EFBIG);
+	SAME(xmem_preallocate(pool, MB, 1, NULL), -EFBIG);
 	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
 	xmem_release(acquire(pool, 300 << 10));
-	SAME(xmem_preallocate(pool, 64, 64), -ENOSPC);
+	SAME(xmem_preallocate(pool, 64, 64, NULL), -ENOSPC);
 	xmem_release(acquire(pool, 600 << 10));
 	/* The first one that works does, and the sizes that others needed are gone with it. */
-	WORKED(xmem_preallocate(pool, 1, 2 * MB));
+	WORKED(xmem_preallocate(pool, 2 * MB, 1, NULL));
 	REFUSED(xmem_acquire(pool, 3 * MB, 0), ENOSPC);
 	CHECK(trim_pool(pool, 0) > 0);
 	REFUSED(xmem_acquire(pool, 1, 0), ENOSPC);
-	WORKED(xmem_preallocate(pool, 1, MB));
+	WORKED(xmem_preallocate(pool, MB, 1, NULL));
 	b = acquire(pool, 1);
 	SAME(xmem_capacity(b), MB);
 	xmem_release(b);

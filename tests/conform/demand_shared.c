@@ -94,14 +94,13 @@ TEST(P1_what_is_made_on_demand_is_written_in_place)
 /* They are of two kinds, and of the same size: each acquire takes either. */
 TEST(API_buffers_on_demand_beside_preallocated_ones_of_another_kind)
 {
-	struct xmem_preallocate_options sealed = {
-		.size = sizeof(sealed), .flags = XMEM_MEMORY_SEALED, .count = 2, .bytes = PAGE,
-	};
 	struct scene s = start(8 * MB);
 	struct xmem_buffer *b[4];
 	int i, shared = 0;
 
-	WORKED(xmem_preallocate_with(s.owner, &sealed));
+	WORKED(xmem_preallocate(s.owner, PAGE, 2,
+				XMEM_OPTIONS(xmem_preallocate_options,
+					     .flags = XMEM_MEMORY_SEALED)));
 	for (i = 0; i < 4; i++) {
 		b[i] = pass(&s, PAGE, i + 1);
 		shared += xmem_buffer_flags(b[i]) & XMEM_BUFFER_SHARED ? 1 : 0;

@@ -26,7 +26,7 @@ static void be_source(void *argument)
 				      .wait_bound_ns = source->wait_bound_ns);
 	unsigned int i;
 
-	WORKED(xmem_preallocate(pool, source->buffers, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, source->buffers, NULL));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	for (i = 0; i < source->count; i++)
@@ -299,7 +299,7 @@ TEST(P3_what_is_lost_is_counted)
 	struct xmem_subscription *s;
 	uint64_t next = 0, i;
 
-	WORKED(xmem_preallocate(writer, 8, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 8, NULL));
 	s = follow(reader, xmem_pool_client(writer), 0);
 	for (i = 0; i < 100; i++)
 		publish_stamp(writer, i);
@@ -493,7 +493,7 @@ TEST(P10_rings_that_are_waited_for_refuse_the_next_publisher)
 	CHECK(strstr(why, "10 have ended whose publications others hold or have yet to receive"));
 	/* It goes on with what the subscriber has received. */
 	drained(s[0], 0, 1);
-	EVENTUALLY(!xmem_preallocate(next, 1, BYTES));
+	EVENTUALLY(!xmem_preallocate(next, BYTES, 1, NULL));
 	xmem_pool_close(next);
 	for (i = 0; i < 10; i++) {
 		if (i)

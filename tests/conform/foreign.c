@@ -45,7 +45,7 @@ static void own(void *argument)
 	be_user(OWNER);
 	pool = xmem_pool_open(scene->name, &options);
 	CHECK(pool);
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	tell_parent(publish_kept(pool, 7, &kept));
 	hear_parent();
 	xmem_release(kept);
@@ -136,7 +136,7 @@ static void read_beside_a_writer(void *argument)
 	early = join(scene, 0);
 	check_refused(early, scene->token);
 	writer = join(scene, XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate(writer, 1, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	token = publish_kept(writer, 9, &kept);
 	late = join(scene, 0);
 	buffer = xmem_get(early, token);

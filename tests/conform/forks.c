@@ -28,7 +28,7 @@ static void *open_and_map(void *argument)
 		SAME(stamp_of(b), 5);
 		xmem_release(b);
 		for (i = 0; i < 40; i++)
-			WORKED(xmem_preallocate(writer, 1, BYTES));
+			WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 		xmem_pool_close(reader);
 		xmem_pool_close(writer);
 		__atomic_add_fetch(&storm.opened, 1, __ATOMIC_RELEASE);

@@ -21,7 +21,7 @@ struct line line_make(unsigned int buffers, uint32_t flags)
 
 	line.owner = OPEN(line.name, .flags = XMEM_OPEN_WRITER, .ring = 8, .clients = 8,
 			  .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(line.owner, buffers, BYTES));
+	WORKED(xmem_preallocate(line.owner, BYTES, buffers, NULL));
 	line.stage = open_stage(line.name, 3600 * SECOND);
 	line.reader = open_reader(line.name);
 	line.in = follow(line.stage, xmem_pool_client(line.owner), XMEM_SUBSCRIBE_WAITS);
@@ -426,7 +426,7 @@ TEST(P9_an_owner_is_free_of_a_reader_that_the_stage_demotes)
 	unsigned int i;
 	int64_t start;
 
-	WORKED(xmem_preallocate(owner, 5, BYTES));
+	WORKED(xmem_preallocate(owner, BYTES, 5, NULL));
 	in = follow(stage, xmem_pool_client(owner), 0);
 	out = follow(reader, xmem_pool_client(stage), XMEM_SUBSCRIBE_WAITS);
 	for (i = 0; i < 5; i++) {
@@ -615,7 +615,7 @@ static void forward_twice_over(void *argument)
 	struct xmem_buffer *theirs, *own;
 	unsigned int i;
 
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	publish_kept(pool, 7, &own);
 	tell_parent(xmem_pool_client(pool));
 	theirs = receive_one(in);
@@ -674,7 +674,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_demotes)
 	in = follow(line.stage, (int)hear(child), 0);
 	tell(child, 1);
 	SAME(hear(child), 1);
-	WORKED(xmem_preallocate(line.stage, 1, BYTES));
+	WORKED(xmem_preallocate(line.stage, BYTES, 1, NULL));
 	publish_kept(line.stage, 1, &b);
 	WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell(child, 1);

@@ -27,7 +27,7 @@ static void open_pair_of(struct pair *pair, unsigned int buffers)
 	use_own_daemon();
 	name = new_name();
 	pair->writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(pair->writer, buffers, BYTES));
+	WORKED(xmem_preallocate(pair->writer, BYTES, buffers, NULL));
 	pair->publisher = xmem_pool_client(pair->writer);
 	pair->reader = open_reader(name);
 	pair->me = xmem_pool_client(pair->reader);

@@ -18,7 +18,7 @@ TEST(API_null_handles_are_EINVAL)
 	SAME(xmem_pool_fd(NULL), -EINVAL);
 	SAME(xmem_pool_client(NULL), -EINVAL);
 	SAME(xmem_pool_stat(NULL, &stat), -EINVAL);
-	SAME(xmem_preallocate(NULL, 1, 1), -EINVAL);
+	SAME(xmem_preallocate(NULL, 1, 1, NULL), -EINVAL);
 	SAME(xmem_publish(NULL, NULL, NULL), -EINVAL);
 	SAME(xmem_subscription_publisher(NULL), -EINVAL);
 	REFUSED(xmem_acquire(NULL, 1, 0), EINVAL);
@@ -176,7 +176,7 @@ TEST(API_a_pools_file_passes_the_right_to_join)
 	uint64_t token;
 	int file;
 
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	WORKED(file = xmem_pool_fd(writer));
 	CHECK(fcntl(file, F_GETFD) & FD_CLOEXEC);
 	token = publish_kept(writer, 0xf11e, &kept);
@@ -241,7 +241,7 @@ static void use_inherited(void *argument)
 	REFUSED(xmem_acquire(i->pool, 1, 0), ECHILD);
 	REFUSED(xmem_subscribe(i->pool, NULL), ECHILD);
 	SAME(xmem_publish(i->written, NULL, NULL), -ECHILD);
-	SAME(xmem_preallocate(i->pool, 1, 1), -ECHILD);
+	SAME(xmem_preallocate(i->pool, 1, 1, NULL), -ECHILD);
 	SAME(xmem_pool_stat(i->pool, &stat), -ECHILD);
 	SAME(xmem_pool_fd(i->pool), -ECHILD);
 	SAME(xmem_pool_client(i->pool), -ECHILD);
@@ -360,7 +360,7 @@ TEST(API_a_reader_does_not_write)
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name);
 
-	SAME(xmem_preallocate(reader, 1, BYTES), -EPERM);
+	SAME(xmem_preallocate(reader, BYTES, 1, NULL), -EPERM);
 	REFUSED(xmem_acquire(reader, BYTES, 0), EPERM);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -480,7 +480,7 @@ TEST(API_buffers_of_several_sizes)
 	struct xmem_pool *writer = open_writer(new_name(), 2, 1000);
 	struct xmem_buffer *large, *small[2];
 
-	WORKED(xmem_preallocate(writer, 1, 100000));
+	WORKED(xmem_preallocate(writer, 100000, 1, NULL));
 	large = xmem_acquire(writer, 50000, 0);
 	CHECK(large);
 	SAME(xmem_size(large), 50000);

@@ -152,7 +152,7 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 	unsigned int i, received = 0;
 	int vandal_client;
 
-	WORKED(xmem_preallocate(writer, 4, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 4, NULL));
 	s = follow(reader, xmem_pool_client(writer), 0);
 	child = spawn(vandalize, &vandal);
 	vandal_client = (int)hear(child);
@@ -228,7 +228,7 @@ TEST(P4_a_forged_header_does_not_end_the_daemon)
 		   XMEM_CLIENT_NONE);
 	raw_close(&vandal);
 	/* The same daemon is there: this asks it. */
-	WORKED(xmem_preallocate(honest, 1, BYTES));
+	WORKED(xmem_preallocate(honest, BYTES, 1, NULL));
 	xmem_pool_close(honest);
 }
 
@@ -377,7 +377,7 @@ static void pipeline_goes_on(uint32_t flags, int64_t wait_bound_ns)
 	int64_t start;
 	unsigned int i;
 
-	WORKED(xmem_preallocate(writer, 8, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 8, NULL));
 	slow.publisher = xmem_pool_client(writer);
 	s = follow(reader, slow.publisher, 0);
 	child = spawn(read_for_ever, &slow);
@@ -523,7 +523,7 @@ static void stop_overwriting(void *argument)
 	struct xmem_pool *pool = OPEN(slow->name, .flags = XMEM_OPEN_WRITER);
 	unsigned int i;
 
-	WORKED(xmem_preallocate(pool, 12, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 12, NULL));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	at_step(slow->step, 4, STEP_STOP, NULL);
@@ -575,7 +575,7 @@ TEST(P9_a_client_stopped_before_it_is_killed_holds_nothing)
 	struct child *child;
 	unsigned int i;
 
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	slow.publisher = xmem_pool_client(writer);
 	child = spawn(read_for_ever, &slow);
 	hear(child);

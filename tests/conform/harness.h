@@ -211,6 +211,9 @@ struct xmem_pool *open_by_fd(int fd, uint32_t flags);
 struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t bytes);
 struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags);
 
+/* As xmem_preallocate with XMEM_MEMORY_CUDA. @flags: others of XMEM_MEMORY_*. */
+int make_on_gpu(struct xmem_pool *pool, size_t bytes, uint32_t count, int device, uint32_t flags);
+
 /* How many bytes xmem_collect gives back, or -errno. */
 int64_t trim_pool(struct xmem_pool *pool, uint64_t keep);
 

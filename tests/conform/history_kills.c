@@ -41,7 +41,7 @@ static struct xmem_pool *open_keeper(const char *name)
 	struct xmem_pool *pool = xmem_pool_open(name, &o);
 
 	CHECK(pool);
-	WORKED(xmem_preallocate(pool, BUFFERS, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, BUFFERS, NULL));
 	return pool;
 }
 

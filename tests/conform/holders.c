@@ -75,7 +75,7 @@ static void own(void *argument)
 
 	be_user(OWNER);
 	pool = make(scene);
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	tell_parent(0);
 	hear_parent();
 	tell_parent(publish_kept(pool, 7, &kept));

@@ -142,9 +142,6 @@ TEST(P10_what_is_less_than_a_huge_page_asks_for_none)
 /* So many buffers share a file that they fill the huge pages that it takes. */
 TEST(P10_preallocated_buffers_fill_huge_pages)
 {
-	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .flags = XMEM_MEMORY_HUGE, .count = 16, .bytes = HUGE / 8,
-	};
 	const char *pages = "/proc/sys/vm/nr_hugepages";
 	struct xmem_pool *pool;
 
@@ -154,7 +151,8 @@ TEST(P10_preallocated_buffers_fill_huge_pages)
 	if (field("/proc/meminfo", "HugePages_Free:") < 4 << 10)
 		skip("the machine has no 4 huge pages to spare");
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(pool, &o));
+	WORKED(xmem_preallocate(pool, HUGE / 8, 16,
+				XMEM_OPTIONS(xmem_preallocate_options, .flags = XMEM_MEMORY_HUGE)));
 	SAME(stat_of(pool).bytes_huge, 2 * HUGE);
 	SAME(stat_of(pool).bytes_files, 2 * HUGE);
 	xmem_pool_close(pool);

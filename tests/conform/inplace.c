@@ -16,12 +16,9 @@
 
 static struct xmem_pool *open_sharing(const char *name, unsigned int buffers)
 {
-	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .count = buffers, .bytes = BYTES,
-	};
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate_with(pool, &o));
+	WORKED(xmem_preallocate(pool, BYTES, buffers, NULL));
 	return pool;
 }
 
@@ -239,16 +236,15 @@ TEST(P1_contents_that_others_have_are_EBUSY)
 
 TEST(P6_sealed_contents_are_not_written_in_place)
 {
-	struct xmem_preallocate_options sealed = {
-		.size = sizeof(sealed), .flags = XMEM_MEMORY_SEALED, .count = 2, .bytes = BYTES,
-	};
 	const char *name = new_name();
 	struct xmem_pool *owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *b;
 	const char *why;
 
-	WORKED(xmem_preallocate_with(owner, &sealed));
+	WORKED(xmem_preallocate(owner, BYTES, 2,
+				XMEM_OPTIONS(xmem_preallocate_options,
+					     .flags = XMEM_MEMORY_SEALED)));
 	b = publish_and_get(owner, stage, 1);
 	SAME(xmem_buffer_flags(b), 0);
 	SAME(xmem_get_mut(b), -EOPNOTSUPP);

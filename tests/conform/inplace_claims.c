@@ -13,12 +13,9 @@
 
 static struct xmem_pool *open_sharing(const char *name)
 {
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 1, .bytes = BYTES,
-	};
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate_with(pool, &shared));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	return pool;
 }
 

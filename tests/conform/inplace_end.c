@@ -21,15 +21,12 @@ static void nobody_gets_it_yet(int step)
 /* Else the buffer's next contents seem to have one holder more, and get_mut of them is EBUSY. */
 TEST(P1_contents_written_in_place_are_thrown_away_after_their_hold)
 {
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 1, .bytes = BYTES,
-	};
 	const char *name = new_name();
 	struct xmem_buffer *b;
 
 	steps_only();
 	thrown.owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(thrown.owner, &shared));
+	WORKED(xmem_preallocate(thrown.owner, BYTES, 1, NULL));
 	thrown.stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	b = publish_and_get(thrown.owner, thrown.stage, 1);
 	WORKED(xmem_get_mut(b));
@@ -70,16 +67,13 @@ static void the_last_is_thrown_away(int step)
 /* Else that buffer stands where all are in flight, and hides what comes behind it for ever. */
 TEST(P9_a_buffer_thrown_away_during_a_scan_is_found)
 {
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 3, .bytes = BYTES,
-	};
 	struct xmem_buffer *b[3];
 	const char *name = new_name();
 	unsigned int i;
 
 	steps_only();
 	thrown.owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(thrown.owner, &shared));
+	WORKED(xmem_preallocate(thrown.owner, BYTES, 3, NULL));
 	thrown.stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	freed.s = follow(thrown.stage, xmem_pool_client(thrown.owner), 0);
 	for (i = 0; i < 3; i++)
@@ -128,16 +122,13 @@ static struct xmem_buffer *publish_in_turn(struct xmem_pool *owner, struct xmem_
 /* To find out that what its entry names is gone it holds the buffer for a moment. */
 TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
 {
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 1, .bytes = BYTES,
-	};
 	const char *name = new_name();
 	struct xmem_pool *owner, *stage, *reader;
 	struct xmem_subscription *s;
 
 	steps_only();
 	owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(owner, &shared));
+	WORKED(xmem_preallocate(owner, BYTES, 1, NULL));
 	stage = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	reader = open_reader(name);
 	s = follow(reader, xmem_pool_client(stage), 0);
@@ -185,16 +176,13 @@ static void the_first_has_it_already(int step)
 
 TEST(P3_what_is_being_published_is_not_written_in_place)
 {
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 2, .bytes = BYTES,
-	};
 	const char *name = new_name();
 	struct xmem_pool *owner, *one, *two;
 	struct xmem_buffer *b;
 
 	steps_only();
 	owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(owner, &shared));
+	WORKED(xmem_preallocate(owner, BYTES, 2, NULL));
 	one = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	two = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	early.first = follow(one, xmem_pool_client(owner), 0);

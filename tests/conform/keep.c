@@ -15,7 +15,7 @@ static struct xmem_pool *open_keeper(const char *name, uint32_t keep, unsigned i
 	struct xmem_pool *pool = xmem_pool_open(name, &o);
 
 	CHECK(pool);
-	WORKED(xmem_preallocate(pool, buffers, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, buffers, NULL));
 	return pool;
 }
 
@@ -181,7 +181,7 @@ TEST(API_what_is_kept_goes_last)
 	struct xmem_pool *writer = open_keeper(name, 4, 4), *reader = open_reader(name);
 	struct xmem_buffer *b[2];
 
-	WORKED(xmem_preallocate(writer, 2, 4 * BYTES));
+	WORKED(xmem_preallocate(writer, 4 * BYTES, 2, NULL));
 	publish_stamps(writer, 0, 4);
 	b[0] = xmem_acquire(writer, BYTES, 0);
 	b[1] = xmem_acquire(writer, BYTES, 0);
@@ -209,7 +209,7 @@ TEST(P3_keeping_takes_nothing_from_those_who_wait)
 
 	writer = xmem_pool_open(name, &o);
 	CHECK(writer);
-	WORKED(xmem_preallocate(writer, 4, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 4, NULL));
 	waits = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
 	publish_stamps(writer, 0, 4);
 	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);

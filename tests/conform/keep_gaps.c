@@ -9,16 +9,14 @@
 static struct xmem_pool *open_with_gaps(const char *name, uint32_t keep, uint32_t memory,
 					unsigned int buffers)
 {
-	struct xmem_preallocate_options some = {
-		.size = sizeof(some), .flags = memory, .count = buffers, .bytes = BYTES,
-	};
 	struct xmem_pool_options o = {
 		.size = sizeof(o), .flags = XMEM_OPEN_WRITER, .keep = keep, .ring_entries = 64,
 	};
 	struct xmem_pool *pool = xmem_pool_open(name, &o);
 
 	CHECK(pool);
-	WORKED(xmem_preallocate_with(pool, &some));
+	WORKED(xmem_preallocate(pool, BYTES, buffers,
+				XMEM_OPTIONS(xmem_preallocate_options, .flags = memory)));
 	return pool;
 }
 

@@ -86,7 +86,7 @@ static struct xmem_pool *killed_consumers_writer(struct kill *how)
 	how->name = new_name();
 	writer = OPEN(how->name, .flags = XMEM_OPEN_WRITER, .clients = 4, .ring = 8,
 		      .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(writer, BUFFERS, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, BUFFERS, NULL));
 	how->publisher = xmem_pool_client(writer);
 	return writer;
 }
@@ -161,7 +161,7 @@ static void produce(void *argument)
 				      .wait_bound_ns = 3600 * SECOND);
 	uint64_t stamp;
 
-	WORKED(xmem_preallocate(pool, BUFFERS, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, BUFFERS, NULL));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	at_step(how->step, how->after, STEP_KILL, NULL);
@@ -297,7 +297,7 @@ static void die_overwriting(void *argument)
 	struct xmem_pool *pool = OPEN(how->name, .flags = XMEM_OPEN_WRITER);
 	uint64_t stamp;
 
-	WORKED(xmem_preallocate(pool, 12, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 12, NULL));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	at_step(how->step, 4, STEP_KILL, NULL);

@@ -69,7 +69,7 @@ TEST(P3_a_writer_that_comes_later_waits_for_what_lasts)
 
 	CHECK(s);
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(writer, 1, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	REFUSED(xmem_receive(s, 0), EAGAIN);
 	publish_stamp(writer, 1);
 	REFUSED(xmem_acquire(writer, 0, 0), EAGAIN);

@@ -78,7 +78,7 @@ TEST(P1_what_is_left_stays_while_the_next_writer_reuses_its_own)
 	SAME(stamp_of(second), 2);
 	xmem_release(second);
 	EVENTUALLY(!stat_of(keeper).limbo && !stat_of(keeper).limbo_age_ns);
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	xmem_pool_close(writer);
 	check_quiet(keeper, 1);
 	xmem_pool_close(keeper);
@@ -144,8 +144,8 @@ TEST(API_a_refusal_for_slots_says_who_keeps_those_of_the_dead)
 		 xmem_pool_client(keeper), getpid());
 	refused_slots(writer, who);
 	xmem_release(kept[0]);
-	EVENTUALLY(!xmem_preallocate(writer, 1, BYTES));
-	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
+	EVENTUALLY(!xmem_preallocate(writer, BYTES, 1, NULL));
+	SAME(xmem_preallocate(writer, BYTES, 1, NULL), -ENOSPC);
 	snprintf(who, sizeof(who), "ended are still used (client %d keeper pid %d: 63)",
 		 xmem_pool_client(keeper), getpid());
 	error_has(ENOSPC, who);
@@ -265,10 +265,10 @@ TEST(P10_several_groups_leave_their_slots_to_one_writer)
 		xmem_pool_close(writer[i]);
 	EVENTUALLY(stat_of(keeper).limbo == 2 && stat_of(keeper).clients == 1);
 	writer[0] = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	SAME(xmem_preallocate(writer[0], 2 * SLOTS - 1, BYTES), -ENOSPC);
-	WORKED(xmem_preallocate(writer[0], SLOTS, BYTES));
-	WORKED(xmem_preallocate(writer[0], SLOTS - 2, BYTES));
-	SAME(xmem_preallocate(writer[0], 1, BYTES), -ENOSPC);
+	SAME(xmem_preallocate(writer[0], BYTES, 2 * SLOTS - 1, NULL), -ENOSPC);
+	WORKED(xmem_preallocate(writer[0], BYTES, SLOTS, NULL));
+	WORKED(xmem_preallocate(writer[0], BYTES, SLOTS - 2, NULL));
+	SAME(xmem_preallocate(writer[0], BYTES, 1, NULL), -ENOSPC);
 	for (i = 0; i < 2; i++) {
 		SAME(stamp_of(kept[i]), i);
 		xmem_release(kept[i]);
@@ -331,7 +331,7 @@ TEST(P2_what_a_dead_client_held_of_a_left_group_goes)
 	writer = open_writer(name, SLOTS - 1, BYTES);
 	kill_child(child);
 	EVENTUALLY(!stat_of(reader).limbo);
-	WORKED(xmem_preallocate(writer, 1, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	xmem_pool_close(writer);
 	check_quiet(reader, 1);
 	xmem_pool_close(reader);

@@ -102,7 +102,7 @@ TEST(P10_own_handles_and_flights_are_not_overdue)
 	const char *name = new_name();
 
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	reader = open_reader(name);
 	sub = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
 	publish_kept(writer, 1, &kept);

@@ -25,15 +25,11 @@ struct scene {
 static void publish_and_let_go(void *argument)
 {
 	struct scene *scene = argument;
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = BUFFERS,
-		.bytes = BYTES,
-	};
 	struct xmem_pool *pool = OPEN(scene->name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *kept[BUFFERS];
 	unsigned int i;
 
-	WORKED(xmem_preallocate_with(pool, &shared));
+	WORKED(xmem_preallocate(pool, BYTES, BUFFERS, NULL));
 	for (i = 0; i < BUFFERS; i++)
 		tell_parent(publish_kept(pool, i + 1, &kept[i]));
 	hear_parent();

@@ -54,21 +54,21 @@ TEST(P10_too_few_slots_is_ENOSPC_and_leaves_nothing)
 	unsigned int files = open_files();
 
 	SAME(stat_of(a).slots, 128);
-	WORKED(xmem_preallocate(a, 60, BYTES));
+	WORKED(xmem_preallocate(a, BYTES, 60, NULL));
 	/* 68 are left, 64 of them in one group: what was attached before the error goes back. */
-	SAME(xmem_preallocate(b, 65, BYTES), -ENOSPC);
+	SAME(xmem_preallocate(b, BYTES, 65, NULL), -ENOSPC);
 	SAME(xmem_peek_last_error(&why), -ENOSPC);
 	CHECK(strstr(why, "slots"));
 	SAME(stat_of(a).attached, 60);
-	WORKED(xmem_preallocate(b, 64, BYTES));
+	WORKED(xmem_preallocate(b, BYTES, 64, NULL));
 	SAME(stat_of(a).attached, 124);
-	SAME(xmem_preallocate(b, 1, BYTES), -ENOSPC);
-	WORKED(xmem_preallocate(a, 4, BYTES));
-	SAME(xmem_preallocate(a, 1, BYTES), -ENOSPC);
+	SAME(xmem_preallocate(b, BYTES, 1, NULL), -ENOSPC);
+	WORKED(xmem_preallocate(a, BYTES, 4, NULL));
+	SAME(xmem_preallocate(a, BYTES, 1, NULL), -ENOSPC);
 	SAME(open_files(), files);
 	xmem_pool_close(a);
 	EVENTUALLY(stat_of(b).attached == 64);
-	WORKED(xmem_preallocate(b, 64, BYTES));
+	WORKED(xmem_preallocate(b, BYTES, 64, NULL));
 	xmem_pool_close(b);
 }
 
@@ -289,8 +289,8 @@ TEST(P10_too_many_payload_files_are_named)
 	use_limited_daemon(256);		/* 32 payload files */
 	pool = open_writer(new_name(), 1, BYTES);
 	for (i = 1; i < 32; i++)
-		WORKED(xmem_preallocate(pool, 1, BYTES));
-	SAME(xmem_preallocate(pool, 1, BYTES), -EDQUOT);
+		WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
+	SAME(xmem_preallocate(pool, BYTES, 1, NULL), -EDQUOT);
 	says(EDQUOT, "has as many payload files as it may have: 32 of 32");
 	xmem_pool_close(pool);
 }
@@ -342,7 +342,7 @@ TEST(P10_after_the_hosts_end_the_messages_say_so)
 	raw_open(&raw);
 	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
 	CHECK(peer.pid > 1 && !kill(peer.pid, SIGKILL));
-	EVENTUALLY(xmem_preallocate(writer, 1, BYTES) == -ENOTCONN);
+	EVENTUALLY(xmem_preallocate(writer, BYTES, 1, NULL) == -ENOTCONN);
 	says(ENOTCONN, "the host has gone");
 	SAME(xmem_pool_fd(writer), -ENOTCONN);
 	says(ENOTCONN, "the host has gone");
@@ -416,10 +416,10 @@ TEST(P10_numbers_out_of_range_are_EINVAL)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
 
-	SAME(xmem_preallocate(writer, 0, BYTES), -EINVAL);
-	SAME(xmem_preallocate(writer, 1, 0), -EINVAL);
-	CHECK(xmem_preallocate(writer, 2, SIZE_MAX / 2) < 0);
-	CHECK(xmem_preallocate(writer, ~0u, 4096) < 0);
+	SAME(xmem_preallocate(writer, BYTES, 0, NULL), -EINVAL);
+	SAME(xmem_preallocate(writer, 0, 1, NULL), -EINVAL);
+	CHECK(xmem_preallocate(writer, SIZE_MAX / 2, 2, NULL) < 0);
+	CHECK(xmem_preallocate(writer, 4096, ~0u, NULL) < 0);
 	SAME(stat_of(writer).attached, 2);
 	REFUSED(xmem_acquire(writer, BYTES, -1), EINVAL);
 	REFUSED(xmem_acquire(writer, BYTES + 1, 0), ENOSPC);
@@ -465,7 +465,7 @@ TEST_WITHIN(P3_many_subscribers_get_all, 60)
 	struct child *child[MANY];
 	unsigned int i;
 
-	WORKED(xmem_preallocate(writer, 4, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 4, NULL));
 	crowd.publisher = xmem_pool_client(writer);
 	for (i = 0; i < MANY; i++)
 		child[i] = spawn(one_of_many, &crowd);
@@ -532,7 +532,7 @@ TEST(P10_every_resource_goes_back_with_its_pool)
 					      .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE);
 		int file;
 
-		WORKED(xmem_preallocate(pool, 100, BYTES));
+		WORKED(xmem_preallocate(pool, BYTES, 100, NULL));
 		publish_stamp(pool, i);
 		WORKED(file = xmem_pool_fd(pool));
 		close(file);

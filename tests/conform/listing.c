@@ -126,7 +126,7 @@ TEST(API_pools_are_listed_without_joining_them)
 	struct xmem_pool *other = open_reader(new_name()), *reader;
 	struct xmem_pool_entry entry;
 
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	CHECK(find_pool(name, &entry));
 	SAME(entry.size, sizeof(entry));
 	SAME(entry.owner_uid, getuid());

@@ -49,7 +49,7 @@ TEST(API_clients_are_told_apart)
 	struct xmem_client_info w, r;
 	uint32_t c;
 
-	WORKED(xmem_preallocate(writer, 3, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 3, NULL));
 	SAME(client_of(reader, xmem_pool_client(writer), &w), 0);
 	SAME(client_of(reader, xmem_pool_client(reader), &r), 0);
 	SAME(w.size, sizeof(w));
@@ -233,7 +233,7 @@ TEST(API_a_client_that_lags_is_seen)
 	uint32_t me = xmem_pool_client(reader), i;
 	struct xmem_client_info info;
 
-	WORKED(xmem_preallocate(writer, 8, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 8, NULL));
 	SAME(client_of(writer, me, &info), 0);
 	SAME(info.follows, 2);
 	SAME(info.followers, 0);

@@ -33,7 +33,7 @@ static void make(void *argument)
 	unsigned int i;
 
 	for (i = 0; i < maker->calls; i++)
-		WORKED(xmem_preallocate(pool, maker->buffers, maker->bytes));
+		WORKED(xmem_preallocate(pool, maker->bytes, maker->buffers, NULL));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	for (i = 0; i < maker->publish; i++)
@@ -143,7 +143,8 @@ TEST(P10_a_file_has_at_most_64_buffers)
 	SAME(info.bytes_mapped, 129 * 64);
 	WORKED(xmem_pool_slot_info(pool, 0, &slot));
 	SAME(slot.payload_bytes, 64 * 64);
-	WORKED(xmem_preallocate(pool, 2, 17 * MB));	/* one buffer is larger than 16 MB */
+	/* One buffer is larger than 16 MB. */
+	WORKED(xmem_preallocate(pool, 17 * MB, 2, NULL));
 	SAME(stat_of(pool).payloads, 5);
 	SAME(stat_of(pool).bytes_files, 129 * 64 + 34 * MB);
 	xmem_pool_close(pool);

@@ -92,13 +92,13 @@ TEST(API_EINVAL_names_the_number_of_a_preallocate)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);
 
-	SAME(xmem_preallocate(pool, 0, BYTES), -EINVAL);
+	SAME(xmem_preallocate(pool, BYTES, 0, NULL), -EINVAL);
 	SAYS(EINVAL, "bytes", "count is 0", "64");
-	SAME(xmem_preallocate(pool, 65, BYTES), -EINVAL);
+	SAME(xmem_preallocate(pool, BYTES, 65, NULL), -EINVAL);
 	SAYS(EINVAL, "bytes", "count is 65", "64");
-	SAME(xmem_preallocate(pool, 1, 0), -EINVAL);
+	SAME(xmem_preallocate(pool, 0, 1, NULL), -EINVAL);
 	SAYS(EINVAL, "count", "bytes is 0");
-	SAME(xmem_preallocate(pool, 2, 1ULL << 46), -EINVAL);
+	SAME(xmem_preallocate(pool, 1ULL << 46, 2, NULL), -EINVAL);
 	SAYS(EINVAL, "count", "bytes is 70368744177664", "2 buffers together");
 	xmem_pool_close(pool);
 }
@@ -261,13 +261,13 @@ TEST(API_ENOSPC_speaks_of_groups)
 	struct xmem_pool *b = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *c = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate(a, 1, BYTES));
-	WORKED(xmem_preallocate(b, 1, BYTES));
+	WORKED(xmem_preallocate(a, BYTES, 1, NULL));
+	WORKED(xmem_preallocate(b, BYTES, 1, NULL));
 	/* 126 slots have no buffer, and the third writer gets none of them. */
-	SAME(xmem_preallocate(c, 1, BYTES), -ENOSPC);
+	SAME(xmem_preallocate(c, BYTES, 1, NULL), -ENOSPC);
 	SAYS(ENOSPC, NULL, name, "groups of 64", "2 of the 2 groups", "more slots");
-	WORKED(xmem_preallocate(a, 63, BYTES));
-	SAME(xmem_preallocate(a, 1, BYTES), -ENOSPC);
+	WORKED(xmem_preallocate(a, BYTES, 63, NULL));
+	SAME(xmem_preallocate(a, BYTES, 1, NULL), -ENOSPC);
 	xmem_pool_close(c);
 	xmem_pool_close(b);
 	xmem_pool_close(a);
@@ -281,7 +281,7 @@ TEST(API_a_buffer_that_large_is_not_there)
 
 	CHECK(!xmem_acquire(pool, 1, 0));
 	SAYS(ENOSPC, NULL, name, "no buffers", "preallocate");
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	CHECK(!xmem_acquire(pool, BYTES + 1, 0));
 	SAYS(ENOSPC, NULL, name, "4097", "4096");
 	xmem_pool_close(pool);
@@ -376,7 +376,7 @@ TEST(API_acquire_names_who_lags)
 	char who[80];
 	int i;
 
-	WORKED(xmem_preallocate(writer, 4, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 4, NULL));
 	hear(child);
 	for (i = 0; i < 4; i++)
 		publish_stamp(writer, i);
@@ -401,7 +401,7 @@ TEST(API_acquire_says_when_the_ring_is_full)
 	char who[80];
 	int i;
 
-	WORKED(xmem_preallocate(writer, 8, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 8, NULL));
 	hear(child);
 	for (i = 0; i < 4; i++)
 		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
@@ -427,7 +427,7 @@ TEST(API_acquire_in_a_large_pool_says_what_it_knows)
 	struct xmem_buffer *b[80];
 	int i;
 
-	WORKED(xmem_preallocate(writer, 80, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 80, NULL));
 	for (i = 0; i < 80; i++)
 		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
 	CHECK(!xmem_acquire(writer, 10, 0));
@@ -451,7 +451,7 @@ TEST(API_acquire_counts_those_that_are_large_enough)
 	struct xmem_buffer *b[2];
 	int i;
 
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	for (i = 0; i < 2; i++)
 		CHECK((b[i] = xmem_acquire(writer, BYTES, 0)));
 	CHECK(!xmem_acquire(writer, 200, 0));

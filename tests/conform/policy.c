@@ -30,7 +30,7 @@ static struct pair pair_open(const char *name, unsigned int buffers, int64_t wai
 	};
 
 	if (buffers)
-		WORKED(xmem_preallocate(p.writer, buffers, BYTES));
+		WORKED(xmem_preallocate(p.writer, BYTES, buffers, NULL));
 	p.reader = open_reader(name);
 	p.s = follow(p.reader, xmem_pool_client(p.writer), flags);
 	return p;
@@ -101,7 +101,7 @@ static struct pair pair_of_two_sizes(void)
 	struct pair p = pair_open(new_name(), 4, BOUND, XMEM_SUBSCRIBE_WAITS);
 	unsigned int i;
 
-	WORKED(xmem_preallocate(p.writer, 2, 64 * BYTES));
+	WORKED(xmem_preallocate(p.writer, 64 * BYTES, 2, NULL));
 	for (i = 0; i < 2; i++)
 		WORKED(xmem_publish(xmem_acquire(p.writer, 64 * BYTES, 0), NULL, NULL));
 	return p;
@@ -215,7 +215,7 @@ TEST(P9_who_waits_for_another_size_is_left_asleep)
 	struct waiter waiter[WAITERS];
 	struct xmem_buffer *b;
 
-	WORKED(xmem_preallocate(p.writer, 1, 64 * BYTES));
+	WORKED(xmem_preallocate(p.writer, 64 * BYTES, 1, NULL));
 	publish_stamp(p.writer, 1);
 	WORKED(xmem_publish(xmem_acquire(p.writer, 64 * BYTES, 0), NULL, NULL));
 	SAME(publish_at_once(p.writer, 100), 3);
@@ -244,7 +244,7 @@ static bool bound_of_long_ago(int64_t bound_ns)
 	int64_t over;
 	bool seen;
 
-	WORKED(xmem_preallocate(p.writer, 1, 64 * BYTES));
+	WORKED(xmem_preallocate(p.writer, 64 * BYTES, 1, NULL));
 	WORKED(xmem_publish(xmem_acquire(p.writer, 64 * BYTES, 0), NULL, NULL));
 	large = receive_one(p.s);
 	publish_stamp(p.writer, 1);
@@ -389,7 +389,7 @@ TEST(P9_buffers_of_another_size_protect_no_publication_of_this_one)
 		struct pair p = pair_open(new_name(), 10, 0, 0);
 		unsigned int i;
 
-		WORKED(xmem_preallocate(p.writer, large, 4 * BYTES));
+		WORKED(xmem_preallocate(p.writer, 4 * BYTES, large, NULL));
 		for (i = 0; i < 20; i++) {
 			struct xmem_buffer *b = xmem_acquire(p.writer, 4 * BYTES, 0);
 
@@ -422,7 +422,7 @@ TEST(P3_nothing_is_evicted_while_a_buffer_is_free)
 	struct pair p = pair_open(new_name(), RING - 2, 0, 0);
 	struct xmem_buffer *b;
 
-	WORKED(xmem_preallocate(p.writer, 1, 4 * BYTES));
+	WORKED(xmem_preallocate(p.writer, 4 * BYTES, 1, NULL));
 	SAME(publish_at_once(p.writer, RING - 2), RING - 2);
 	/* Not the large one is too good for this, but the publications are. */
 	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
@@ -446,7 +446,7 @@ TEST(API_acquire_takes_the_smallest_buffer_that_is_large_enough)
 	unsigned int i, round;
 
 	for (i = 0; i < 4; i++)
-		WORKED(xmem_preallocate(p.writer, 1, sizes[i]));
+		WORKED(xmem_preallocate(p.writer, sizes[i], 1, NULL));
 	for (round = 0; round < 3; round++) {
 		for (i = 0; i < 4; i++) {
 			CHECK((b[i] = xmem_acquire(p.writer, takes[i].wanted, 0)));
@@ -516,7 +516,7 @@ TEST(P9_an_acquire_that_failed_succeeds_as_soon_as_it_can)
 	xmem_release(b);
 	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
 	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
-	WORKED(xmem_preallocate(p.writer, 1, BYTES));
+	WORKED(xmem_preallocate(p.writer, BYTES, 1, NULL));
 	found_at_once(&p);
 	xmem_release(b);
 	for (i = 0; i < 128; i++)
@@ -531,7 +531,7 @@ TEST(P9_an_acquire_that_failed_succeeds_when_a_smaller_one_is_enough)
 	struct pair p = pair_open(new_name(), 100, 0, 0);
 	struct xmem_buffer *large;
 
-	WORKED(xmem_preallocate(p.writer, 1, 2 * BYTES));
+	WORKED(xmem_preallocate(p.writer, 2 * BYTES, 1, NULL));
 	CHECK((large = xmem_acquire(p.writer, 2 * BYTES, 0)));
 	REFUSED(xmem_acquire(p.writer, 2 * BYTES, 0), EAGAIN);
 	REFUSED(xmem_acquire(p.writer, BYTES + 1, 0), EAGAIN);

@@ -365,7 +365,7 @@ TEST(API_poll_says_whether_a_buffer_is_free)
 	struct xmem_buffer *kept[MANY], *b;
 
 	says(fd, epoll, POLLOUT, false);	/* it has no buffers yet */
-	WORKED(xmem_preallocate(writer, MANY, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, MANY, NULL));
 	says(fd, epoll, POLLOUT, true);
 	for (i = 0; i < MANY; i++)
 		publish_kept(writer, i, &kept[i]);
@@ -413,7 +413,7 @@ TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 	int fd = fd_of(writer), epoll = new_epoll(fd, EPOLLOUT);
 	struct xmem_buffer *kept, *b;
 
-	WORKED(xmem_preallocate(writer, 1, 4 * BYTES));
+	WORKED(xmem_preallocate(writer, 4 * BYTES, 1, NULL));
 	b = xmem_acquire(writer, 4 * BYTES, 0);
 	CHECK(b);
 	WORKED(xmem_publish(b, &(struct xmem_publish_options){

@@ -43,7 +43,7 @@ static void publish_all(void *argument)
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	unsigned int i = 0;
 
-	WORKED(xmem_preallocate(pool, 3, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 3, NULL));
 	add(epoll, xmem_pool_poll_fd(pool), EPOLLOUT, 0);
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();

@@ -44,7 +44,7 @@ TEST(API_poll_says_that_there_is_something_to_pass)
 	struct xmem_subscription *s = follow(other, publisher, XMEM_SUBSCRIBE_WAITS);
 	struct xmem_buffer *b;
 
-	WORKED(xmem_preallocate(writer, 4, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 4, NULL));
 	for (round = 0; round < 10; round++) {
 		SAME(by_poll(fd, POLLIN, 0), 0);
 		b = xmem_acquire(writer, BYTES, 0);

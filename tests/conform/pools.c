@@ -112,6 +112,13 @@ struct xmem_pool *open_with(const char *name, const struct setup *setup)
 	return pool;
 }
 
+int make_on_gpu(struct xmem_pool *pool, size_t bytes, uint32_t count, int device, uint32_t flags)
+{
+	return xmem_preallocate(pool, bytes, count,
+				XMEM_OPTIONS(xmem_preallocate_options, .device_id = device,
+					     .flags = flags | XMEM_MEMORY_CUDA));
+}
+
 int64_t trim_pool(struct xmem_pool *pool, uint64_t keep)
 {
 	uint64_t bytes = 0;
@@ -135,7 +142,7 @@ struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t byt
 {
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate(pool, buffers, bytes));
+	WORKED(xmem_preallocate(pool, bytes, buffers, NULL));
 	return pool;
 }
 

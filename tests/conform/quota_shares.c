@@ -106,11 +106,11 @@ static void own_a_pool(void *argument)
 
 	become(*(unsigned int *)argument);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 1024, .clients = 8);
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	send_file(parent_link(), xmem_pool_fd(pool));
 	hear_parent();
 	/* There is room for more of its own than the guest has left to other guests. */
-	WORKED(xmem_preallocate(pool, 8 * 64 + 63, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 8 * 64 + 63, NULL));
 	tell_parent(1);
 	hear_parent();
 }
@@ -133,13 +133,13 @@ static void be_a_guest(void *argument)
 	SAME(i, 3);
 	SAME(xmem_get_last_error(&why), -EDQUOT);
 	CHECK(strstr(why, "as many clients in another user's pool as it may have: 3 of 3"));
-	while (!xmem_preallocate(pool[0], 64, BYTES))
+	while (!xmem_preallocate(pool[0], BYTES, 64, NULL))
 		n++;
 	SAME(xmem_get_last_error(&why), -EDQUOT);
 	CHECK(strstr(why, "as many groups of slots in another user's pool as it may have: 7 of 7"));
 	SAME(n, 7);
 	/* Nor has it more by another client. */
-	SAME(xmem_preallocate(pool[1], 1, BYTES), -EDQUOT);
+	SAME(xmem_preallocate(pool[1], BYTES, 1, NULL), -EDQUOT);
 	tell_parent(1);
 	hear_parent();
 }

@@ -31,7 +31,7 @@ static void publish_for_parent(struct xmem_pool *pool, uint64_t stamp)
 {
 	struct xmem_buffer *kept;
 
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	tell_parent(xmem_pool_client(pool));
 	SAME(hear_parent(), 1);
 	tell_parent(publish_kept(pool, stamp, &kept));
@@ -85,7 +85,7 @@ TEST(P2_a_child_joins_anew_as_its_parent_did)
 	heir.pool = OPEN(heir.name, .flags = XMEM_OPEN_WRITER | XMEM_OPEN_EXCLUSIVE, .slots = 256,
 			 .label = label, .wait_bound_ns = 7 * MS);
 	label[0] = 'x';		/* the text was the caller's */
-	WORKED(xmem_preallocate(heir.pool, 2, BYTES));
+	WORKED(xmem_preallocate(heir.pool, BYTES, 2, NULL));
 	child = spawn(reopen_as_writer, &heir);
 	receive_from_child(child, heir.pool, 0xc1);
 	tell(child, 1);
@@ -243,7 +243,7 @@ static void join_by_what_was_inherited(void *argument)
 
 		finish_child(spawn(join_by_what_was_inherited, &next));
 	}
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	publish_stamp(pool, 1);
 	xmem_pool_close(pool);
 }
@@ -326,10 +326,10 @@ TEST(P9_reopen_finds_the_host_that_came_after)
 	daemon = stop_daemon();
 	continue_daemon(daemon);
 	CHECK(!kill(daemon, SIGKILL));
-	EVENTUALLY(xmem_preallocate(pool, 1, BYTES) == -ENOTCONN);
+	EVENTUALLY(xmem_preallocate(pool, BYTES, 1, NULL) == -ENOTCONN);
 	again = xmem_pool_reopen(pool);
 	CHECK(again);
-	WORKED(xmem_preallocate(again, 1, BYTES));
+	WORKED(xmem_preallocate(again, BYTES, 1, NULL));
 	publish_stamp(again, 3);
 	check_quiet(again, 1);
 	xmem_pool_close(pool);
@@ -371,7 +371,7 @@ static int live_anew(void)
 	struct xmem_subscription *s;
 	struct xmem_buffer *b;
 
-	if (!writer || !reader || xmem_preallocate(writer, 1, BYTES))
+	if (!writer || !reader || xmem_preallocate(writer, BYTES, 1, NULL))
 		return 1;
 	options.publisher = xmem_pool_client(writer);
 	s = xmem_subscribe(reader, &options);

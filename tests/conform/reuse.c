@@ -64,7 +64,7 @@ TEST(P1_what_a_waited_for_subscriber_may_receive_is_not_reused)
 	struct xmem_buffer *b;
 	unsigned int i;
 
-	WORKED(xmem_preallocate(writer, 3, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 3, NULL));
 	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
 	for (i = 0; i < 3; i++)
 		publish_stamp(writer, i);
@@ -93,7 +93,7 @@ TEST(P1_the_oldest_entry_of_a_full_ring_is_still_in_flight)
 	struct xmem_subscription *s;
 	unsigned int i;
 
-	WORKED(xmem_preallocate(writer, 6, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 6, NULL));
 	s = follow(reader, xmem_pool_client(writer), 0);
 	for (i = 0; i < 4; i++)
 		publish_stamp(writer, i);
@@ -336,7 +336,7 @@ static void stress_writer(void *name)
 				      .wait_bound_ns = 50 * MS);
 	uint64_t stamp;
 
-	WORKED(xmem_preallocate(pool, STRESS_BUFFERS, 2048));
+	WORKED(xmem_preallocate(pool, 2048, STRESS_BUFFERS, NULL));
 	tell_parent(xmem_pool_client(pool));
 	for (stamp = 1;; stamp++)
 		publish_stamp(pool, stamp);

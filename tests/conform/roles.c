@@ -55,7 +55,7 @@ static void acquire_without_waiting(struct scene *scene)
 
 static void preallocate(struct scene *scene)
 {
-	WORKED(xmem_preallocate(scene->pool, 1, BYTES));
+	WORKED(xmem_preallocate(scene->pool, BYTES, 1, NULL));
 }
 
 static void attach(struct scene *scene)
@@ -99,12 +99,9 @@ static const struct {
 
 static struct xmem_pool *open_sharing(const char *name)
 {
-	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .count = 1, .bytes = BYTES,
-	};
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate_with(pool, &o));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	return pool;
 }
 
@@ -163,7 +160,7 @@ TEST(P9_who_waits_for_a_writer_is_woken_when_a_client_becomes_one)
 	}), ENOENT);
 	CHECK(!pthread_create(&thread, NULL, subscribe_run, reader));
 	until_asleep(&raw.map.pool->clients_waiters);
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	CHECK(!pthread_join(thread, &s));
 	CHECK(s);
 	publish_stamp(pool, 7);
@@ -224,7 +221,7 @@ TEST(P4_a_client_that_may_only_read_becomes_no_writer)
 	CHECK(pool);
 	REFUSED(xmem_acquire(pool, BYTES, 0), EACCES);
 	error_says("only read");
-	SAME(xmem_preallocate(pool, 1, BYTES), -EACCES);
+	SAME(xmem_preallocate(pool, BYTES, 1, NULL), -EACCES);
 	SAME(role_of(pool), XMEM_CLIENT_READER);
 	xmem_pool_close(pool);
 	close(reads);
@@ -238,7 +235,7 @@ TEST(API_a_client_that_wants_to_read_only_becomes_no_writer)
 
 	REFUSED(xmem_acquire(pool, BYTES, 0), EPERM);
 	error_says("XMEM_OPEN_READER");
-	SAME(xmem_preallocate(pool, 1, BYTES), -EPERM);
+	SAME(xmem_preallocate(pool, BYTES, 1, NULL), -EPERM);
 	SAME(role_of(pool), XMEM_CLIENT_READER);
 	xmem_pool_close(pool);
 }

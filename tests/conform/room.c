@@ -222,15 +222,15 @@ static void preallocate_too_much(void *name)
 	const char *why;
 
 	put("cgroup.procs", "0");
-	SAME(xmem_preallocate(pool, 50, 4 * MB), -ENOMEM);
+	SAME(xmem_preallocate(pool, 4 * MB, 50, NULL), -ENOMEM);
 	SAME(xmem_peek_last_error(&why), -ENOMEM);
 	if (!strstr(why, cgroup) || !strstr(why, "209715200 bytes are needed") ||
 	    !strstr(why, "67108864"))
 		FAIL("%s", why);
 	nothing_made(pool);
-	SAME(xmem_preallocate(pool, 1, 200 * MB), -ENOMEM);
+	SAME(xmem_preallocate(pool, 200 * MB, 1, NULL), -ENOMEM);
 	nothing_made(pool);
-	WORKED(xmem_preallocate(pool, 8, 4 * MB));
+	WORKED(xmem_preallocate(pool, 4 * MB, 8, NULL));
 	publish_stamp(pool, 1);
 	xmem_pool_close(pool);
 	tell_parent(2);
@@ -258,12 +258,12 @@ TEST(P10_an_unreasonable_preallocation_is_ENOMEM_at_once)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 
-	SAME(xmem_preallocate(pool, 1, 1ULL << 45), -ENOMEM);
+	SAME(xmem_preallocate(pool, 1ULL << 45, 1, NULL), -ENOMEM);
 	says(ENOMEM, "35184372088832 bytes are needed");
-	SAME(xmem_preallocate(pool, 1024, 1ULL << 35), -ENOMEM);
+	SAME(xmem_preallocate(pool, 1ULL << 35, 1024, NULL), -ENOMEM);
 	says(ENOMEM, "are left");
 	nothing_made(pool);
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	xmem_pool_close(pool);
 }
 
@@ -282,11 +282,11 @@ TEST(P10_a_buffer_beyond_RLIMIT_FSIZE_is_EFBIG)
 
 	signal(SIGXFSZ, SIG_DFL);
 	limit_files(BYTES);
-	SAME(xmem_preallocate(pool, 1, 2 * BYTES), -EFBIG);
+	SAME(xmem_preallocate(pool, 2 * BYTES, 1, NULL), -EFBIG);
 	says(EFBIG, "RLIMIT_FSIZE");
 	nothing_made(pool);
 	/* Where one buffer fits, a file has as many as fit. */
-	WORKED(xmem_preallocate(pool, 8, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 8, NULL));
 	SAME(stat_of(pool).payloads, 8);
 	SAME(stat_of(pool).bytes_files, 8 * BYTES);
 	publish_stamp(pool, 5);
@@ -308,7 +308,7 @@ TEST(P10_a_thousand_large_buffers_have_a_file_each)
 		     (unsigned long long)limit.rlim_max);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	limit_files(LARGE);
-	WORKED(xmem_preallocate(pool, 1024, LARGE));
+	WORKED(xmem_preallocate(pool, LARGE, 1024, NULL));
 	SAME(stat_of(pool).payloads, 1024);
 	SAME(stat_of(pool).attached, 1024);
 	publish_stamp(pool, 5);
@@ -322,10 +322,10 @@ TEST(P10_preallocations_that_fail_keep_no_memory)
 	size_t before;
 	int i;
 
-	WORKED(xmem_preallocate(pool, 64, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 64, NULL));
 	before = mallinfo2().uordblks;
 	for (i = 1; i <= 1000; i++)
-		SAME(xmem_preallocate(pool, 1, BYTES + i), -ENOSPC);
+		SAME(xmem_preallocate(pool, BYTES + i, 1, NULL), -ENOSPC);
 	CHECK(mallinfo2().uordblks < before + 64 * 1024);	/* always with sanitizers */
 	publish_stamp(pool, 1);
 	xmem_pool_close(pool);
@@ -344,7 +344,7 @@ TEST(P1_buffers_that_are_added_do_not_mix_up_the_others)
 	struct xmem_subscription *s;
 	unsigned int i;
 
-	WORKED(xmem_preallocate(writer, SOME, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, SOME, NULL));
 	for (i = 0; i < 1000; i++)
 		publish_stamp(writer, i);
 	s = follow(reader, xmem_pool_client(writer), 0);
@@ -353,7 +353,7 @@ TEST(P1_buffers_that_are_added_do_not_mix_up_the_others)
 		held[i] = receive_one(s);
 	}
 	xmem_unsubscribe(s);
-	WORKED(xmem_preallocate(writer, SOME, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, SOME, NULL));
 	for (i = 0; i < 2 * SOME - HELD; i++) {
 		mine[i] = xmem_acquire(writer, BYTES, 0);
 		CHECK(mine[i]);
@@ -382,9 +382,9 @@ TEST(P10_more_files_than_the_host_takes_are_none)
 	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	limit_files(LARGE);
-	SAME(xmem_preallocate(pool, 40, LARGE), -EDQUOT);
+	SAME(xmem_preallocate(pool, LARGE, 40, NULL), -EDQUOT);
 	says(EDQUOT, "payload files");
 	nothing_made(pool);
-	WORKED(xmem_preallocate(pool, 32, LARGE));
+	WORKED(xmem_preallocate(pool, LARGE, 32, NULL));
 	xmem_pool_close(pool);
 }

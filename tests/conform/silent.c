@@ -104,7 +104,7 @@ static void let_a_new_file_come(struct scene *scene)
 {
 	struct xmem_buffer *b;
 
-	WORKED(xmem_preallocate(scene->other, 1, 4 * BYTES));
+	WORKED(xmem_preallocate(scene->other, 4 * BYTES, 1, NULL));
 	CHECK((b = xmem_acquire(scene->other, 4 * BYTES, 0)));
 	fill(b, 1);
 	WORKED(xmem_publish(b, NULL, NULL));
@@ -441,7 +441,7 @@ TEST(P9_an_unsubscribe_waits_for_no_other_subscribe)
 
 static void *preallocate_elsewhere(void *argument)
 {
-	SAME(xmem_preallocate(argument, 1, 64 * BYTES), -EINTR);
+	SAME(xmem_preallocate(argument, 64 * BYTES, 1, NULL), -EINTR);
 	return NULL;
 }
 
@@ -463,7 +463,7 @@ TEST(P9_a_publisher_waits_for_nobody_who_has_unsubscribed)
 
 	daemon_only(ANSWERS);
 	writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .wait_bound_ns = XMEM_FOREVER);
-	WORKED(xmem_preallocate(writer, 1, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	reader = open_reader((const char *)writer->map.pool->name);
 	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
 	CHECK(publish_stamp(writer, 1));

@@ -232,7 +232,7 @@ TEST(P9_an_acquire_waits_if_it_has_slots_beside_others)
 	struct waiter waiter;
 	int i;
 
-	WORKED(xmem_preallocate(other, 1, BYTES));
+	WORKED(xmem_preallocate(other, BYTES, 1, NULL));
 	for (i = 0; i < SLOTS; i++)
 		CHECK((b[i] = xmem_acquire(writer, 100, 0)));
 	refused_for_slots(writer);
@@ -252,7 +252,7 @@ static struct xmem_pool *refused_by_another(struct xmem_pool **ret_other)
 
 	*ret_other = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS, .label = "owner");
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate(*ret_other, 1, BYTES));
+	WORKED(xmem_preallocate(*ret_other, BYTES, 1, NULL));
 	refused_without_slots(writer, "(client 0 owner pid ");
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
 	return writer;
@@ -287,7 +287,7 @@ static void take_all_slots(void *name)
 {
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate(pool, SLOTS, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, SLOTS, NULL));
 	tell_parent(0);
 	hear_parent();
 }
@@ -328,12 +328,12 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 	struct xmem_buffer *held[SLOTS];
 	int i;
 
-	WORKED(xmem_preallocate(other, SLOTS + 1, BYTES));
+	WORKED(xmem_preallocate(other, BYTES, SLOTS + 1, NULL));
 	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
 	snprintf(words, sizeof(words), " (client 0 greedy pid %d: 2)", getpid());
 	says("all of the 2 groups until they end");
 	says(words);
-	SAME(xmem_preallocate(writer, 1, BYTES), -ENOSPC);
+	SAME(xmem_preallocate(writer, BYTES, 1, NULL), -ENOSPC);
 	says("others have 2 of the 2 groups");
 	says(words);
 	for (i = 0; i < SLOTS; i++)
@@ -456,7 +456,7 @@ TEST(P9_nothing_is_evicted_in_vain)
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS,
 					.demand_bytes = LIMIT, .ring = 256);
 
-	WORKED(xmem_preallocate(writer, SLOTS, 64));
+	WORKED(xmem_preallocate(writer, 64, SLOTS, NULL));
 	evicts_nothing(writer, name, SLOTS - 4, refused_for_slots);
 }
 

@@ -24,7 +24,7 @@ TEST(P9_a_subscription_given_up_in_time_is_undone)
 	use_own_daemon();
 	name = new_name();
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(writer, 2, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
 	publisher = xmem_pool_client(writer);
 	reader = open_reader(name);
 	me = xmem_pool_client(reader);
@@ -78,10 +78,10 @@ static void ask_for_buffers(struct asker *asker, struct xmem_pool *pool)
 
 	tell_parent(1);
 	SAME(hear_parent(), 1);
-	SAME(xmem_preallocate(pool, 3, BYTES), -EINTR);
+	SAME(xmem_preallocate(pool, BYTES, 3, NULL), -EINTR);
 	tell_parent(2);
 	SAME(hear_parent(), 2);
-	WORKED(xmem_preallocate(pool, 2, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 2, NULL));
 	EVENTUALLY(stat_of(pool).attached == attached + 2);
 }
 

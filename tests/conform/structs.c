@@ -25,7 +25,7 @@ TEST(API_pool_options_grow)
 	o.known.flags = XMEM_OPEN_WRITER;
 	pool = xmem_pool_open(new_name(), &o.known);
 	CHECK(pool);
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	xmem_pool_close(pool);
 	o.known.size = sizeof(size_t) + sizeof(uint32_t);	/* the least: size and flags */
 	pool = xmem_pool_open(new_name(), &o.known);

@@ -226,7 +226,7 @@ TEST(API_a_writer_sees_its_subscribers_and_how_far_they_are_behind)
 	struct xmem_subscriber_info info;
 	int i;
 
-	WORKED(xmem_preallocate(writer, 8, BYTES));
+	WORKED(xmem_preallocate(writer, BYTES, 8, NULL));
 	no_more(writer, 0);
 	of_other = follow(left, xmem_pool_client(other), 0);
 	no_more(writer, 0);

@@ -23,7 +23,7 @@ static struct pair open_pair(void)
 	struct pair pair = { .name = new_name() };
 
 	pair.writer = OPEN(pair.name, .flags = XMEM_OPEN_WRITER, .label = "the camera");
-	WORKED(xmem_preallocate(pair.writer, 2, BYTES));
+	WORKED(xmem_preallocate(pair.writer, BYTES, 2, NULL));
 	pair.reader = open_reader(pair.name);
 	pair.s = follow(pair.reader, xmem_pool_client(pair.writer), 0);
 	return pair;

@@ -171,8 +171,10 @@ ROW(preallocate)
 	struct xmem_pool *pool = HANDLE(xmem_pool_open(NULL, &options), 0);
 
 	if (pool)
-		NUMBER(xmem_preallocate(pool, 2, BYTES));
+		NUMBER(xmem_preallocate(pool, BYTES, 2, NULL));
 	xmem_pool_close(pool);
+	SAME(make_on_gpu(stage.writer, BYTES, 1, 0, 0), -ENODEV);
+	SAME(make_on_gpu(stage.reader, BYTES, 1, 0, 0), -EPERM);
 }
 
 ROW(subscribe)
@@ -607,7 +609,7 @@ static void stream_begin(void)
 
 	memset(&stream, 0, sizeof(stream));
 	stream.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(stream.writer, 3, BYTES));
+	WORKED(xmem_preallocate(stream.writer, BYTES, 3, NULL));
 	stream.reader = open_reader(name);
 	stream.s = follow(stream.reader, xmem_pool_client(stream.writer), XMEM_SUBSCRIBE_WAITS);
 }

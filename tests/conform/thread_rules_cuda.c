@@ -55,12 +55,6 @@ ROW(cuda_clear_last_result)
 
 /* ---- buffers, of which there are none on a GPU here ---- */
 
-ROW(preallocate_cuda)
-{
-	SAME(xmem_preallocate_cuda(stage.writer, 1, BYTES, 0, 0), -ENODEV);
-	SAME(xmem_preallocate_cuda(stage.reader, 1, BYTES, 0, 0), -EPERM);
-}
-
 ROW(acquire_cuda)		{ REFUSED(xmem_acquire_cuda(stage.writer, 1, 0, 0), ENODEV); }
 
 ROW(attach_cuda)

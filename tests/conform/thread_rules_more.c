@@ -37,19 +37,15 @@ static struct xmem_buffer *publish_image(void)
 
 void line_set(void)
 {
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = SHARED_BUFFERS,
-		.bytes = SHARED_BYTES,
-	};
 	const char *name = new_name();
 
 	stage.image = publish_image();
 	stage.file = new_memfd(BYTES, GOOD_SEALS);
 	line.owner = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
-	WORKED(xmem_preallocate(line.owner, 1, BYTES));
-	WORKED(xmem_preallocate_with(line.owner, &shared));
+	WORKED(xmem_preallocate(line.owner, BYTES, 1, NULL));
+	WORKED(xmem_preallocate(line.owner, SHARED_BYTES, SHARED_BUFFERS, NULL));
 	line.stage = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(line.stage, 2, BYTES));
+	WORKED(xmem_preallocate(line.stage, BYTES, 2, NULL));
 	line.sink = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	line.reader = open_reader(name);
 	line.out = follow(line.sink, xmem_pool_client(line.stage), XMEM_SUBSCRIBE_WAITS);
@@ -359,18 +355,6 @@ ROW(attach_fd)
 		SAME(xmem_publish(b, NULL, NULL), 0);
 	CHECK(!more || xmem_buffer_flags(more) & XMEM_BUFFER_ATTACHED);
 	xmem_release(more);
-}
-
-ROW(preallocate_with)
-{
-	struct xmem_preallocate_options options = {
-		.size = sizeof(options), .count = 2, .bytes = BYTES,
-	};
-	struct xmem_pool *pool = HANDLE(xmem_pool_reopen(stage.writer), 0);
-
-	if (pool)
-		NUMBER(xmem_preallocate_with(pool, &options));
-	xmem_pool_close(pool);
 }
 
 /* ---- copies, and what contents are ---- */

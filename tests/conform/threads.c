@@ -27,7 +27,7 @@ static void crew_start(unsigned int buffers, int64_t wait_bound_ns)
 
 	memset(&crew, 0, sizeof(crew));
 	crew.writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = wait_bound_ns);
-	WORKED(xmem_preallocate(crew.writer, buffers, BYTES));
+	WORKED(xmem_preallocate(crew.writer, BYTES, buffers, NULL));
 	crew.reader = open_reader(name);
 }
 

@@ -11,7 +11,7 @@ static struct xmem_pool *open_labelled(const char *name, const char *label)
 {
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .label = label);
 
-	WORKED(xmem_preallocate(pool, 4, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 4, NULL));
 	return pool;
 }
 

@@ -224,9 +224,6 @@ TEST(P10_a_subscribe_whose_answer_is_lost_is_undone)
 /* Nobody is left as the writer of a slot that it does not know to be its own. */
 TEST(P10_an_upgrade_whose_answer_is_lost_is_undone)
 {
-	struct xmem_preallocate_options shared = {
-		.size = sizeof(shared), .count = 1, .bytes = BYTES,
-	};
 	const char *name = new_name();
 	struct xmem_upgrade_request upgrade = { .size = sizeof(upgrade) };
 	struct xmem_pool *owner;
@@ -236,7 +233,7 @@ TEST(P10_an_upgrade_whose_answer_is_lost_is_undone)
 
 	needs_pages_that_go();
 	owner = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(owner, &shared));
+	WORKED(xmem_preallocate(owner, BYTES, 1, NULL));
 	token = publish_kept(owner, 1, &kept);
 	raw_start(&raw, name, XMEM_ROLE_WRITER);
 	raw_hold(&raw, token);

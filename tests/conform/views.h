@@ -82,13 +82,11 @@ struct scene {
 
 static inline struct scene start(size_t bytes, unsigned int buffers, uint32_t memory)
 {
-	struct xmem_preallocate_options o = {
-		.size = sizeof(o), .flags = memory, .count = buffers, .bytes = bytes,
-	};
 	struct scene s = { .name = new_name(), .bytes = bytes };
 
 	s.writer = OPEN(s.name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_with(s.writer, &o));
+	WORKED(xmem_preallocate(s.writer, bytes, buffers,
+				XMEM_OPTIONS(xmem_preallocate_options, .flags = memory)));
 	s.reader = OPEN(s.name, .flags = 0);
 	return s;
 }

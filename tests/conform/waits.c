@@ -283,7 +283,7 @@ static void sleep_in_acquire(void *argument)
 				      .wait_bound_ns = 3600 * SECOND);
 	struct xmem_buffer *b;
 
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	tell_parent(publish_kept(pool, 3, &b));
@@ -371,7 +371,7 @@ static void sleep_for_ring_space(void *argument)
 				      .wait_bound_ns = 3600 * SECOND);
 	unsigned int i;
 
-	WORKED(xmem_preallocate(pool, 12, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 12, NULL));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	for (i = 0; i < 4; i++)

@@ -373,10 +373,10 @@ TEST(API_writers_that_wait_for_nobody_are_followed_without)
 	};
 	struct xmem_subscription *s;
 
-	WORKED(xmem_preallocate(hasty, 2, BYTES));
+	WORKED(xmem_preallocate(hasty, BYTES, 2, NULL));
 	REFUSED(xmem_subscribe(reader, &options), EOPNOTSUPP);
 	patient = OPEN(name, .flags = XMEM_OPEN_WRITER, .wait_bound_ns = 3600 * SECOND);
-	WORKED(xmem_preallocate(patient, 1, BYTES));
+	WORKED(xmem_preallocate(patient, BYTES, 1, NULL));
 	s = follow_all(reader, XMEM_SUBSCRIBE_WAITS);
 	publish_stamp(patient, 1);
 	REFUSED(xmem_acquire(patient, BYTES, 0), EAGAIN);
@@ -554,7 +554,7 @@ TEST(API_received_data_needs_no_descriptor)
 	publish_stamp(writer, 1);
 	tell(child, 1);
 	SAME(hear(child), 2);
-	WORKED(xmem_preallocate(writer, 1, 2 * BYTES));
+	WORKED(xmem_preallocate(writer, 2 * BYTES, 1, NULL));
 	b = xmem_acquire(writer, 2 * BYTES, 0);
 	CHECK(b);
 	fill(b, 2);

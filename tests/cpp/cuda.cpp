@@ -49,7 +49,7 @@ TEST(cuda_says_why_there_is_none)
 	CHECK(xmem::last_cuda_name() == std::string("CUDA_SUCCESS"));
 	const xmem::pool pool(new_name(), XMEM_OPEN_WRITER);
 
-	THROWS(ENODEV, pool.preallocate_cuda(1, bytes_each, 0));
+	THROWS(ENODEV, pool.preallocate_cuda(bytes_each, 1, 0));
 	CODE(ENODEV, pool.acquire_cuda(bytes_each, 0, code));
 }
 
@@ -192,13 +192,13 @@ TEST(cuda_buffers_run_out)
 	CHECK(!s.writer.try_acquire_cuda(1, 0));
 	CHECK(!s.writer.try_acquire_cuda(1, 0, std::chrono::milliseconds(1)));
 	CODE(0, s.writer.try_acquire_cuda(1, 0, code));
-	s.writer.preallocate_cuda(1, bytes_each, 0);
+	s.writer.preallocate_cuda(bytes_each, 1, 0);
 	CODE(0, s.writer.acquire_cuda(1, 0, code));
-	CODE(0, s.writer.preallocate_cuda(1, bytes_each, 0, code));
-	CODE(EINVAL, s.writer.preallocate_cuda(1, bytes_each, 0, 1u << 31, code));
-	CODE(EPERM, s.reader.preallocate_cuda(1, bytes_each, 0, 0, code));
-	THROWS(EPERM, s.reader.preallocate_cuda(1, bytes_each, 0));
-	THROWS(ENODEV, s.writer.preallocate_cuda(1, bytes_each, 99));
+	CODE(0, s.writer.preallocate_cuda(bytes_each, 1, 0, code));
+	CODE(EINVAL, s.writer.preallocate_cuda(bytes_each, 1, 0, 1u << 31, code));
+	CODE(EPERM, s.reader.preallocate_cuda(bytes_each, 1, 0, 0, code));
+	THROWS(EPERM, s.reader.preallocate_cuda(bytes_each, 1, 0));
+	THROWS(ENODEV, s.writer.preallocate_cuda(bytes_each, 1, 99));
 }
 
 TEST(cuda_refuses_memory_of_the_CPU)

@@ -86,7 +86,7 @@ TEST(cuda_memory_is_given_back_by_one_call)
 	while (last.calls == 0)
 		s.writer.stat();
 	CHECK(last.calls == 1 && last.alive == 1);
-	buffer = s.writer.attach_cuda(s.memory, bytes_each, XMEM_CUDA_READERS, moved(last), code);
+	buffer = s.writer.attach_cuda(s.memory, bytes_each, XMEM_MEMORY_READERS, moved(last), code);
 	CHECK(!code && last.alive == 2);
 	buffer.reset();
 	s.writer.reset();
@@ -104,7 +104,7 @@ TEST(cuda_memory_is_given_back_to_functions_and_to_nobody)
 	CHECK(plain_calls == 1);
 	CHECK(s.writer.attach_cuda(s.memory, bytes_each).size() == bytes_each);
 	CODE(0, s.writer.attach_cuda(s.memory, bytes_each, code));
-	CODE(0, s.writer.attach_cuda(s.memory, bytes_each, XMEM_CUDA_READERS, code));
+	CODE(0, s.writer.attach_cuda(s.memory, bytes_each, XMEM_MEMORY_READERS, code));
 	s.writer.reset();
 	CHECK(plain_calls == 1);
 }

@@ -144,7 +144,7 @@ TEST(codes_say_what_is_wrong)
 	CODE(EINVAL, s.reader.slot_info(1u << 20, code));
 	CODE(EINVAL, s.reader.holds(1u << 20, 0, code));
 	CODE(EPERM, s.reader.preallocate(1, 1, code));
-	CODE(EINVAL, s.writer.preallocate(0, 1, code));
+	CODE(EINVAL, s.writer.preallocate(1, 0, code));
 	CODE(EPERM, only.clone(code));
 	CODE(EEXIST, s.reader.subscribe({}, code));
 	CODE(ENOENT, s.writer.subscribe(XMEM_SUBSCRIBE_NOWAIT, code));

@@ -61,7 +61,7 @@ struct gpu_scene {
 	explicit gpu_scene(unsigned int buffers = 2)
 		: name(new_name()), writer(name, XMEM_OPEN_WRITER), reader(name, XMEM_OPEN_READER)
 	{
-		writer.preallocate_cuda(buffers, bytes_each, 0, XMEM_CUDA_READERS);
+		writer.preallocate_cuda(bytes_each, buffers, 0, XMEM_MEMORY_READERS);
 	}
 
 	gpu device;

@@ -113,7 +113,7 @@ TEST(a_temporary_lasts_as_long_as_its_range_for)
 
 	s.writer.reset();
 	s.writer = xmem::pool(s.name, xmem::pool_options(XMEM_OPEN_WRITER).with_keep(2));
-	s.writer.preallocate(4, bytes_each);
+	s.writer.preallocate(bytes_each, 4);
 	s.publish(1);
 	for (xmem::buffer &frame : s.reader.subscribe(xmem::subscribe_options().with_history(2))) {
 		CHECK(stamp_of(frame) == 1);
@@ -148,7 +148,7 @@ TEST(any_subscription_of_a_pool)
 	xmem::pool second(s.name, XMEM_OPEN_WRITER);
 	std::error_code code;
 
-	second.preallocate(2, bytes_each);
+	second.preallocate(bytes_each, 2);
 	xmem::subscription one =
 		s.reader.subscribe(xmem::subscribe_options().only(s.writer.client()));
 	xmem::subscription two =
@@ -186,7 +186,7 @@ TEST(a_subscriber_that_is_waited_for_loses_nothing)
 	xmem::pool reader(name);
 	unsigned int next = 0;
 
-	writer.preallocate(3, 64);
+	writer.preallocate(64, 3);
 	xmem::subscription frames = reader.subscribe(XMEM_SUBSCRIBE_WAITS);
 	std::thread publisher([&] {
 		for (unsigned int i = 0; i < 500; i++) {

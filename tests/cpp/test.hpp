@@ -92,7 +92,7 @@ struct scene {
 	explicit scene(unsigned int buffers = 4)
 		: name(new_name()), writer(name, XMEM_OPEN_WRITER), reader(name, XMEM_OPEN_READER)
 	{
-		writer.preallocate(buffers, bytes_each);
+		writer.preallocate(bytes_each, buffers);
 	}
 
 	/* Publish a buffer that is full of @stamp, and return its token. */

@@ -197,7 +197,7 @@ TEST(a_subscriber_alone_is_sent_to)
 	CHECK(xmem::send(buffer, l.sink.client()) && !buffer);
 	CHECK(stamp_of(l.out.receive()) == 9);
 	CHECK(!others.try_receive() && others.lost() == 0);
-	l.stage.preallocate(1, bytes_each);
+	l.stage.preallocate(bytes_each, 1);
 	buffer = stamped(l.stage, 10);
 	CHECK(xmem::send(buffer, l.reader.client(), XMEM_PUBLISH_KEEP, xmem::no_wait) && buffer);
 	CHECK(stamp_of(others.receive()) == 10 && !l.out.try_receive());
@@ -265,7 +265,7 @@ TEST(a_label_is_its_publishers)
 			 xmem::pool_options(XMEM_OPEN_WRITER).with_label("fifteen letters"));
 	xmem::buffer empty;
 
-	named.preallocate(1, bytes_each);
+	named.preallocate(bytes_each, 1);
 	xmem::buffer buffer = named.acquire(1);
 	CHECK(buffer.publisher_label() == "fifteen letters");
 	CODE(0, buffer.publisher_label(code));
@@ -288,8 +288,8 @@ TEST(history_depth_and_label_in_one_expression)
 	xmem::pool log(name, xmem::pool_options(XMEM_OPEN_WRITER).with_label("log").with_keep(4));
 	xmem::pool reader(name), other(name);
 
-	cam.preallocate(8, bytes_each);
-	log.preallocate(8, bytes_each);
+	cam.preallocate(bytes_each, 8);
+	log.preallocate(bytes_each, 8);
 	publish_some(cam, 1, 6);
 	publish_some(log, 101, 106);
 	xmem::subscription cams = reader.subscribe(
@@ -335,7 +335,7 @@ TEST(the_only_holder_writes_in_place)
 	const std::string name = new_name();
 	xmem::pool writer(name, XMEM_OPEN_WRITER), stage(name, XMEM_OPEN_WRITER);
 
-	xmem::preallocate(writer, {1, bytes_each, 0});
+	writer.preallocate(bytes_each, 1);
 	xmem::subscription in = stage.subscribe(xmem::subscribe_options().only(writer.client()));
 	xmem::subscription out = writer.subscribe(xmem::subscribe_options().only(stage.client()));
 
@@ -363,12 +363,12 @@ TEST(kinds_of_memory_are_chosen)
 	scene s(1);
 	xmem_preallocate_options plain{};
 
-	CODE(0, xmem::preallocate(s.writer, {1, 64}, code));
-	CODE(0, xmem::preallocate(s.writer, {1, 64, XMEM_MEMORY_HUGE}, code));
+	CODE(0, s.writer.preallocate(64, 1, code));
+	CODE(0, s.writer.preallocate(64, 1, XMEM_MEMORY_HUGE, code));
 	CHECK(s.writer.stat().attached == 3);
-	CODE(EINVAL, xmem::preallocate(s.writer, {1, 64, 1u << 31}, code));
-	CODE(EINVAL, xmem::preallocate(s.writer, {0, 64}, code));
-	CODE(EPERM, xmem::preallocate(s.reader, {1, 64}, code));
-	CODE(EINVAL, xmem::preallocate(s.writer, plain, code));		/* its size is 0 */
-	THROWS(EINVAL, xmem::preallocate(s.writer, {0, 64}));
+	CODE(EINVAL, s.writer.preallocate(64, 1, 1u << 31, code));
+	CODE(EINVAL, s.writer.preallocate(64, 0, code));
+	CODE(EPERM, s.reader.preallocate(64, 1, code));
+	CODE(EINVAL, s.writer.preallocate(64, 1, plain, code));		/* its size is 0 */
+	THROWS(EINVAL, s.writer.preallocate(64, 0));
 }

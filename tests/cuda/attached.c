@@ -118,7 +118,7 @@ static void attach_and_publish(void *argument)
 	SAME(xl_cuda()->ctx_synchronize(), 0);
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
-	buffer = xmem_attach_cuda(pool, (void *)(made.at + OFFSET), BYTES, XMEM_CUDA_READERS,
+	buffer = xmem_attach_cuda(pool, (void *)(made.at + OFFSET), BYTES, XMEM_MEMORY_READERS,
 				  note_done, &done);
 	if (!buffer)
 		WORKED(xmem_peek_last_error(NULL));

@@ -78,19 +78,19 @@ TEST(CUDA_contents_go_from_process_to_process_by_descriptor)
 
 TEST(CUDA_readers_get_them_if_the_owner_lets_them)
 {
-	hand_over(XMEM_CUDA_READERS, 0);
+	hand_over(XMEM_MEMORY_READERS, 0);
 }
 
 TEST(CUDA_contents_go_from_process_to_process_by_handle)
 {
-	hand_over(XMEM_CUDA_LEGACY | XMEM_CUDA_READERS, 0);
+	hand_over(XMEM_MEMORY_LEGACY | XMEM_MEMORY_READERS, 0);
 }
 
 /* ---- the producer ends first ---- */
 
 TEST(P3_memory_that_goes_by_descriptor_outlives_its_killed_writer)
 {
-	struct stage stage = stage_of(XMEM_CUDA_READERS, 0);
+	struct stage stage = stage_of(XMEM_MEMORY_READERS, 0);
 	struct child *producer = spawn(produce, &stage);
 	int publisher = hear(producer);
 	struct xmem_pool *pool = OPEN(stage.name, .flags = 0);

@@ -16,7 +16,7 @@ struct xmem_pool *cuda_writer(const char *name, unsigned int count, size_t bytes
 {
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate_cuda(pool, count, bytes, 0, flags));
+	WORKED(make_on_gpu(pool, bytes, count, 0, flags));
 	return pool;
 }
 

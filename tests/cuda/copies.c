@@ -440,7 +440,7 @@ TEST(CUDA_a_copy_on_the_default_stream_waits_for_another_gpu)
 	need_gpus(2);
 	setenv("FAKECUDA_PEERS", "0-1", 1);
 	pool = cuda_writer(new_name(), 1, BYTES, 0);
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 1, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 1, 0));
 	work = new_work();
 	from = acquire_and_copy(pool, 1, work);
 	to = xmem_acquire_cuda(pool, BYTES, 1, 0);

@@ -210,9 +210,9 @@ TEST(CUDA_an_acquire_gets_a_buffer_where_it_asks)
 
 	need_gpus(2);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate(pool, 4, 4096));
-	WORKED(xmem_preallocate_cuda(pool, 4, 4096, 0, 0));
-	WORKED(xmem_preallocate_cuda(pool, 4, 4096, 1, 0));
+	WORKED(xmem_preallocate(pool, 4096, 4, NULL));
+	WORKED(make_on_gpu(pool, 4096, 4, 0, 0));
+	WORKED(make_on_gpu(pool, 4096, 4, 1, 0));
 	for (i = 0; i < rounds; i++) {
 		unsigned int place = random_next(&dice) % 6;
 
@@ -258,7 +258,7 @@ TEST(CUDA_a_hand_over_by_descriptor_calls_no_driver)
 
 TEST(CUDA_a_hand_over_by_handle_calls_no_driver)
 {
-	hand_over_plainly(XMEM_CUDA_LEGACY);
+	hand_over_plainly(XMEM_MEMORY_LEGACY);
 }
 
 /* ---- with order ---- */
@@ -547,7 +547,7 @@ TEST(CUDA_a_descriptor_is_opened_once_and_closed_once)
 
 TEST(CUDA_a_handle_is_opened_once_and_closed_once)
 {
-	open_and_close(&(struct kind){ BY_HANDLE, .flags = XMEM_CUDA_LEGACY });
+	open_and_close(&(struct kind){ BY_HANDLE, .flags = XMEM_MEMORY_LEGACY });
 }
 
 TEST(CUDA_an_attached_handle_is_opened_once_for_all_pools)

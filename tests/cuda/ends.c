@@ -99,7 +99,7 @@ TEST(CUDA_an_owner_frees_memory_after_others_have_closed_it)
 	struct child *reader = new_reader(name, xmem_pool_client(pool));
 	struct xmem_device_info device = { .size = sizeof(device) };
 
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, XMEM_CUDA_LEGACY | XMEM_CUDA_READERS));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, XMEM_MEMORY_LEGACY | XMEM_MEMORY_READERS));
 	cuda_publish(pool, BYTES, 5, NULL);
 	order(reader, RECEIVE);
 	order(reader, LOOK);
@@ -129,7 +129,7 @@ static void close_by_stat(uint32_t flags)
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct child *reader = new_reader(name, xmem_pool_client(pool));
 
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, flags | XMEM_CUDA_READERS));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, flags | XMEM_MEMORY_READERS));
 	cuda_publish(pool, BYTES, 5, NULL);
 	order(reader, RECEIVE);
 	order(reader, LOOK);
@@ -149,7 +149,7 @@ TEST(CUDA_a_stat_does_not_count_a_descriptor_that_it_closes)
 
 TEST(CUDA_a_stat_does_not_count_a_handle_that_it_closes)
 {
-	close_by_stat(XMEM_CUDA_LEGACY);
+	close_by_stat(XMEM_MEMORY_LEGACY);
 }
 
 /* The pool's handle goes first; the memory stays for the one who looks at it. */
@@ -159,7 +159,7 @@ static void close_first(void (*last)(struct child *child))
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER), *other;
 	struct child *reader = new_reader(name, xmem_pool_client(pool));
 
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, XMEM_CUDA_LEGACY | XMEM_CUDA_READERS));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, XMEM_MEMORY_LEGACY | XMEM_MEMORY_READERS));
 	cuda_publish(pool, BYTES, 5, NULL);
 	order(reader, RECEIVE);
 	order(reader, LOOK);
@@ -196,7 +196,7 @@ TEST(CUDA_a_killed_reader_has_closed_what_it_had_open)
 static void publish_and_wait(void *argument)
 {
 	struct xmem_pool *pool = cuda_writer(argument, 1, BYTES,
-					     XMEM_CUDA_LEGACY | XMEM_CUDA_READERS);
+					     XMEM_MEMORY_LEGACY | XMEM_MEMORY_READERS);
 
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
@@ -244,7 +244,7 @@ TEST(CUDA_memory_by_handle_ends_with_its_killed_owner)
 
 TEST(CUDA_a_process_finds_its_own_address)
 {
-	uint32_t flags[] = { 0, XMEM_CUDA_LEGACY };
+	uint32_t flags[] = { 0, XMEM_MEMORY_LEGACY };
 	unsigned long opened;
 	size_t i;
 
@@ -316,7 +316,7 @@ TEST(CUDA_handles_are_dropped_by_any_thread_after_the_pools)
 static void end_driver(void *argument)
 {
 	struct fake fake = fake_only("it ends on demand");
-	uint32_t flags[] = { 0, XMEM_CUDA_LEGACY };
+	uint32_t flags[] = { 0, XMEM_MEMORY_LEGACY };
 	struct xmem_pool *pool[2];
 	struct xmem_buffer *kept;
 	size_t i;

@@ -161,7 +161,7 @@ static void make_on_another_machine(void *name)
 
 	setenv("FAKECUDA_MACHINE", "2", 1);
 	pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_cuda(pool, 1, 4096, 0, 0));
+	WORKED(make_on_gpu(pool, 4096, 1, 0, 0));
 	tell_parent(1);
 	hear_parent();
 	xmem_pool_close(pool);
@@ -179,13 +179,13 @@ TEST(P10_a_pool_that_has_memory_of_all_the_GPUs_it_can_have_says_so)
 	setenv("FAKECUDA_DEVICES", "16", 1);
 	hear(other);
 	for (device = 0; device < 15; device++)
-		WORKED(xmem_preallocate_cuda(pool, 1, 4096, device, 0));
-	SAME(xmem_preallocate_cuda(pool, 1, 4096, 15, 0), -EDQUOT);
+		WORKED(make_on_gpu(pool, 4096, 1, device, 0));
+	SAME(make_on_gpu(pool, 4096, 1, 15, 0), -EDQUOT);
 	SAYS(EDQUOT, "memory of 16 other GPUs");
 	/* What goes makes room. */
 	tell(other, 1);
 	finish_child(other);
-	EVENTUALLY(!xmem_preallocate_cuda(pool, 1, 4096, 15, 0));
+	EVENTUALLY(!make_on_gpu(pool, 4096, 1, 15, 0));
 	xmem_pool_close(pool);
 	no_violations();
 }

@@ -13,7 +13,7 @@
 
 #define BLOCK	(2 << 20)
 #define BYTES	100000
-#define FLAGS	(XMEM_CUDA_LEGACY | XMEM_CUDA_READERS)
+#define FLAGS	(XMEM_MEMORY_LEGACY | XMEM_MEMORY_READERS)
 
 /* ---- a reader in a process of its own ---- */
 
@@ -101,7 +101,7 @@ static struct xmem_buffer *attach(struct xmem_pool *pool, CUdeviceptr at, size_t
 	};
 	struct xmem_buffer *buffer;
 
-	buffer = xmem_attach_cuda(pool, (void *)at, bytes, XMEM_CUDA_READERS, call, user);
+	buffer = xmem_attach_cuda(pool, (void *)at, bytes, XMEM_MEMORY_READERS, call, user);
 	if (!buffer)
 		WORKED(xmem_peek_last_error(NULL));
 	WORKED(xmem_publish(buffer, &keep, ret_token));
@@ -117,7 +117,7 @@ static void begin(struct scene *scene, unsigned int clients)
 	scene->other = OPEN(new_name(), .flags = 0);
 	scene->pool = OPEN(scene->name, .flags = XMEM_OPEN_WRITER, .clients = clients);
 	order(scene->reader, OPEN_POOL);
-	WORKED(xmem_preallocate_cuda(scene->pool, 1, BYTES, 0, FLAGS));
+	WORKED(make_on_gpu(scene->pool, BYTES, 1, 0, FLAGS));
 	scene->token[0] = cuda_publish(scene->pool, BYTES, 5, &scene->kept[0]);
 	WORKED(xl_gpu_enter(xl_gpu(0), &scene->scope));
 	must(xl_cuda()->mem_alloc(&scene->mine, BLOCK));
@@ -340,7 +340,7 @@ TEST(CUDA_what_the_driver_does_not_close_stays_open_until_the_process_ends)
 	uint64_t token;
 
 	order(reader, OPEN_POOL);
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, FLAGS));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, FLAGS));
 	token = cuda_publish(pool, BYTES, 5, &kept);
 	let_look(reader, token);
 	xmem_release(kept);
@@ -361,7 +361,7 @@ TEST(CUDA_what_the_driver_does_not_free_is_not_counted_as_given_back)
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 
 	fake_only("it fails on demand");
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, FLAGS));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, FLAGS));
 	files_may_stay = true;		/* the memory is one in the fake driver */
 	driver_fails("cuMemFree:1:999");
 	SAME(trim_pool(pool, 0), 0);

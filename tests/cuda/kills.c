@@ -81,11 +81,11 @@ KILL_OPENER(P2_killed_before_a_descriptor_is_opened, 0, XM_STEP_CUDA_ASKED)
 KILL_OPENER(P2_killed_after_a_descriptor_is_opened, 0, XM_STEP_CUDA_OPENED)
 KILL_OPENER(P2_killed_before_a_descriptor_is_closed, 0, XM_STEP_CUDA_CLOSING)
 KILL_OPENER(P2_killed_after_a_descriptor_is_closed, 0, XM_STEP_CUDA_CLOSED)
-KILL_OPENER(P2_killed_before_a_handle_is_asked_for, XMEM_CUDA_LEGACY, XM_STEP_CUDA_ASK)
-KILL_OPENER(P2_killed_before_a_handle_is_opened, XMEM_CUDA_LEGACY, XM_STEP_CUDA_ASKED)
-KILL_OPENER(P2_killed_after_a_handle_is_opened, XMEM_CUDA_LEGACY, XM_STEP_CUDA_OPENED)
-KILL_OPENER(P2_killed_before_a_handle_is_closed, XMEM_CUDA_LEGACY, XM_STEP_CUDA_CLOSING)
-KILL_OPENER(P2_killed_after_a_handle_is_closed, XMEM_CUDA_LEGACY, XM_STEP_CUDA_CLOSED)
+KILL_OPENER(P2_killed_before_a_handle_is_asked_for, XMEM_MEMORY_LEGACY, XM_STEP_CUDA_ASK)
+KILL_OPENER(P2_killed_before_a_handle_is_opened, XMEM_MEMORY_LEGACY, XM_STEP_CUDA_ASKED)
+KILL_OPENER(P2_killed_after_a_handle_is_opened, XMEM_MEMORY_LEGACY, XM_STEP_CUDA_OPENED)
+KILL_OPENER(P2_killed_before_a_handle_is_closed, XMEM_MEMORY_LEGACY, XM_STEP_CUDA_CLOSING)
+KILL_OPENER(P2_killed_after_a_handle_is_closed, XMEM_MEMORY_LEGACY, XM_STEP_CUDA_CLOSED)
 
 /* ---- whose memory it is ---- */
 
@@ -111,7 +111,7 @@ static void kill_owner(int step)
 /* The driver knows it at once, and the host a little later. */
 TEST(CUDA_an_owner_that_dies_before_an_open_is_said_to_have_ended)
 {
-	struct victim victim = new_victim(XMEM_CUDA_LEGACY, XM_STEP_CUDA_ASKED, 0);
+	struct victim victim = new_victim(XMEM_MEMORY_LEGACY, XM_STEP_CUDA_ASKED, 0);
 	struct xmem_pool *pool = OPEN(victim.name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *buffer[OWNERS];
 	int i;
@@ -142,14 +142,14 @@ static void make_and_publish(void *argument)
 	struct xmem_pool *pool = OPEN(victim->name, .flags = XMEM_OPEN_WRITER);
 
 	at_step(victim->step, victim->after, STEP_KILL, NULL);
-	WORKED(xmem_preallocate_cuda(pool, 3, 16 << 20, 0, victim->flags));
+	WORKED(make_on_gpu(pool, 16 << 20, 3, 0, victim->flags));
 	no_step();
 	FAIL("step %s was not reached", step_name(victim->step));
 }
 
 TEST(P2_killed_while_memory_is_made)
 {
-	const uint32_t flags[] = { 0, XMEM_CUDA_LEGACY };
+	const uint32_t flags[] = { 0, XMEM_MEMORY_LEGACY };
 	unsigned int after;
 	size_t i;
 
@@ -198,7 +198,7 @@ static void kill_giver(void *argument)
 	cuda_check(buffer, 3);
 	xmem_release(buffer);
 	tell(child, 1);
-	if (victim->flags & XMEM_CUDA_LEGACY && (victim->step == XM_STEP_CUDA_CLOSING ||
+	if (victim->flags & XMEM_MEMORY_LEGACY && (victim->step == XM_STEP_CUDA_CLOSING ||
 						 victim->step == XM_STEP_CUDA_CLOSED)) {
 		SAME(hear(child), 1);
 		EVENTUALLY(!stat_of(pool).bytes_closing);
@@ -209,7 +209,7 @@ static void kill_giver(void *argument)
 	check_quiet(pool, 1);
 	until_used(pool, 0);
 	/* What it had is not lost. */
-	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, victim->flags));
+	WORKED(make_on_gpu(pool, BYTES, 2, 0, victim->flags));
 	cuda_publish(pool, BYTES, 4, &buffer);
 	cuda_check(buffer, 4);
 	xmem_release(buffer);
@@ -223,7 +223,7 @@ TEST_WITHIN(P2_killed_while_memory_is_given_back, 120)
 		XM_STEP_FILE_TAKEN, XM_STEP_FILE_DETACHED, XM_STEP_CUDA_CLOSING,
 		XM_STEP_CUDA_CLOSED,
 	};
-	const uint32_t flags[] = { 0, XMEM_CUDA_LEGACY };
+	const uint32_t flags[] = { 0, XMEM_MEMORY_LEGACY };
 	size_t i, j;
 
 	steps_only();
@@ -273,7 +273,7 @@ TEST(P2_killed_while_memory_is_attached)
 static void publish_until_killed(void *argument)
 {
 	struct victim *victim = argument;
-	struct xmem_pool *pool = cuda_writer(victim->name, 4, BYTES, XMEM_CUDA_READERS);
+	struct xmem_pool *pool = cuda_writer(victim->name, 4, BYTES, XMEM_MEMORY_READERS);
 	uint64_t stamp;
 
 	tell_parent(xmem_pool_client(pool));

@@ -272,7 +272,7 @@ TEST(CUDA_memory_of_the_CPU_is_dropped_by_a_stream_too)
 	struct xmem_buffer *buffer;
 	struct work work;
 
-	WORKED(xmem_preallocate(pool, 1, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	begin_work(&work);
 	buffer = xmem_acquire(pool, BYTES, 0);
 	SAME(xmem_release_on(buffer, work.stream), -EPERM);
@@ -392,8 +392,8 @@ static void copies_between(const char *peers)
 	need_gpus(2);
 	setenv("FAKECUDA_PEERS", peers, 1);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 1, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 1, 0));
 	begin_work_on(&here, 0);
 	begin_work_on(&there, 1);
 	for (i = 0; i < BYTES / 8; i++)
@@ -436,7 +436,7 @@ static void gives_back_behind_streams(void)
 	struct work work;
 	int i;
 
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	begin_work(&work);
 	for (i = 0; i < 2; i++) {
 		buffer = cuda_acquire(pool, BYTES);
@@ -535,7 +535,7 @@ TEST(CUDA_waits_for_a_lost_context_end)
 	struct xmem_buffer *buffer;
 	struct work work;
 
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	begin_work(&work);
 	buffer = cuda_acquire(pool, BYTES);
 	close_gate(&work);

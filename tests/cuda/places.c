@@ -20,10 +20,9 @@ static void copy_between(void)
 	struct xmem_buffer *from = cuda_acquire(pool, BYTES), *near, *far;
 	uint32_t slot;
 
-	WORKED(xmem_preallocate_with(pool, &(struct xmem_preallocate_options){
-		.size = sizeof(struct xmem_preallocate_options), .flags = XMEM_MEMORY_CUDA,
-		.count = 1, .bytes = BYTES, .device = 1, .ret_slots = &slot,
-	}));
+	WORKED(xmem_preallocate(pool, BYTES, 1,
+				XMEM_OPTIONS(xmem_preallocate_options, .flags = XMEM_MEMORY_CUDA,
+					     .device_id = 1, .ret_slots = &slot)));
 	near = cuda_acquire(pool, BYTES);
 	far = xmem_acquire_cuda(pool, BYTES, 1, 0);
 	CHECK(far);
@@ -70,7 +69,7 @@ TEST(CUDA_xmem_copy_goes_from_place_to_place)
 	const char *message;
 	int i;
 
-	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 2, 0, 0));
 	for (i = 0; i < 2; i++)
 		cuda[i] = cuda_acquire(pool, BYTES);
 	back = xmem_acquire(pool, BYTES, 0);
@@ -124,7 +123,7 @@ TEST(CUDA_metadata_say_where_contents_are_whatever_the_program_says)
 	xmem_release(buffer);
 	/* The slots go back, and buffers of the CPU get them. */
 	WORKED(trim_pool(pool, 0));
-	WORKED(xmem_preallocate(pool, 64, 64));
+	WORKED(xmem_preallocate(pool, 64, 64, NULL));
 	for (i = 0; i < 64; i++) {
 		buffer = xmem_acquire(pool, 64, 0);
 		CHECK(buffer);
@@ -144,7 +143,7 @@ static void publish_on_second(void *argument)
 	uint64_t token;
 
 	pool = OPEN(argument, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 1, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 1, 0));
 	buffer = xmem_acquire_cuda(pool, BYTES, 1, 0);
 	CHECK(buffer);
 	cuda_fill(buffer, 2);
@@ -235,7 +234,7 @@ TEST(CUDA_a_stage_without_a_gpu_passes_buffers_on)
 
 	tell(stage, xmem_pool_client(pool));
 	SAME(hear(stage), 1);
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	cuda_publish(pool, BYTES, 11, NULL);
 	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
@@ -308,7 +307,7 @@ static void join_in_child(void *argument)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 
-	SAME(xmem_preallocate_cuda(pool, 1, 1, 0, 0), -ECHILD);
+	SAME(make_on_gpu(pool, 1, 1, 0, 0), -ECHILD);
 	xmem_pool_close(pool);
 }
 

@@ -21,7 +21,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	uint64_t token;
 	char byte;
 
-	WORKED(xmem_preallocate_cuda(pool, 2, BYTES, 0, XMEM_CUDA_SEALED));
+	WORKED(make_on_gpu(pool, BYTES, 2, 0, XMEM_MEMORY_SEALED));
 	cuda = cuda_acquire(pool, BYTES);
 	CHECK(cpu && cuda);
 	REFUSED(xmem_data(cuda), EMEDIUMTYPE);
@@ -45,7 +45,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	}, &token));
 	REFUSED(xmem_cuda_ptr_mut(cuda), EPERM);
 	SAME(xmem_get_mut(cuda), -EOPNOTSUPP);
-	SAYS(EOPNOTSUPP, "XMEM_CUDA_SEALED");
+	SAYS(EOPNOTSUPP, "XMEM_MEMORY_SEALED");
 	SAME(xmem_copy_to_cuda(cuda, 0, &byte, 1), -EPERM);
 	SAME(xmem_copy_to_cpu(&byte, cuda, 500, 1), -ERANGE);
 	WORKED(xmem_copy_to_cpu(&byte, cuda, 499, 1));
@@ -54,7 +54,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	got = xmem_get(reader, token);
 	CHECK(got);
 	REFUSED(xmem_cuda_ptr(got), EACCES);
-	SAYS(EACCES, "XMEM_CUDA_READERS", "XMEM_OPEN_READER", "attaches");
+	SAYS(EACCES, "XMEM_MEMORY_READERS", "XMEM_OPEN_READER", "attaches");
 	SAME(xmem_cuda_device(got), 0);
 	xmem_release(got);
 	xmem_release(cuda);
@@ -75,7 +75,7 @@ TEST(CUDA_no_acquire_finds_a_buffer_of_another_place)
 	struct xmem_buffer *b[4];
 	int i;
 
-	WORKED(xmem_preallocate_cuda(pool, 2, 2 * BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, 2 * BYTES, 2, 0, 0));
 	for (i = 0; i < 2; i++) {
 		b[i] = cuda_acquire(pool, 0);
 		SAME(xmem_size(b[i]), 2 * BYTES);
@@ -101,17 +101,17 @@ TEST(CUDA_bad_numbers_are_refused)
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);
 	struct xmem_pool *reader = OPEN(new_name(), .flags = XMEM_OPEN_READER);
 
-	SAME(xmem_preallocate_cuda(NULL, 1, 1, 0, 0), -EINVAL);
-	SAME(xmem_preallocate_cuda(reader, 1, 1, 0, 0), -EPERM);
-	SAME(xmem_preallocate_cuda(pool, 0, 1, 0, 0), -EINVAL);
-	SAME(xmem_preallocate_cuda(pool, 65, 1, 0, 0), -EINVAL);
-	SAME(xmem_preallocate_cuda(pool, 1, 0, 0, 0), -EINVAL);
-	SAME(xmem_preallocate_cuda(pool, 2, ~0UL, 0, 0), -EINVAL);
-	SAME(xmem_preallocate_cuda(pool, 1, 1, 0, 1u << 9), -EINVAL);
-	SAME(xmem_preallocate_cuda(pool, 1, 1, 99, 0), -ENODEV);
-	SAME(xmem_preallocate_cuda(pool, 1, 1, -1, 0), -ENODEV);
+	SAME(make_on_gpu(NULL, 1, 1, 0, 0), -EINVAL);
+	SAME(make_on_gpu(reader, 1, 1, 0, 0), -EPERM);
+	SAME(make_on_gpu(pool, 1, 0, 0, 0), -EINVAL);
+	SAME(make_on_gpu(pool, 1, 65, 0, 0), -EINVAL);
+	SAME(make_on_gpu(pool, 0, 1, 0, 0), -EINVAL);
+	SAME(make_on_gpu(pool, ~0UL, 2, 0, 0), -EINVAL);
+	SAME(make_on_gpu(pool, 1, 1, 0, 1u << 9), -EINVAL);
+	SAME(make_on_gpu(pool, 1, 1, 99, 0), -ENODEV);
+	SAME(make_on_gpu(pool, 1, 1, -1, 0), -ENODEV);
 	REFUSED(xmem_acquire_cuda(pool, 1, 0, 0), ENOSPC);
-	SAYS(ENOSPC, "xmem_preallocate_cuda");
+	SAYS(ENOSPC, "xmem_preallocate with XMEM_MEMORY_CUDA");
 	REFUSED(xmem_acquire_cuda(pool, 1, 0, -1), EINVAL);
 	REFUSED(xmem_acquire_cuda(reader, 1, 0, 0), EPERM);
 	xmem_pool_close(reader);
@@ -139,7 +139,7 @@ static void make_in_vain(const char *function, unsigned int nth, uint32_t flags)
 	driver_fails(rule);
 	before = driver_calls(function);
 	/* Three allocations. */
-	err = xmem_preallocate_cuda(pool, 3, 16 << 20, 0, flags);
+	err = make_on_gpu(pool, 16 << 20, 3, 0, flags);
 	if (driver_calls(function) - before >= nth) {
 		SAME(err, -EINVAL);
 		SAME(xmem_cuda_get_last_result(NULL), 1);
@@ -151,7 +151,7 @@ static void make_in_vain(const char *function, unsigned int nth, uint32_t flags)
 		WORKED(err);
 	}
 	driver_fails(NULL);
-	WORKED(xmem_preallocate_cuda(pool, 1, 4096, 0, flags));
+	WORKED(make_on_gpu(pool, 4096, 1, 0, flags));
 	xmem_release(cuda_acquire(pool, 4096));
 	xmem_pool_close(pool);
 	USED(0);
@@ -167,7 +167,7 @@ TEST_WITHIN(CUDA_what_cannot_be_made_leaves_nothing, 60)
 	for (i = 0; i < sizeof(made_by) / sizeof(*made_by); i++)
 		for (nth = 1; nth < 5; nth++) {
 			make_in_vain(made_by[i], nth, 0);
-			make_in_vain(made_by[i], nth, XMEM_CUDA_LEGACY);
+			make_in_vain(made_by[i], nth, XMEM_MEMORY_LEGACY);
 		}
 }
 
@@ -180,7 +180,7 @@ static void publish_one(void *argument)
 {
 	struct writer *writer = argument;
 	struct xmem_pool *pool = cuda_writer(writer->name, 1, BYTES,
-					     writer->flags | XMEM_CUDA_READERS);
+					     writer->flags | XMEM_MEMORY_READERS);
 	struct xmem_buffer *kept;
 
 	tell_parent(cuda_publish(pool, BYTES, 6, &kept));
@@ -246,7 +246,7 @@ TEST(CUDA_a_descriptor_that_cannot_be_opened_can_be_opened_later)
 TEST(CUDA_a_handle_that_cannot_be_opened_can_be_opened_later)
 {
 	fake_only("it fails on demand");
-	open_in_vain(XMEM_CUDA_LEGACY);
+	open_in_vain(XMEM_MEMORY_LEGACY);
 }
 
 /* A close that fails keeps the memory, for want of anything better. */
@@ -274,8 +274,8 @@ static void trim_in_vain(void *argument)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, XMEM_CUDA_LEGACY));
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, XMEM_MEMORY_LEGACY));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	xmem_clear_last_error();
 	driver_fails(argument);
 	SAME(trim_pool(pool, 0), 2 << 20);
@@ -284,7 +284,7 @@ static void trim_in_vain(void *argument)
 	SAME(xmem_cuda_peek_last_result(NULL), 0);
 	USED(2 << 20);
 	/* Another attempt comes with the next memory that is made. */
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	USED(2 << 20);
 	SAME(trim_pool(pool, 0), 2 << 20);
 	USED(0);
@@ -312,13 +312,13 @@ TEST(CUDA_a_gpu_that_is_full_is_said)
 	WORKED(xmem_cuda_device_query(0, &info));
 	bytes = on_fake() ? 16 << 20 : info.bytes + (2 << 20);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	SAME(xmem_preallocate_cuda(pool, many, bytes, 0, 0), -ENOMEM);
+	SAME(make_on_gpu(pool, bytes, many, 0, 0), -ENOMEM);
 	SAYS(ENOMEM, "GPU 0 has too little memory left");
 	USED(0);
-	WORKED(xmem_preallocate_cuda(pool, 3, 16 << 20, 0, 0));
+	WORKED(make_on_gpu(pool, 16 << 20, 3, 0, 0));
 	cuda_publish(pool, BYTES, 1, &held);
 	many = on_fake() ? 2 : 1;
-	SAME(xmem_preallocate_cuda(pool, many, bytes, 0, XMEM_CUDA_LEGACY), -ENOMEM);
+	SAME(make_on_gpu(pool, bytes, many, 0, XMEM_MEMORY_LEGACY), -ENOMEM);
 	SAYS(ENOMEM, "this pool has 50331648 there", "1 of 3 buffers held (client 0 cuda pid");
 	xmem_release(held);
 	WORKED(trim_pool(pool, 0));
@@ -332,17 +332,17 @@ TEST(CUDA_a_second_try_that_works_leaves_no_error)
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 
 	fake_only("it fails on demand");
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	xmem_clear_last_error();
 	driver_fails("cuMemCreate:1:2");
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	driver_fails(NULL);
 	SAME(xmem_peek_last_error(NULL), 0);
 	SAME(xmem_cuda_peek_last_result(NULL), 0);
 	/* What was there before stays. */
 	REFUSED(xmem_get(NULL, 1), EINVAL);
 	driver_fails("cuMemCreate:1:2");
-	WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	driver_fails(NULL);
 	SAYS(EINVAL, NULL);
 	SAME(xmem_cuda_peek_last_result(NULL), 0);
@@ -365,7 +365,7 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 	xmem_clear_last_error();
 	for (i = 0; i < 2; i++) {
 		driver_fails(missing[i]);
-		WORKED(xmem_preallocate_cuda(pool, 1, BYTES, 0, 0));
+		WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 		SAME(xmem_peek_last_error(NULL), 0);
 		buffer = cuda_acquire(pool, BYTES);
 		CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_MORTAL);
@@ -390,7 +390,7 @@ TEST(CUDA_an_acquire_that_finds_another_buffer_leaves_no_error)
 				      .demand_bytes = 64 << 20);
 	struct xmem_buffer *buffer;
 
-	WORKED(xmem_preallocate(pool, 64, 100000));
+	WORKED(xmem_preallocate(pool, 100000, 64, NULL));
 	xmem_clear_last_error();
 	buffer = xmem_acquire(pool, 50, 0);
 	CHECK(buffer);

@@ -152,7 +152,7 @@ static void produce_some(void *argument)
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
 	begin_sums(&sums);
-	WORKED(xmem_preallocate_cuda(pool, BUFFERS, BYTES, 0, round->flags));
+	WORKED(make_on_gpu(pool, BYTES, BUFFERS, 0, round->flags));
 	for (stamp = 1; stamp <= round->after; stamp++)
 		publish_one(pool, &sums, stamp);
 	hear_parent();			/* the last one has been received */
@@ -190,7 +190,7 @@ static void hand_over(void *argument)
 
 TEST(CUDA_kernels_make_and_check_what_streams_hand_over)
 {
-	const uint32_t flags[] = { 0, XMEM_CUDA_LEGACY };
+	const uint32_t flags[] = { 0, XMEM_MEMORY_LEGACY };
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
@@ -275,7 +275,7 @@ TEST_WITHIN(P2_a_consumer_is_killed_at_each_step_of_a_stream, 90)
 
 TEST_WITHIN(P2_a_consumer_by_handle_is_killed_at_each_step_of_a_stream, 90)
 {
-	kill_consumer_at_each_step(XMEM_CUDA_LEGACY);
+	kill_consumer_at_each_step(XMEM_MEMORY_LEGACY);
 }
 
 /* ---- producers are killed ---- */
@@ -312,7 +312,7 @@ static void produce_until_killed(void *argument)
 	hear_parent();
 	begin_sums(&sums);
 	arm(round);
-	WORKED(xmem_preallocate_cuda(pool, BUFFERS, BYTES, 0, round->flags));
+	WORKED(make_on_gpu(pool, BYTES, BUFFERS, 0, round->flags));
 	/* Who kills from outside may be slow; a step is reached or it is not. */
 	for (stamp = 1; round->step == NO_STEP || stamp < 1000; stamp++) {
 		if (round->step == XM_STEP_CUDA_WAITS && stamp > 2 * BUFFERS)
@@ -348,7 +348,7 @@ static void kill_producer(void *argument)
 	SAME(xl_cuda()->stream_synchronize(sums.stream), 0);
 	nothing_is_left(pool, used);
 	/* Its slots and its id can be used again. */
-	WORKED(xmem_preallocate_cuda(pool, BUFFERS, BYTES, 0, round->flags));
+	WORKED(make_on_gpu(pool, BYTES, BUFFERS, 0, round->flags));
 	acquire_all(pool);
 	xmem_pool_close(pool);
 	no_violations_of_all();

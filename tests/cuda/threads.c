@@ -44,7 +44,7 @@ static void *open_together(void *number)
 
 static void publish_and_stay(void *argument)
 {
-	struct xmem_pool *pool = cuda_writer(argument, 1, BYTES, XMEM_CUDA_READERS);
+	struct xmem_pool *pool = cuda_writer(argument, 1, BYTES, XMEM_MEMORY_READERS);
 	struct xmem_buffer *kept;
 
 	tell_parent(cuda_publish(pool, BYTES, 8, &kept));
@@ -93,8 +93,8 @@ static void *work(void *number)
 		cuda_check(other, stamp);
 		xmem_release(other);
 		if (i % 50 == 7) {
-			WORKED(xmem_preallocate_cuda(all.writer, 1, 2 * BYTES, 0,
-						     i & 1 ? XMEM_CUDA_LEGACY : 0));
+			WORKED(make_on_gpu(all.writer, 2 * BYTES, 1, 0,
+					   i & 1 ? XMEM_MEMORY_LEGACY : 0));
 			stat_of(all.reader);
 		}
 		if (i % 50 == 30)
@@ -109,7 +109,7 @@ TEST_WITHIN(CUDA_threads_do_everything_at_once, 60)
 
 	all.writer = cuda_writer(name, 2 * THREADS, BYTES, 0);
 	all.reader = OPEN(name, .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_cuda(all.writer, THREADS, 4 << 20, 0, XMEM_CUDA_LEGACY));
+	WORKED(make_on_gpu(all.writer, 4 << 20, THREADS, 0, XMEM_MEMORY_LEGACY));
 	run(work);
 	SAME(stat_of(all.writer).held, 0);
 	xmem_pool_close(all.reader);

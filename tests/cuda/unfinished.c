@@ -257,7 +257,7 @@ TEST(CUDA_an_acquire_that_would_succeed_is_cancelled)
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	struct xmem_buffer *buffer;
 
-	WORKED(xmem_preallocate_cuda(pool, 1, WORK_BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, WORK_BYTES, 1, 0, 0));
 	xmem_release(cuda_acquire(pool, WORK_BYTES));
 	WORKED(xmem_cancel(pool));
 	REFUSED(xmem_acquire_cuda(pool, WORK_BYTES, 0, 1), ECANCELED);
@@ -280,7 +280,7 @@ TEST(CUDA_waits_for_a_lost_context_end_whatever_handle_they_use)
 	other = open_by_fd(fd, 0);
 	CHECK(other);
 	close(fd);
-	WORKED(xmem_preallocate_cuda(pool, 1, WORK_BYTES, 0, 0));
+	WORKED(make_on_gpu(pool, WORK_BYTES, 1, 0, 0));
 	begin_work(&work);
 	buffer = cuda_acquire(pool, WORK_BYTES);
 	close_gate(&work);
@@ -361,8 +361,8 @@ TEST(CUDA_a_staged_copy_ends_before_it_begins_when_it_is_cancelled)
 	setenv("FAKECUDA_DEVICES", "2", 1);
 	setenv("FAKECUDA_PEERS", "none", 1);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate_cuda(pool, 1, WORK_BYTES, 0, 0));
-	WORKED(xmem_preallocate_cuda(pool, 1, WORK_BYTES, 1, 0));
+	WORKED(make_on_gpu(pool, WORK_BYTES, 1, 0, 0));
+	WORKED(make_on_gpu(pool, WORK_BYTES, 1, 1, 0));
 	begin_work_on(&work, 1);
 	cuda_publish(pool, WORK_BYTES, 1, &from);
 	to = xmem_acquire_cuda(pool, WORK_BYTES, 1, 0);
@@ -389,7 +389,7 @@ static void kill_the_daemon(struct xmem_pool *pool)
 
 	continue_daemon(daemon);
 	CHECK(!kill(daemon, SIGKILL));
-	EVENTUALLY(xmem_preallocate(pool, 1, WORK_BYTES) == -ENOTCONN);
+	EVENTUALLY(xmem_preallocate(pool, WORK_BYTES, 1, NULL) == -ENOTCONN);
 }
 
 static void begin_own_scene(struct scene *scene)
@@ -514,9 +514,9 @@ static void begin_two(struct two *two)
 	setenv("FAKECUDA_DEVICES", "2", 1);
 	two->pool[0] = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	two->pool[1] = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
-	WORKED(xmem_preallocate(two->pool[0], 2, WORK_BYTES));
-	WORKED(xmem_preallocate_cuda(two->pool[0], 1, WORK_BYTES, 0, 0));
-	WORKED(xmem_preallocate_cuda(two->pool[1], 1, WORK_BYTES, 1, 0));
+	WORKED(xmem_preallocate(two->pool[0], WORK_BYTES, 2, NULL));
+	WORKED(make_on_gpu(two->pool[0], WORK_BYTES, 1, 0, 0));
+	WORKED(make_on_gpu(two->pool[1], WORK_BYTES, 1, 1, 0));
 	begin_work_on(&two->work[0], 0);
 	begin_work_on(&two->work[1], 1);
 }

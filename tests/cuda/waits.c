@@ -79,7 +79,7 @@ static void kill_the_daemon(struct xmem_pool *pool)
 
 	continue_daemon(daemon);
 	CHECK(!kill(daemon, SIGKILL));
-	EVENTUALLY(xmem_preallocate(pool, 1, WORK_BYTES) == -ENOTCONN);
+	EVENTUALLY(xmem_preallocate(pool, WORK_BYTES, 1, NULL) == -ENOTCONN);
 }
 
 /* Killed, and a zombie as long as nobody asks for its status. */

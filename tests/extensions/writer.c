@@ -11,7 +11,8 @@ static int start(const struct xmem_api *api, const char *name)
 
 	xmem = api;
 	pool = xmem->pool_open(name, &options);
-	return pool ? xmem->preallocate(pool, 2, EXTENSION_BYTES) : xmem->peek_last_error(NULL);
+	return pool ? xmem->preallocate(pool, EXTENSION_BYTES, 2, NULL) :
+		      xmem->peek_last_error(NULL);
 }
 
 static int publish(unsigned char stamp)

@@ -63,7 +63,7 @@ static const char *gets_ready(void)
 
 	writer = xmem_pool_open(NAME, &options);
 	WANT(writer);
-	SAME(xmem_preallocate(writer, BUFFERS, BYTES), 0);
+	SAME(xmem_preallocate(writer, BYTES, BUFFERS, NULL), 0);
 	options.flags = 0;
 	reader = xmem_pool_open(NAME, &options);
 	WANT(reader);

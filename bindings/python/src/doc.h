@@ -130,7 +130,7 @@
 	"other threads, raises Canceled. A second close does nothing.\n" \
 	"Raises Error (EDEADLK) in a limbo hook of this pool."
 #define XP_DOC_pool_preallocate \
-	"_preallocate($self, size, count, flags, device_id=0, cuda=0)\n--\n\n" \
+	"_preallocate($self, size, count, flags, device_id=0)\n--\n\n" \
 	"Make count buffers of size bytes each, and return the list of their slots. flags:\n" \
 	"XMEM_MEMORY_*. With XMEM_MEMORY_CUDA they are on the GPU device_id, and cuda has\n" \
 	"XMEM_CUDA_*.\n" \
@@ -253,7 +253,7 @@
 #define XP_DOC_pool_cuda_attach \
 	"_cuda_attach($self, ptr, nbytes, flags=0, done=None, kept=None, stream=None)\n--\n\n" \
 	"Make a buffer of nbytes at the device address ptr, without copying them.\n" \
-	"flags: XMEM_CUDA_READERS. done() is called, and kept let go, when it is all over.\n" \
+	"flags: XMEM_MEMORY_READERS. done() is called, and kept let go, when it is all over.\n" \
 	"stream: what has yet to write them; None: nothing.\n" \
 	"Raises Error (EMEDIUMTYPE, ERANGE, EINVAL), NoDevice, NotPermitted, NoSpace, Released."
 #define XP_DOC_pool_client \

@@ -254,21 +254,20 @@ static int pool_traverse(PyObject *object, visitproc visit, void *arg)
 /* Of the CPU, or of a GPU with XMEM_MEMORY_CUDA. A list of their slots. */
 static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = { "size", "count", "flags", "device_id", "cuda", NULL };
+	static char *names[] = { "size", "count", "flags", "device_id", NULL };
 	struct xp_pool *self = (struct xp_pool *)object;
-	struct xmem_preallocate_options options = { .size = sizeof(options) };
+	struct xmem_preallocate_options options = XMEM_INIT(options);
 	PyObject *list = NULL, *slot;
 	struct xmem_pool *pool;
-	uint32_t i;
+	uint32_t count, i;
+	uint64_t bytes;
 	int err;
 
-	if (!xp_parse(args, kwargs, "O&O&O&|iO&:_preallocate", names, xp_token, &options.bytes,
-		      xp_u32, &options.count, xp_u32, &options.flags, &options.device, xp_u32,
-		      &options.cuda))
+	if (!xp_parse(args, kwargs, "O&O&O&|i:_preallocate", names, xp_token, &bytes, xp_u32,
+		      &count, xp_u32, &options.flags, &options.device_id))
 		return NULL;
 	/* The library refuses larger numbers before it looks at this. */
-	options.ret_slots = calloc(options.count < MOST_SLOTS ? options.count + 1 : 1,
-				   sizeof(*options.ret_slots));
+	options.ret_slots = calloc(count < MOST_SLOTS ? count + 1 : 1, sizeof(*options.ret_slots));
 	if (!options.ret_slots)
 		return PyErr_NoMemory();
 	do {
@@ -277,12 +276,12 @@ static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kw
 		if (err)
 			break;
 		XP_BEGIN_CUDA
-		err = xmem_preallocate_with(pool, &options);
+		err = xmem_preallocate(pool, bytes, count, &options);
 		xp_pool_end(self);
 		XP_END_CUDA
 	} while (err && xp_again(self->state, XMEM_FOREVER, NULL));
-	list = err ? NULL : PyList_New(options.count);
-	for (i = 0; list && i < options.count; i++) {
+	list = err ? NULL : PyList_New(count);
+	for (i = 0; list && i < count; i++) {
 		slot = PyLong_FromUnsignedLong(options.ret_slots[i]);
 		if (!slot || PyList_SetItem(list, i, slot))
 			Py_CLEAR(list);

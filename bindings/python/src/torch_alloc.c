@@ -79,14 +79,17 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int dev
 {
 	size_t wanted = class_of(bytes);
 	size_t count = wanted < TOGETHER ? TOGETHER / wanted : 1;
+	const struct xmem_preallocate_options on_gpu = {
+		.size = sizeof(on_gpu), .flags = XMEM_MEMORY_CUDA, .device_id = device,
+	};
 	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, bytes, device, 0);
 
 	if (buffer && xmem_capacity(buffer) <= 2 * wanted)
 		return buffer;
 	xmem_release(buffer);
-	if (xmem_preallocate_cuda(pool, count < MOST ? count : MOST, wanted, device, 0) < 0) {
+	if (xmem_preallocate(pool, wanted, count < MOST ? count : MOST, &on_gpu)) {
 		xmem_collect(pool, 0, NULL);	/* other sizes may have used up the GPU */
-		if (xmem_preallocate_cuda(pool, 1, wanted, device, 0) < 0)
+		if (xmem_preallocate(pool, wanted, 1, &on_gpu))
 			return NULL;
 	}
 	return xmem_acquire_cuda(pool, bytes, device, 0);

@@ -71,8 +71,12 @@ class MemoryFlags(enum.IntFlag):
     HUGE = 0x1
     #: only this writer can ever write it
     SEALED = 0x2
-    #: in memory of a GPU: see xmem_preallocate_with
+    #: of the GPU `device_id`
     CUDA = 0x4
+    #: readers get it too, not only writers
+    READERS = 0x8
+    #: by the driver's IPC handles, also where there are descriptors
+    LEGACY = 0x10
 
 
 class CudaCanFlags(enum.IntFlag):
@@ -94,17 +98,6 @@ class CudaCanFlags(enum.IntFlag):
     HOST_ATOMICS = 0x40
 
 
-class CudaFlags(enum.IntFlag):
-    """Flags: XMEM_CUDA_*."""
-
-    #: readers get the buffers too, not only writers
-    READERS = 0x1
-    #: by the driver's IPC handles, also where there are descriptors
-    LEGACY = 0x2
-    #: no xmem_get_mut: only this writer writes them, as long as all keep to the rules
-    SEALED = 0x4
-
-
 class BufferFlags(enum.IntFlag):
     """Flags: XMEM_BUFFER_*."""
 
@@ -122,7 +115,7 @@ class BufferFlags(enum.IntFlag):
     CUDA = 0x20
     #: CUDA: the memory ends with its owner
     MORTAL = 0x40
-    #: CUDA: readers get it: XMEM_CUDA_READERS
+    #: CUDA: readers get it: XMEM_MEMORY_READERS
     READERS = 0x80
 
 
@@ -388,7 +381,7 @@ DTYPE_OF_NUMBER: Final[dict[int, DType]] = {x.number: x for x in DTYPES.values()
 ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "E2BIG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_publish",
-        "xmem_preallocate_with",
+        "xmem_preallocate",
     ),
     "EACCES": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_get",
@@ -422,54 +415,51 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ECHILD": (
         "xmem_cancel", "xmem_pool_client", "xmem_subscription_publisher", "xmem_slot",
-        "xmem_publisher", "xmem_publisher_label", "xmem_preallocate_with", "xmem_collect",
+        "xmem_publisher", "xmem_publisher_label", "xmem_preallocate", "xmem_collect",
         "xmem_limbo_hook", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
-        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_pool_stat", "xmem_pool_client_info",
-        "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
-        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_release_on",
+        "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_pool_stat",
+        "xmem_pool_client_info", "xmem_subscriber_next", "xmem_wait_subscribers",
+        "xmem_pool_slot_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next",
+        "xmem_release_on",
     ),
     "EDQUOT": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
-        "xmem_subscription_poll_fd", "xmem_acquire", "xmem_preallocate", "xmem_preallocate_with",
-        "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda",
-        "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
-        "xmem_attach_fd",
+        "xmem_subscription_poll_fd", "xmem_acquire", "xmem_preallocate", "xmem_acquire_cuda",
+        "xmem_attach_cuda", "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next",
+        "xmem_pool_next", "xmem_attach_fd",
     ),
     "EEXIST": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe",
     ),
     "EFBIG": (
-        "xmem_acquire", "xmem_preallocate", "xmem_preallocate_with", "xmem_acquire_cuda",
+        "xmem_acquire", "xmem_preallocate", "xmem_acquire_cuda",
     ),
     "EINTR": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive",
         "xmem_receive_any", "xmem_data", "xmem_acquire", "xmem_publish", "xmem_preallocate",
-        "xmem_preallocate_with", "xmem_collect", "xmem_set_ref_count", "xmem_offer",
-        "xmem_forget", "xmem_add_ref", "xmem_drop_ref", "xmem_void_claims", "xmem_copy",
-        "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
-        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on",
-        "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on",
-        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
+        "xmem_collect", "xmem_set_ref_count", "xmem_offer", "xmem_forget", "xmem_add_ref",
+        "xmem_drop_ref", "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
+        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
+        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
     ),
     "EINVAL": (
         "xmem_pool_open", "xmem_cancel", "xmem_pool_reopen", "xmem_pool_fd_narrow",
         "xmem_pool_client", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
         "xmem_subscription_publisher", "xmem_get", "xmem_slot", "xmem_publisher",
         "xmem_publisher_label", "xmem_acquire", "xmem_publish", "xmem_retract",
-        "xmem_preallocate", "xmem_preallocate_with", "xmem_collect", "xmem_limbo_hook",
-        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant",
-        "xmem_set_ref_count", "xmem_offer", "xmem_add_ref", "xmem_drop_ref", "xmem_claims",
-        "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
-        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_preallocate", "xmem_collect", "xmem_limbo_hook", "xmem_pool_set_mode",
+        "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant", "xmem_set_ref_count",
+        "xmem_offer", "xmem_add_ref", "xmem_drop_ref", "xmem_claims", "xmem_void_claims",
+        "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query", "xmem_cuda_device_query",
+        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
         "xmem_copy_to_device_on", "xmem_pool_stat", "xmem_pool_client_info",
         "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
@@ -479,33 +469,31 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_image_view", "xmem_image_plane", "xmem_tensor_check",
     ),
     "EIO": (
-        "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_preallocate_with",
+        "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_preallocate",
         "xmem_set_ref_count", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
-        "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
-        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_attach_fd",
-        "xmem_wait_on", "xmem_wait_contents", "xmem_release_on", "xmem_tensor_view",
-        "xmem_image_view",
+        "xmem_cuda_query", "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_attach_fd", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
     ),
     "EMEDIUMTYPE": (
-        "xmem_data", "xmem_data_mut", "xmem_publish", "xmem_preallocate_with", "xmem_copy",
-        "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda", "xmem_attach_cuda",
-        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device",
-        "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_attach_fd",
-        "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
+        "xmem_data", "xmem_data_mut", "xmem_publish", "xmem_preallocate", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_attach_cuda", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_attach_fd", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
     ),
     "EMFILE": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
         "xmem_pool_fd_narrow", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
-        "xmem_subscription_poll_fd", "xmem_data", "xmem_acquire", "xmem_preallocate",
-        "xmem_preallocate_with", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
-        "xmem_preallocate_cuda", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda",
-        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut",
-        "xmem_tensor_view", "xmem_image_view",
+        "xmem_subscription_poll_fd", "xmem_data", "xmem_acquire", "xmem_preallocate", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_subscribers_poll_fd",
+        "xmem_attach_fd", "xmem_get_mut", "xmem_tensor_view", "xmem_image_view",
     ),
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_host_query", "xmem_limit_next",
@@ -520,12 +508,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ENODEV": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_publish",
-        "xmem_preallocate_with", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
-        "xmem_cuda_device_query", "xmem_preallocate_cuda", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_host_query", "xmem_wait_on", "xmem_release_on",
+        "xmem_preallocate", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
+        "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_host_query", "xmem_wait_on",
+        "xmem_release_on",
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive_any",
@@ -539,18 +527,17 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "ENOMEM": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_subscription_poll_fd",
         "xmem_data", "xmem_acquire", "xmem_data_mut", "xmem_publish", "xmem_preallocate",
-        "xmem_preallocate_with", "xmem_set_ref_count", "xmem_offer", "xmem_forget",
-        "xmem_add_ref", "xmem_drop_ref", "xmem_void_claims", "xmem_copy", "xmem_copy_bytes",
-        "xmem_data_private", "xmem_cuda_query", "xmem_cuda_device_query", "xmem_preallocate_cuda",
-        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_copy_to_cuda", "xmem_copy_to_cpu",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut",
-        "xmem_wait_on", "xmem_tensor_view", "xmem_image_view",
+        "xmem_set_ref_count", "xmem_offer", "xmem_forget", "xmem_add_ref", "xmem_drop_ref",
+        "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_data_private",
+        "xmem_cuda_query", "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_subscribers_poll_fd",
+        "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on", "xmem_tensor_view", "xmem_image_view",
     ),
     "ENOSPC": (
-        "xmem_acquire", "xmem_preallocate", "xmem_preallocate_with", "xmem_preallocate_cuda",
-        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_acquire", "xmem_preallocate", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_attach_fd", "xmem_get_mut",
     ),
     "ENOTCONN": (
         "xmem_data", "xmem_publish", "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant",
@@ -564,9 +551,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_get_api",
     ),
     "EOPNOTSUPP": (
-        "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_preallocate_with",
-        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_preallocate_cuda",
-        "xmem_get_mut",
+        "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_preallocate",
+        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_get_mut",
     ),
     "EOVERFLOW": (
         "xmem_receive", "xmem_receive_any", "xmem_get", "xmem_clone", "xmem_publish",
@@ -581,15 +567,15 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EPERM": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_clone", "xmem_buffer_metadata_mut",
         "xmem_acquire", "xmem_data_mut", "xmem_publish", "xmem_retract", "xmem_preallocate",
-        "xmem_preallocate_with", "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain",
-        "xmem_pool_grant", "xmem_set_ref_count", "xmem_offer", "xmem_forget", "xmem_void_claims",
-        "xmem_copy", "xmem_copy_bytes", "xmem_data_private", "xmem_preallocate_cuda",
-        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_copy_to_cuda",
-        "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_subscriber_next", "xmem_wait_subscribers",
-        "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
-        "xmem_attach_fd", "xmem_get_mut", "xmem_release_on", "xmem_describe_tensor",
-        "xmem_describe_image", "xmem_describe_content", "xmem_describe_time",
+        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant",
+        "xmem_set_ref_count", "xmem_offer", "xmem_forget", "xmem_void_claims", "xmem_copy",
+        "xmem_copy_bytes", "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda",
+        "xmem_cuda_ptr_mut", "xmem_copy_to_cuda", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_subscriber_next",
+        "xmem_wait_subscribers", "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next",
+        "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_release_on",
+        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_content",
+        "xmem_describe_time",
     ),
     "EPIPE": (
         "xmem_receive", "xmem_receive_any",

@@ -11,7 +11,7 @@ import atexit
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from . import _core, dtypes, holders, unread
-from ._constants import CudaFlags, MemoryFlags
+from ._constants import MemoryFlags
 from ._core import CudaDeviceInfo, CudaInfo
 from .arguments import made, wanted
 from .errors import Error, NoDevice, NoSpace, TimedOut, WouldBlock
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from .guard import BufferGuard
     from .unread import Sent
 
-_READERS, _LEGACY, _SEALED = (int(flag) for flag in CudaFlags)
-_CUDA = int(MemoryFlags.CUDA)
+_, _SEALED, _CUDA, _READERS, _LEGACY = (int(flag) for flag in MemoryFlags)
 _DLPACK_CUDA = 2
 _TOGETHER = 16 << 20    # on demand make so many bytes of buffers at once, but at least one buffer
 _MOST = 8               # and at most so many buffers
@@ -110,9 +109,9 @@ class CudaPool(_core.Pool):
         Raises NoDevice, NotPermitted (a reader), NoSpace, Limit, Error (ENOMEM: the GPU is full;
         EOPNOTSUPP: it cannot share memory; EMEDIUMTYPE: the host refuses this driver).
         """
-        slots = self._preallocate(*made(size, count, shape, dtype), _CUDA, device_id,
-                                  bool(readers) * _READERS | bool(legacy) * _LEGACY |
-                                  bool(sealed) * _SEALED)
+        flags = (_CUDA | bool(readers) * _READERS | bool(legacy) * _LEGACY |
+                 bool(sealed) * _SEALED)
+        slots = self._preallocate(*made(size, count, shape, dtype), flags, device_id)
         self._preallocated.add(device_id)
         return slots
 
