@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "claims.h"
 #include "gpu/order.h"
 #include "demand.h"
 #include "died.h"
@@ -484,6 +485,6 @@ XMEM_API uint32_t xmem_buffer_flags(struct xmem_buffer *handle)
 
 	if (unlikely(!buffer))
 		return xl_stale_buffer(handle, "flags"), 0;
-	return xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits) &
-	       ((1u << XMEM_TRAIT_DEVICE_SHIFT) - 1);
+	return (xl_traits(buffer) & ((1u << XMEM_TRAIT_DEVICE_SHIFT) - 1)) |
+	       (xl_took_claim(buffer) ? XMEM_BUFFER_CLAIMED : 0);
 }

@@ -73,9 +73,11 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
 #define XMEM_BUFFER_CUDA	(1u << 5)	/* in memory of a GPU: xmem/cuda.h */
 #define XMEM_BUFFER_MORTAL	(1u << 6)	/* CUDA: the memory ends with its owner */
 #define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_MEMORY_READERS */
+#define XMEM_BUFFER_CLAIMED	(1u << 31)	/* the xmem_get that made this handle has taken a
+						 * reference that was set aside (claims.h) */
 
 /*
- * Get what the file of a buffer is like.
+ * Get what the file of a buffer, and its handle, are like.
  * Returns: XMEM_BUFFER_*, also bits that later versions define; 0 for NULL.
  * Threads: any. Since: 0.4.
  */

@@ -384,6 +384,48 @@ TEST(API_a_number_below_65536_is_that_of_a_slot)
 	xmem_pool_close(writer);
 }
 
+static bool took_one(struct xmem_buffer *buffer)
+{
+	return xmem_buffer_flags(buffer) & XMEM_BUFFER_CLAIMED;
+}
+
+/* A program whose purpose with the buffer fails puts back what its get has taken. */
+TEST(API_a_handle_says_whether_its_get_has_taken_a_reference)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0), *got, *second;
+	uint64_t slot = xmem_slot(b), token;
+
+	CHECK(!took_one(b));
+	xmem_release(b);
+	token = publish_kept(writer, 1, &b);
+	CHECK(!took_one(b));
+	got = xmem_get(writer, token);
+	CHECK(got && !took_one(got));
+	xmem_release(got);
+	WORKED(xmem_offer(b, 2, 0));
+	got = xmem_get(writer, token);
+	second = xmem_clone(got);
+	CHECK(took_one(got) && !took_one(second) && !took_one(b));
+	xmem_release(second);
+	xmem_release(got);
+	got = xmem_get(writer, slot);
+	CHECK(took_one(got));
+	SAME(xmem_get_mut(got), -EBUSY);
+	CHECK(took_one(got));
+	SAME(xmem_claims(writer, slot), 0);
+	WORKED(xmem_forget(got));
+	SAME(xmem_claims(writer, slot), 1);
+	got = xmem_get(writer, slot);
+	xmem_release(b);
+	WORKED(xmem_get_mut(got));
+	CHECK(!took_one(got));
+	xmem_release(got);
+	CHECK(!took_one(NULL));
+	check_quiet(writer, 1);
+	xmem_pool_close(writer);
+}
+
 TEST(API_claims_without_a_handle_or_a_pool)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);

@@ -527,6 +527,42 @@ def test_get_mut_by_index() -> None:
             assert bytes(guard) == b"newtents"
 
 
+def meddled(meddle: Callable[[], object]) -> type[xmem.BufferPool]:
+    """Pools in which that happens just before a get."""
+    class Meddled(xmem.BufferPool):
+        def get(self, meta_index: int) -> xmem.BufferGuard:
+            meddle()
+            return super().get(meta_index)
+    return Meddled
+
+
+def fail_by_index(pool: xmem.BufferPool, index: int, name: str) -> None:
+    with pytest.raises(xmem.Error) as caught:
+        pool.set_ref_count(index, 0) if name == "set_ref_count" else pool.get_mut(index)
+    assert caught.value.errno == (errno.ERANGE if name == "set_ref_count" else errno.EBUSY)
+
+
+@pytest.mark.parametrize("name", ["get_mut", "set_ref_count"])
+@pytest.mark.parametrize("before, more", [(1, 0), (0, 1)])
+def test_what_fails_by_index_puts_back_what_it_has_taken(name: str, before: int,
+                                                         more: int) -> None:
+    """Others take a reference, or set one aside, between its looks: none is lost, none is left."""
+    with pair() as (pool, reader):
+        guard = published(pool)
+        index = guard.meta_index
+        held = []
+        meddle = (lambda: reader.add_ref(index)) if more else (
+            lambda: held.append(reader.get(index)))
+        for _ in range(before):
+            pool.add_ref(index)
+        with meddled(meddle)(pool.name, writer=True) as other:
+            fail_by_index(other, index, name)
+        assert pool.claims(index) == more and len(held) == before
+        for taken in held:
+            taken.release()
+        assert pool.slot_info(index).holds == 1
+
+
 # ---- sections 5 and 7: guards ----
 
 def written_guards(pool: xmem.BufferPool) -> Iterator[xmem.BufferGuard]:

@@ -117,6 +117,8 @@ class BufferFlags(enum.IntFlag):
     MORTAL = 0x40
     #: CUDA: readers get it: XMEM_MEMORY_READERS
     READERS = 0x80
+    #: the xmem_get that made this handle has taken a reference that was set aside (claims.h)
+    CLAIMED = 0x80000000
 
 
 class TensorFlags(enum.IntFlag):

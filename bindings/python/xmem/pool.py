@@ -13,7 +13,8 @@ from typing import Any, Self
 
 from . import _core, aio, holders, reduce, unread
 from ._constants import (
-    DRAIN_EVICTS, GID_SAME, NO_DEMAND, ClientRole, MayFlags, MemoryFlags, OpenFlags, SubscribeFlags,
+    DRAIN_EVICTS, GID_SAME, NO_DEMAND, BufferFlags, ClientRole, MayFlags, MemoryFlags, OpenFlags,
+    SubscribeFlags,
 )
 from .arguments import made, text, wanted
 from .cuda import CudaPool
@@ -29,6 +30,7 @@ _WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP, *_ = (int(flag) for f
 _READ, _WRITE = (int(flag) for flag in MayFlags)
 _ROLES = {None: 0, False: _READER, True: _WRITER}
 _HUGE, _SEALED = int(MemoryFlags.HUGE), int(MemoryFlags.SEALED)
+_CLAIMED = int(BufferFlags.CLAIMED)
 _WAITS, _PUBLISHER, _NOWAIT, _LASTS = (int(flag) for flag in SubscribeFlags)
 
 _NOT_ITSELF = "does not follow itself: subscribe by another BufferPool"
@@ -326,12 +328,11 @@ class BufferPool(CudaPool):
 
         Raises what get() and BufferGuard.get_mut() raise. If it raises, nothing has changed.
         """
-        aside = self.claims(meta_index)
         guard = self.get(meta_index)
         try:
             return guard.get_mut()
         except BaseException:
-            _put_back(guard, aside)
+            _put_back(guard)
             raise
 
     def set_ref_count(self, meta_index: int, count: int, lasts: float | None = 10.0) -> None:
@@ -348,13 +349,12 @@ class BufferPool(CudaPool):
         if asked and not asked.gone and meta_index in (asked.meta_index, asked.token):
             asked.set_ref_count(count, lasts)
             return
-        aside = self.claims(meta_index)
         guard = self.get(meta_index)
         try:
             guard.set_ref_count(count, lasts)
             guard.forget()
         except BaseException:
-            _put_back(guard, aside)
+            _put_back(guard)
             raise
 
     async def receive_async(self, timeout: float | None = None) -> BufferGuard:
@@ -467,10 +467,10 @@ class BufferPool(CudaPool):
         return subscription
 
 
-def _put_back(guard: BufferGuard, aside: int) -> None:
+def _put_back(guard: BufferGuard) -> None:
     """Undo a get() whose purpose has failed: set its reference aside again if it was set aside."""
     if not guard.gone:
-        guard.forget() if aside else guard.release()
+        guard.forget() if guard.flags & _CLAIMED else guard.release()
 
 
 def _named(client: _core.ClientInfo) -> tuple[int, int]:
