@@ -225,7 +225,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	if (!ring)
 		return -ENOMEM;
 	retire_older(pool, publisher, incarnation);
-	xl_past_ask(subscription, publisher);
+	xl_past_ask(subscription, publisher, incarnation);
 	err = xl_request_until(pool, XMEM_IOC_SUBSCRIBE, &request, deadline_ns);
 	if (err) {
 		free(ring);

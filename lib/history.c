@@ -10,6 +10,8 @@
  * host is asked to follow the ring: so nobody has to be woken for it, because the host looks at
  * all descriptors after that request.
  */
+#include <string.h>
+
 #include "handle.h"
 #include "request.h"
 #include "subscription.h"
@@ -19,18 +21,25 @@ static u64 *history_word(const struct xmem_pool *pool, u32 publisher)
 	return &((struct xmem_cursor *)xm_cursor(&pool->map, pool->me, publisher))->history;
 }
 
-/* The greatest incarnation: the host counts them, so every client that joins later has more. */
-static u64 newest_client(const struct xm_map *map)
+/*
+ * The writers that are there, and the greatest incarnation: the host counts them, so every client
+ * that joins later has more.
+ */
+static void note_writers(struct xmem_subscription *subscription)
 {
-	u64 newest = 0, incarnation;
+	const struct xm_map *map = &subscription->pool->map;
+	u64 incarnation;
 	u32 c;
 
 	for (c = 0; c < map->clients; c++) {
-		incarnation = xm_load_acquire(&xm_client_row(map, c)->incarnation);
-		if (incarnation > newest)
-			newest = incarnation;
+		const struct xmem_client_row *row = xm_client_row(map, c);
+
+		if (xm_load(&row->role) == XMEM_ROLE_WRITER)
+			subscription->writers[c / 64] |= 1ULL << c % 64;
+		incarnation = xm_load_acquire(&row->incarnation);
+		if (incarnation > subscription->since)
+			subscription->since = incarnation;
 	}
-	return newest;
 }
 
 void xl_past_init(struct xmem_subscription *subscription,
@@ -38,30 +47,42 @@ void xl_past_init(struct xmem_subscription *subscription,
 {
 	subscription->history = options->history;
 	subscription->depth = options->depth;
-	subscription->since = options->history ? newest_client(&subscription->pool->map) : 0;
+	subscription->since = 0;
+	memset(subscription->writers, 0, sizeof(subscription->writers));
+	if (options->history || subscription->lasts)
+		note_writers(subscription);
 }
 
-/* All that a writer has published counts as new if it has joined after the subscriber asked. */
-static u32 wanted_past(const struct xmem_subscription *subscription, u64 incarnation)
+/*
+ * All that a writer has published counts as new if it has become a writer after the subscriber
+ * asked. Processes that all subscribe first and publish then lose nothing by that, in whatever
+ * order they do it.
+ */
+static u32 wanted_past(const struct xmem_subscription *subscription, u32 publisher,
+		       u64 incarnation)
 {
-	if (subscription->history && incarnation > subscription->since)
+	bool is_new = incarnation > subscription->since ||
+		      !xm_bit(subscription->writers, publisher);
+
+	if (is_new && (subscription->history || subscription->lasts))
 		return subscription->pool->map.ring_mask + 1;
 	return subscription->history;
 }
 
-void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher)
+void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher, u64 incarnation)
 {
-	xm_store(history_word(subscription->pool, publisher), subscription->history != 0);
+	xm_store(history_word(subscription->pool, publisher),
+		 wanted_past(subscription, publisher, incarnation) != 0);
 }
 
 void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	struct xmem_pool *pool = subscription->pool;
+	u32 wanted = wanted_past(subscription, ring->follow.publisher, ring->follow.incarnation);
 
-	if (!subscription->history)
+	if (!wanted)
 		return;
-	ring->past = xm_past_begin(&pool->map, pool->me, &ring->follow,
-				   wanted_past(subscription, ring->follow.incarnation));
+	ring->past = xm_past_begin(&pool->map, pool->me, &ring->follow, wanted);
 	if (!xl_has_past(ring))
 		xm_store(history_word(pool, ring->follow.publisher), 0);
 }

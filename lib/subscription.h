@@ -51,7 +51,8 @@ struct xmem_subscription {
 	u32 pasts;		/* rings of which history is left */
 	u32 history;		/* so many publications before it began are wanted */
 	u32 depth;		/* only the latest so many are wanted; 0: all */
-	u64 since;		/* no client that was there when it was asked for is newer */
+	u64 since;		/* no client that was there when it was asked for is newer, */
+	u64 writers[XMEM_CLIENT_WORDS];	/* and these were writers then */
 	u32 changes;		/* of the circle */
 	u32 looks;		/* how often it was told to look for writers again */
 	u32 inside;		/* threads that have left the lock and will come back */
@@ -102,7 +103,7 @@ int xl_subscription_return(struct xmem_subscription *subscription);
 void xl_past_init(struct xmem_subscription *subscription,
 		  const struct xmem_subscribe_options *options);
 /* Ask for the history of a ring that is about to be followed. Under pool->subscribing. */
-void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher);
+void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher, u64 incarnation);
 /* It is followed now: find what is there. The ring is not in the circle yet. */
 void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring *ring);
 /* None is left, or the rest is not wanted. Locked. */

@@ -49,9 +49,9 @@ struct xmem_subscribe_options {
  * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
  * all other clients that are writers, and also those that join later: the next xmem_receive follows
  * them, or wakes up and does so if it waits. Publications of such a writer from before that are not
- * received and do not count as lost; with `history`, those that still exist are received. A pool
- * handle has at most one such subscription. It leaves out the writers that another subscription of
- * the handle follows.
+ * received and do not count as lost; with `history` or XMEM_SUBSCRIBE_LASTS, those that still exist
+ * are received. A pool handle has at most one such subscription. It leaves out the writers that
+ * another subscription of the handle follows.
  *
  * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
  * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
@@ -60,7 +60,10 @@ struct xmem_subscribe_options {
  *
  * With XMEM_SUBSCRIBE_LASTS the subscription does not need a publisher. If none is there, this call
  * returns at once (timeout_ns must be 0 or XMEM_FOREVER). When all publishers have ended,
- * xmem_receive waits for the next one; it does not fail with EPIPE.
+ * xmem_receive waits for the next one; it does not fail with EPIPE. Of a publisher that comes after
+ * this call was made, all publications that still exist are received: the last one always does, and
+ * `keep` of struct xmem_pool_options says how many more. So processes can all subscribe first and
+ * publish then, in any order.
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.
@@ -68,7 +71,7 @@ struct xmem_subscribe_options {
  * History: with `history`, xmem_receive first gives up to so many of the last publications that
  * each publisher had made before, as far as their contents still exist. Nothing protects them
  * until they are received: those that have gone meanwhile are passed and do not count as lost,
- * and when the publisher ends they end with it. Of a publisher that joins after this call was
+ * and when the publisher ends they end with it. Of a publisher that comes after this call was
  * made it gives all that still exist, from the first one on. `keep` of struct xmem_pool_options
  * says how many stay at least.
  *

@@ -6,6 +6,7 @@
 #include "polling.h"
 
 #define BYTES	4096
+#define KEPT	3		/* publications of a writer that keeps them */
 
 static struct xmem_subscription *follow_for_ever(struct xmem_pool *pool, uint32_t history)
 {
@@ -96,6 +97,89 @@ TEST(P3_history_of_publishers_that_come_later_is_received)
 	xmem_unsubscribe(s);
 	xmem_pool_close(writer);
 	xmem_pool_close(reader);
+}
+
+/* ---- all subscribe first, and publish then ---- */
+
+struct peer {
+	const char *name;
+	uint64_t first, others;		/* stamps: of its own, of those that it receives */
+	unsigned int keep;		/* 0: it publishes once, and that stays anyway */
+	struct child *child;
+};
+
+static void peer_run(void *argument)
+{
+	const struct peer *peer = argument;
+	struct xmem_pool *pool = xmem_pool_open(peer->name, &(struct xmem_pool_options){
+		.size = sizeof(struct xmem_pool_options), .keep = peer->keep,
+	});
+	struct xmem_subscription *s = follow_for_ever(pool, 0);
+	unsigned int each = peer->keep ? peer->keep : 1, i;
+	struct xmem_buffer *b;
+
+	tell_parent(1);
+	hear_parent();
+	WORKED(xmem_preallocate(pool, each, BYTES));
+	for (i = 0; i < each; i++)
+		publish_stamp(pool, peer->first + i);
+	tell_parent(2);
+	hear_parent();
+	for (i = 0; i < each; i++) {
+		b = xmem_receive(s, patience_ns());
+		CHECK(b);
+		SAME(stamp_of(b), peer->others + i);
+		xmem_release(b);
+	}
+	SAME(xmem_subscription_lost(s), 0);
+	tell_parent(3);
+	hear_parent();			/* the other one has received, too */
+	xmem_unsubscribe(s);
+	xmem_pool_close(pool);
+}
+
+/* @order, bits: the second one is first; that one has published, and receives, before the other. */
+static void meet(unsigned int order, unsigned int keep)
+{
+	const char *name = new_name();
+	struct peer peer[] = { { name, 10, 20, keep, NULL }, { name, 20, 10, keep, NULL } };
+	struct peer *one = &peer[order & 1], *other = &peer[!(order & 1)];
+	struct xmem_pool *looker = open_reader(name);
+
+	one->child = spawn(peer_run, one);
+	other->child = spawn(peer_run, other);
+	SAME(hear(one->child), 1);
+	SAME(hear(other->child), 1);
+	tell(one->child, 0);
+	if (order & 2)
+		SAME(hear(one->child), 2);
+	if (order & 4)
+		tell(one->child, 0);
+	tell(other->child, 0);
+	SAME(hear(other->child), 2);
+	if (!(order & 2))
+		SAME(hear(one->child), 2);
+	if (!(order & 4))
+		tell(one->child, 0);
+	tell(other->child, 0);
+	SAME(hear(one->child), 3);
+	SAME(hear(other->child), 3);
+	tell(one->child, 0);
+	tell(other->child, 0);
+	finish_child(one->child);
+	finish_child(other->child);
+	check_quiet(looker, 1);
+	xmem_pool_close(looker);
+}
+
+TEST(P3_processes_that_subscribe_first_and_publish_then_lose_nothing)
+{
+	unsigned int order;
+
+	for (order = 0; order < 8; order++) {
+		meet(order, 0);
+		meet(order, KEPT);
+	}
 }
 
 /* ---- sleeping without a publisher ---- */
