@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reconnecting POOL: a subscriber that goes on whatever ends. When its last publisher ends it
- * waits for another. When the host itself ends, because the daemon is killed, the pool
- * is gone with it: this program opens the pool anew, which starts a daemon if there is none. It
- * gives up, and says why, only if that fails.
+ * reconnecting POOL: a subscriber that goes on whatever ends. Its subscription lasts: when a
+ * publisher ends, it goes on with the next one. When the host itself ends, because the daemon is
+ * killed, the pool is gone with it: this program opens the pool anew, which starts a daemon if
+ * there is none. It gives up, and says why, only if that fails.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,38 +19,22 @@ static void say_error(void)
 	fprintf(stderr, "reconnecting: %s\n", why);
 }
 
-/* Until the last publisher ends: -EPIPE; or something worse. */
-static int show_all(struct xmem_subscription *subscription)
+/* Whoever publishes, as long as the host is there. Returns the error. */
+static int show_all(struct xmem_pool *pool)
 {
+	struct xmem_subscription *subscription = xmem_subscribe(pool, XMEM_OPTIONS(
+		xmem_subscribe_options, .flags = XMEM_SUBSCRIBE_LASTS, .history = 1));
 	struct xmem_buffer *buffer;
+	int err;
 
-	while ((buffer = xmem_receive(subscription, XMEM_FOREVER))) {
+	while (subscription && (buffer = xmem_receive(subscription, XMEM_FOREVER))) {
 		printf("%" PRIu64 ": %zu bytes\n", xmem_sequence(buffer), xmem_size(buffer));
 		xmem_release(buffer);
 	}
-	return xmem_peek_last_error(NULL);
-}
-
-/* Whoever publishes, as long as the host is there. Returns the error. */
-static int follow(struct xmem_pool *pool)
-{
-	struct xmem_subscription *subscription;
-	int err;
-
-	for (;;) {
-		printf("waiting for a publisher\n");
-		subscription = xmem_subscribe(pool, NULL);
-		if (!subscription) {
-			say_error();
-			return xmem_get_last_error(NULL);
-		}
-		printf("following publisher %d\n", xmem_subscription_publisher(subscription));
-		err = show_all(subscription);
-		say_error();
-		xmem_unsubscribe(subscription);
-		if (err != -EPIPE)
-			return err;
-	}
+	err = xmem_peek_last_error(NULL);
+	say_error();
+	xmem_unsubscribe(subscription);
+	return err;
 }
 
 int main(int argc, char **argv)
@@ -60,7 +44,7 @@ int main(int argc, char **argv)
 
 	while ((pool = xmem_pool_open(name, NULL))) {
 		printf("pool %s is open on the %s host\n", name, xmem_pool_backend(pool));
-		if (follow(pool) != -ENOTCONN)
+		if (show_all(pool) != -ENOTCONN)
 			return 1;
 		xmem_pool_close(pool);	/* and once more from the beginning */
 	}

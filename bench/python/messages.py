@@ -26,7 +26,7 @@ def xmem_ends(sleeps: bool, first: bool) -> tuple[Callable[[bytes], None], Calla
     mine, other = ("ping", "pong") if first else ("pong", "ping")
     pool = xmem.BufferPool("bench-python", writer=True, label=mine)
     pool.preallocate_cpu(NBYTES, 8)
-    subscription = pool.subscribe(label=other)
+    subscription = pool.subscribe(label=other, lasts=False)
     timeout = None if sleeps else 0.0
 
     def send(contents: bytes) -> None:

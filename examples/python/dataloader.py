@@ -48,7 +48,7 @@ def load(name, count, shape, workers, kill):
                 dies = kill and label == f"{count}-0"
                 spawn.Process(target=work, args=(name, label, part, shape, ready, dies)).start()
             ready.wait(60)
-            with pool.subscribe(waits=True) as batches:
+            with pool.subscribe(waits=True, lasts=False) as batches:
                 ready.wait(60)
                 for guard in batches:
                     with guard:

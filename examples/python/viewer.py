@@ -64,7 +64,7 @@ def main():
     parser.add_argument("--shrink", type=int, default=2, help="a row and column of how many (2)")
     options = parser.parse_args()
     with xmem.BufferPool(options.pool, label="viewer") as pool:
-        with pool.subscribe(waits=True, history=64) as frames:
+        with pool.subscribe(waits=True, history=64, lasts=False) as frames:
             count, copies = look(frames, options)
             print(f"viewer: {count} pictures, {frames.lost} lost", flush=True)
     if copies:

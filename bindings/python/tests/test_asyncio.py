@@ -45,7 +45,7 @@ def test_async_for_receives_in_order_and_ends() -> None:
     name = fresh_name()
     reader = xmem.BufferPool(name)
     writer = xmem.BufferPool(name, writer=True)
-    subscription = reader.subscribe()
+    subscription = reader.subscribe(lasts=False)
 
     async def consume() -> list[int]:
         return [bytes(guard)[0] async for guard in subscription]

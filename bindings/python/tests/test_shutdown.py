@@ -56,7 +56,8 @@ finalizer = weakref.finalize(subscription, writer.close)
 """,
     "daemon threads that wait": """
 waits = (reader.reopen().subscribe().receive, lambda: next(reader.reopen().subscribe()),
-         lambda: xmem.BufferPool(name + "e").subscribe(), lambda: reader.reopen().subscribe()
+         lambda: xmem.BufferPool(name + "e").subscribe(lasts=False),
+         lambda: reader.reopen().subscribe()
          and __import__("time").sleep(100))
 ready = threading.Barrier(len(waits) + 1)
 for wait in waits:

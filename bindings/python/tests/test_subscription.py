@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xmem
-from support import LIMIT, Thread, fresh_name, pair, published
+from support import LIMIT, PACKAGE, Thread, fresh_name, pair, published
 
 Pair = tuple[xmem.BufferPool, xmem.BufferPool]
 
@@ -124,7 +127,7 @@ def test_a_publisher_that_waits() -> None:
         thread.get()
         assert subscription.lost == 0
     with pair() as (writer, reader), pytest.raises(xmem.Error) as caught:
-        reader.subscribe(waits=True)
+        reader.subscribe(waits=True, lasts=False)
     assert caught.value.errno == errno.EOPNOTSUPP
 
 
@@ -142,7 +145,7 @@ def test_iteration_ends_with_the_publishers() -> None:
     name = fresh_name()
     reader = xmem.BufferPool(name)
     writer = xmem.BufferPool(name, writer=True)
-    subscription = reader.subscribe()
+    subscription = reader.subscribe(lasts=False)
     put(writer, 1, 2, 3)
     thread = Thread(lambda: [bytes(guard)[0] for guard in subscription])
     thread.waits()
@@ -232,7 +235,7 @@ def test_any_timeout(value: Any) -> None:
 
 def test_a_subscription_that_lasts_needs_no_publisher() -> None:
     name = fresh_name()
-    with xmem.BufferPool(name, writer=False) as reader, reader.subscribe(lasts=True) as frames:
+    with xmem.BufferPool(name, writer=False) as reader, reader.subscribe() as frames:
         for number in range(5):
             with pytest.raises(xmem.NotYet):
                 frames.receive(0)
@@ -254,3 +257,108 @@ def test_what_a_subscription_that_lasts_cannot_have() -> None:
             reader.subscribe(lasts=True, timeout=1)
         with pytest.raises(xmem.Error, match="exclude each other"):
             reader.subscribe(lasts=True, publisher=0)
+        reader.subscribe(lasts=True, timeout=0).close()     # it does not wait anyway
+
+
+@pytest.mark.parametrize("how", ["lasts=False", "timeout=0", "timeout=30", "publisher"])
+def test_what_ends_with_its_publishers(how: str) -> None:
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=False) as reader:
+        writer = xmem.BufferPool(name, writer=True)
+        frames = (reader.subscribe(lasts=False) if how == "lasts=False" else
+                  reader.subscribe(publisher=writer.client) if how == "publisher" else
+                  reader.subscribe(timeout=int(how[len("timeout="):])))
+        put(writer, 1)
+        writer.close()
+        assert [bytes(guard)[0] for guard in frames] == [1]
+        with pytest.raises(xmem.Ended):
+            frames.receive(0)
+
+
+def test_an_iteration_goes_on_with_the_next_publisher() -> None:
+    name = fresh_name()
+    with xmem.BufferPool(name, writer=False) as reader, reader.subscribe() as frames:
+        for number in range(3):
+            with xmem.BufferPool(name, writer=True) as writer:
+                put(writer, number)
+                with next(frames) as guard:         # it was published before it was followed
+                    assert bytes(guard)[0] == number
+        thread = Thread(lambda: next(frames))
+        thread.waits()
+        with xmem.BufferPool(name, writer=True) as writer:
+            put(writer, 9)
+            assert bytes(thread.get())[0] == 9
+
+
+PEER = """
+import sys, xmem
+name, mine, kept = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+def step(what):
+    print(what, flush=True)
+    assert sys.stdin.readline()
+
+with xmem.BufferPool(name, keep=kept) as pool, pool.subscribe() as frames:
+    step("subscribed")
+    for number in range(max(kept, 1)):
+        with pool.acquire_cpu(1) as guard:
+            memoryview(guard)[0] = mine + number
+            guard.publish()
+    step("published")
+    got = []
+    for guard in frames:
+        with guard:
+            got.append(bytes(guard)[0])
+        if len(got) == max(kept, 1):
+            break
+    step(f"received {got} {frames.lost}")
+"""
+
+
+class Peer:
+    """A process that does a step after each line of ours, and says what it has done."""
+
+    def __init__(self, name: str, mine: int, kept: int) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PEER, name, str(mine), str(kept)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": PACKAGE})
+
+    def go(self) -> None:
+        assert self.process.stdin
+        print(file=self.process.stdin, flush=True)
+
+    def says(self, what: str) -> None:
+        assert self.process.stdout
+        assert self.process.stdout.readline() == what + "\n"
+
+    def ends(self) -> None:
+        self.go()
+        self.process.communicate(timeout=LIMIT)
+        assert self.process.returncode == 0
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+@pytest.mark.parametrize("order", ["one after the other", "at once", "the first one waits"])
+def test_processes_that_subscribe_first_and_publish_then(order: str, kept: int) -> None:
+    name = fresh_name()
+    one, other = Peer(name, 10, kept), Peer(name, 20, kept)
+    one.says("subscribed")
+    other.says("subscribed")
+    one.go()
+    if order != "at once":
+        one.says("published")
+    if order == "the first one waits":
+        one.go()
+    other.go()
+    other.says("published")
+    if order == "at once":
+        one.says("published")
+    if order != "the first one waits":
+        one.go()
+    other.go()
+    numbers = range(max(kept, 1))
+    one.says(f"received {[20 + number for number in numbers]} 0")
+    other.says(f"received {[10 + number for number in numbers]} 0")
+    one.ends()
+    other.ends()

@@ -151,7 +151,8 @@ def test_closing_ends_an_acquire_and_a_subscribe() -> None:
     with pair() as (writer, _), xmem.BufferPool(fresh_name()) as empty:
         writer.preallocate_cpu(8, 1)
         held = writer.acquire_cpu(8)
-        threads = [Thread(lambda: writer.acquire_cpu(8)), Thread(empty.subscribe)]
+        threads = [Thread(lambda: writer.acquire_cpu(8)), 
+                   Thread(functools.partial(empty.subscribe, lasts=False))]
         for thread in threads:
             thread.waits()
         writer.close()

@@ -240,7 +240,7 @@ def test_what_is_true_waits_and_is_no_other_flag(waits: Any) -> None:
 def test_a_writer_that_comes_later_is_lost_uncounted_but_for_history() -> None:
     for history, got in (0, 0), (5, 5):
         with pair() as (first, reader):
-            frames = reader.subscribe(history=history)
+            frames = reader.subscribe(history=history, lasts=False)
             followed = reader.client_info(reader.client).follows
             with xmem.BufferPool(first.name, writer=True) as second:
                 for _ in range(5):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import inspect
 import os
 import re
@@ -94,7 +95,7 @@ def test_messages_speak_python(call: Callable[[Any, Any], object], says: str) ->
 def test_a_writer_that_waits_for_others_is_told_that_it_does_not_follow_itself() -> None:
     with pair() as (writer, _), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        waiting = Thread(writer.subscribe)
+        waiting = Thread(functools.partial(writer.subscribe, lasts=False))
         waiting.waits()
         warning, = said
         assert warning.category is RuntimeWarning
@@ -102,7 +103,8 @@ def test_a_writer_that_waits_for_others_is_told_that_it_does_not_follow_itself()
         with xmem.BufferPool(writer.name, writer=True) as other:
             with waiting.get() as frames, published(other):
                 assert frames.receive().publisher == other.client
-            writer.subscribe().close()          # nothing is said where another one is there
+            # Nothing is said where another one is there.
+            writer.subscribe(lasts=False).close()
         assert len(said) == 1
 
 
@@ -112,7 +114,7 @@ import sys, warnings, xmem
 warnings.simplefilter("error")
 with xmem.BufferPool(sys.argv[1], writer=True) as pool:
     try:
-        pool.subscribe()
+        pool.subscribe(lasts=False)
     except RuntimeWarning as warning:
         print(warning)
 """, fresh_name())

@@ -422,7 +422,7 @@ class BufferPool(CudaPool):
 
     def subscribe(self, *, publisher: int | None = None, label: str | None = None,
                   waits: bool = False, timeout: float | None = None, history: int = 0,
-                  depth: int = 0, lasts: bool = False) -> Subscription:
+                  depth: int = 0, lasts: bool | None = None) -> Subscription:
         """Follow the publishers of the pool, from their next publication on.
 
         publisher: only that client. label: only writers that call themselves so; a '*' at its end
@@ -430,16 +430,22 @@ class BufferPool(CudaPool):
         timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
         history: also receive so many of each one's last publications. depth: of what has not been
         received yet only so many publications of each one, the latest; 0: as many as there is room.
-        lasts: the subscription needs no publisher. subscribe() does not wait for one. When all have
-        ended, receive() waits for the next one. So an iteration over the subscription never ends.
-        A writer does not follow itself, unless publisher= says its own number. If no other
-        writer is there and timeout is None, a RuntimeWarning tells it that it may wait for ever.
-        A publisher that joins later is followed by the next receive, or soon by one that waits.
-        What it publishes before that does not come and is not counted in lost, unless history=
-        says how many of that to receive all the same.
+        lasts: True: the subscription needs no publisher. subscribe() does not wait for one, and
+        when all have ended, receive() waits for the next one. So an iteration never ends. False:
+        subscribe() waits for a publisher, and the subscription ends with the last one: an iteration
+        ends, and receive() raises Ended. None: False if publisher= or timeout= is given, else True.
+        With True publisher= is an error, and so is a timeout= that is more than 0.
+        A writer does not follow itself, unless publisher= says its own number. With lasts=False a
+        RuntimeWarning tells a writer that it may wait for ever, if no other one is there and
+        timeout is None.
+        A publisher that comes later is followed by the next receive, or soon by one that waits.
+        What it has published before that comes if the subscription lasts, or history= is given, as
+        far as it still exists; otherwise it does not come and is not counted in lost.
         Raises NotFound, also if publisher is a reader; TimedOut; Exists.
         """
         text(label, "label")
+        if lasts is None:
+            lasts = publisher is None and timeout is None
         flags = (bool(waits) * _WAITS | (publisher is not None) * _PUBLISHER |
                  bool(lasts) * _LASTS)
         followed = 0 if publisher is None else operator.index(publisher)

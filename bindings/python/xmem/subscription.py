@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class Subscription(_core.Subscription):
     """What publishers publish from now on, in order; ``for guard in subscription`` receives it.
 
-    Iteration ends when all publishers have ended and all that was in flight has been received.
-    With lasts=True (BufferPool.subscribe) it never ends: it waits for the next publisher.
+    Iteration goes on with the next publisher when one has ended, and waits for it. If the
+    subscription does not last (lasts=False of BufferPool.subscribe), it ends when all publishers
+    have ended and all that was in flight has been received.
     ``async for`` does the same in an event loop. Threads: any; several may receive, and each
     publication goes to one of them. close() ends their waits with Canceled, and those of
     coroutines with Released.
