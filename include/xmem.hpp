@@ -41,6 +41,7 @@
 #include "xmem/claims.hpp"
 #include "xmem/copy.hpp"
 #include "xmem/cuda.hpp"
+#include "xmem/handles.hpp"
 #include "xmem/memory.hpp"
 #include "xmem/payload.hpp"
 #include "xmem/pipeline.hpp"
