@@ -20,6 +20,7 @@ import pretty
 import write_abi
 import write_c
 import write_man
+import write_pxd
 import write_python
 from comments import Complaint
 
@@ -37,6 +38,7 @@ def files(api: dict[str, Any]) -> dict[str, str]:
         "bindings/python/src/layouts.h": write_c.layouts(api),
         "bindings/python/xmem/_constants.py": write_python.constants(api),
         "bindings/python/xmem/_answers.pyi": write_python.answers(api),
+        "bindings/python/xmem/capi.pxd": write_pxd.declarations(api),
     }
 
 

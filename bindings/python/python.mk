@@ -45,8 +45,8 @@ endif
 
 .PHONY: python python-ready
 python: $(PYTHON_SO) $(PYTHON_BESIDE) $(patsubst bindings/python/xmem/%,\
-	$(PYTHON_TREE)/%,$(filter %.py %.pyi %.cpp %/py.typed,$(wildcard \
-	bindings/python/xmem/* bindings/python/xmem/*/*)))
+	$(PYTHON_TREE)/%,$(filter %.py %.pyi %.pxd %.h %.cpp %/py.typed,$(wildcard \
+	bindings/python/xmem/* bindings/python/xmem/*/*))) $(HEADERS:%=$(PYTHON_TREE)/%)
 
 # What it is built with, or what is missing and how it is had.
 python-ready:
@@ -76,6 +76,8 @@ $(PYTHON_TREE)/lib/xmem: $(CLI_OBJ) $(B)/libxmem.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -l:libjansson.a -ldl
 $(PYTHON_TREE)/lib/%: $(B)/%
+	$(Q)mkdir -p $(@D) && ln -sfr $< $@
+$(PYTHON_TREE)/include/%: include/%
 	$(Q)mkdir -p $(@D) && ln -sfr $< $@
 $(PYTHON_TREE)/%: bindings/python/xmem/%
 	$(Q)mkdir -p $(@D) && ln -sfr $< $@

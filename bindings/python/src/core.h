@@ -27,6 +27,7 @@
  *	hold.h		a handle that views share, which any thread drops without the GIL
  *	subscription.c	Subscription: receiving
  *	info.c		what is known of hosts, pools, clients, slots and contents
+ *	export.c	the capsule by which other extensions reach libxmem
  *	layout.c	structs of answers as objects; layouts.h is made from the C headers
  *	doc.h		docstrings; doc_guard.h: those of Guard
  *	torch*.c	the module xmem._torch, which torch.h is about
@@ -346,6 +347,11 @@ PyObject *xp_guard_get_lost(PyObject *self, void *unused);
 PyObject *xp_pool_get_lost(PyObject *self, void *unused);
 PyObject *xp_pool_keep(PyObject *self, PyObject *unused);
 PyObject *xp_pool_give_back(PyObject *self, PyObject *token);
+
+/* ---- export.c ---- */
+
+/* Give the module its capsule; -1 with an exception. */
+int xp_export(PyObject *module);
 
 /* ---- methods and types, in tables that module.c puts together ---- */
 

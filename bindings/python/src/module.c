@@ -114,7 +114,7 @@ static int execute(PyObject *module)
 	    !state->plane || !state->copy || !state->later || xp_dlpack_add_table(state->guard))
 		return -1;
 	xp_count_forks();
-	if (xp_layout_types(state->layouts))
+	if (xp_export(module) || xp_layout_types(state->layouts))
 		return -1;
 	for (i = 0; i < XP_LAYOUTS; i++) {
 		if (add_layout(module, state->layouts[i]))

@@ -59,7 +59,12 @@ def check_files(bundled: bool) -> None:
     assert xmem.__version__ == version, (xmem.__version__, version)
     listed = {str(path) for path in importlib.metadata.files(DISTRIBUTION) or []}
     assert "xmem/py.typed" in listed and "xmem/_core.abi3.so" in listed, listed
-    assert not [name for name in listed if name.endswith((".c", ".h", ".mk"))], listed
+    assert not [name for name in listed if name.endswith((".c", ".mk"))], listed
+    headers = {name for name in listed if re.search(r"\.hp*$", name)}
+    assert all(name.startswith("xmem/include/") for name in headers), headers
+    assert {f"xmem/include/{name}" for name in ("xmem.h", "xmem/api.h", "xmem/handles.hpp",
+                                                "xmem_python.h")} < headers, headers
+    assert Path(xmem.get_include(), "xmem.h").is_file() and "xmem/capi.pxd" in listed, listed
     assert any(name.endswith("licenses/LICENSE") or name.endswith("dist-info/LICENSE")
                for name in listed), listed
     assert (FOLDER / "py.typed").is_file()

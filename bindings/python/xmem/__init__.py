@@ -55,8 +55,16 @@ __all__ = [
     "PoolEntry", "PoolInfo",
     "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "SubscriberInfo", "Subscription",
     "TimedOut", "Unread", "WouldBlock", "cuda_clear_last_result", "cuda_info",
-    "cuda_last_result", "dtypes", "gpus", "host", "image_bytes", "limits", "pools",
+    "cuda_last_result", "dtypes", "get_include", "gpus", "host", "image_bytes", "limits", "pools",
 ]
+
+
+def get_include() -> str:
+    """The folder of xmem.h, xmem.hpp and xmem_python.h, to compile other extensions with.
+
+    Those for Cython, xmem.capi and xmem.handles, are found as the package is.
+    """
+    return __file__.removesuffix("__init__.py") + "include"
 
 
 def __dir__() -> list[str]:

@@ -37,6 +37,7 @@ class _HasFileno(Protocol):
     def fileno(self) -> int: ...
 
 version: Final[str]
+capi: Final[CapsuleType]
 
 def pool_open(cls: type[_Pool], name: str | None, fd: int, flags: int, slots: int, clients: int,
               ring_entries: int, wait_bound: _Timeout, label: str | None, demand_bytes: int,
