@@ -147,3 +147,21 @@ def test_paths_that_are_named_are_there(page):
     folders = "docs|core|kmod|lib|daemon|cli|include|tests|scripts|bench|examples|bindings"
     for path in re.findall(rf"`((?:{folders})/[\w./-]*)`", (TOP / page).read_text()):
         assert (TOP / path).exists(), f"{page} names {path}"
+
+
+def test_each_test_that_the_page_of_the_design_documents_names_exists():
+    words = set(re.findall(r"`([\w/.]+)`", (TOP / "docs/seeds.md").read_text()))
+    places = {"tests": "*.c*", "bindings/python/tests": "*.py"}
+    text = "".join(path.read_text() for place, pattern in places.items()
+                   for path in (TOP / place).rglob(pattern) if path.is_file())
+    there = set(re.findall(r"^TEST\((\w+)\)|^    ?def (test_\w+)|^def (test_\w+)", text, re.M))
+    names = {name for found in there for name in found}
+    tests = {word for word in words
+             if re.match(r"test_\w+$|(P\d+|API|CUDA)_[a-z]|(an?|what|cuda)_\w+_\w+_\w+", word)
+             and "." not in word}
+    assert len(tests) > 50 and tests <= names, tests - names
+    files = {word for word in words if "/" in word and not word.startswith("xmem/")}
+    assert {name for name in files if not (TOP / name).exists()} == set()
+    rows = [line.split(" | ") for line in (TOP / "docs/seeds.md").read_text().splitlines()
+            if re.match(r"\| (?!--)", line) and not re.search("not (yet|ours)", line)]
+    assert [row[0] for row in rows if not re.search(r"`|^test \|", row[-1])] == []
