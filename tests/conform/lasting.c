@@ -120,7 +120,7 @@ static void peer_run(void *argument)
 
 	tell_parent(1);
 	hear_parent();
-	WORKED(xmem_preallocate(pool, each, BYTES));
+	WORKED(xmem_preallocate(pool, BYTES, each, NULL));
 	for (i = 0; i < each; i++)
 		publish_stamp(pool, peer->first + i);
 	tell_parent(2);

@@ -55,6 +55,8 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t mode
         uint32_t gid
         uint64_t limbo_bytes
+        int32_t fd
+        uint32_t reserved
 
     struct xmem_subscribe_options:
         size_t size
@@ -78,11 +80,8 @@ cdef extern from "xmem_python.h" nogil:
     struct xmem_preallocate_options:
         size_t size
         uint32_t flags
-        uint32_t count
-        uint64_t bytes
+        int32_t device_id
         uint32_t *ret_slots
-        int32_t device
-        uint32_t cuda
 
     struct xmem_limbo:
         size_t size
@@ -283,6 +282,7 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_OPEN_INHERIT
     const uint32_t XMEM_OPEN_GROUP
     const uint32_t XMEM_OPEN_SHARES
+    const uint32_t XMEM_OPEN_FD
 
     const uint32_t XMEM_MAY_READ
     const uint32_t XMEM_MAY_WRITE
@@ -298,6 +298,8 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_MEMORY_HUGE
     const uint32_t XMEM_MEMORY_SEALED
     const uint32_t XMEM_MEMORY_CUDA
+    const uint32_t XMEM_MEMORY_READERS
+    const uint32_t XMEM_MEMORY_LEGACY
 
     const uint32_t XMEM_CUDA_CAN_EXPORT
     const uint32_t XMEM_CUDA_CAN_IPC
@@ -307,10 +309,6 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_CUDA_CAN_REGISTER_READ_ONLY
     const uint32_t XMEM_CUDA_CAN_HOST_ATOMICS
 
-    const uint32_t XMEM_CUDA_READERS
-    const uint32_t XMEM_CUDA_LEGACY
-    const uint32_t XMEM_CUDA_SEALED
-
     const uint32_t XMEM_BUFFER_SHARED
     const uint32_t XMEM_BUFFER_CONSTANT
     const uint32_t XMEM_BUFFER_HUGE
@@ -319,6 +317,7 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_BUFFER_CUDA
     const uint32_t XMEM_BUFFER_MORTAL
     const uint32_t XMEM_BUFFER_READERS
+    const uint32_t XMEM_BUFFER_CLAIMED
 
     const uint32_t XMEM_TENSOR_DENSE
     const uint32_t XMEM_TENSOR_ALIGNED
@@ -331,6 +330,7 @@ cdef extern from "xmem_python.h" nogil:
     const int64_t XMEM_FOREVER
     const int XMEM_MODE_STRICT
     const uint64_t XMEM_NO_DEMAND
+    const uint64_t XMEM_KEEP_ALL
     const uint32_t XMEM_GID_SAME
     const uint32_t XMEM_DRAIN_EVICTS
     const uint32_t XMEM_NOBODY
@@ -454,7 +454,8 @@ cdef extern from "xmem_python.h" nogil:
         void (*pool_close)(xmem_pool *pool) noexcept nogil
         xmem_pool *(*pool_open)(const char *name, const xmem_pool_options *options) noexcept nogil
         int (*pool_stat)(xmem_pool *pool, xmem_pool_info *ret_info) noexcept nogil
-        int (*preallocate)(xmem_pool *pool, unsigned int count, size_t bytes) noexcept nogil
+        int (*preallocate)(xmem_pool *pool, size_t bytes, uint32_t count,
+            const xmem_preallocate_options *options) noexcept nogil
         int (*publish)(xmem_buffer *buffer, const xmem_publish_options *options,
             uint64_t *ret_token) noexcept nogil
         xmem_buffer *(*receive)(xmem_subscription *subscription, int64_t timeout_ns) noexcept nogil
@@ -477,7 +478,6 @@ cdef extern from "xmem_python.h" nogil:
         int (*pool_fd)(xmem_pool *pool) noexcept nogil
         int64_t (*pool_holds)(xmem_pool *pool, uint32_t client, uint32_t slot) noexcept nogil
         int (*pool_next)(uint64_t after, xmem_pool_entry *ret_entry) noexcept nogil
-        xmem_pool *(*pool_open_fd)(int fd, const xmem_pool_options *options) noexcept nogil
         int (*pool_slot_info)(xmem_pool *pool, uint32_t slot,
             xmem_slot_info *ret_info) noexcept nogil
         int (*cancel)(xmem_pool *pool) noexcept nogil
@@ -490,7 +490,7 @@ cdef extern from "xmem_python.h" nogil:
         xmem_buffer *(*attach_fd)(xmem_pool *pool, int fd, uint64_t offset, uint64_t length,
             uint32_t flags) noexcept nogil
         uint32_t (*buffer_flags)(xmem_buffer *buffer) noexcept nogil
-        int (*collect)(xmem_pool *pool) noexcept nogil
+        int (*collect)(xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes) noexcept nogil
         int (*copy)(xmem_buffer *to, xmem_buffer *from_) noexcept nogil
         int (*copy_bytes)(xmem_buffer *to, size_t offset, const void *from_,
             size_t bytes) noexcept nogil
@@ -505,21 +505,17 @@ cdef extern from "xmem_python.h" nogil:
         int (*drop_ref)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*forget)(xmem_buffer *buffer) noexcept nogil
         int (*get_mut)(xmem_buffer *buffer) noexcept nogil
-        xmem_buffer *(*get_slot)(xmem_pool *pool, uint32_t slot) noexcept nogil
         int (*image_view)(xmem_buffer *buffer, xmem_image *ret_image) noexcept nogil
         int (*limbo_hook)(xmem_pool *pool, uint64_t bytes, uint32_t count,
             xmem_limbo_function *call, void *user) noexcept nogil
         int (*metadata_view)(xmem_buffer *buffer, xmem_metadata *ret_metadata) noexcept nogil
         int (*offer)(xmem_buffer *buffer, uint32_t more, int64_t timeout_ns) noexcept nogil
         xmem_pool *(*pool_reopen)(xmem_pool *pool) noexcept nogil
-        int (*preallocate_with)(xmem_pool *pool,
-            const xmem_preallocate_options *options) noexcept nogil
         int (*publisher_label)(xmem_buffer *buffer, char ret_label[16]) noexcept nogil
         int (*retract)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*set_ref_count)(xmem_buffer *buffer, uint32_t count, int64_t timeout_ns) noexcept nogil
         int (*tensor_check)(const xmem_metadata *metadata, uint64_t bytes) noexcept nogil
         int (*tensor_view)(xmem_buffer *buffer, xmem_tensor *ret_tensor) noexcept nogil
-        int64_t (*trim)(xmem_pool *pool, uint64_t keep) noexcept nogil
         int (*void_claims)(xmem_pool *pool, uint64_t token) noexcept nogil
         xmem_buffer *(*acquire_cuda)(xmem_pool *pool, size_t bytes, int device,
             int64_t timeout_ns) noexcept nogil
@@ -561,8 +557,6 @@ cdef extern from "xmem_python.h" nogil:
         int (*pool_fd_narrow)(int fd, uint32_t roles) noexcept nogil
         int (*pool_grant)(xmem_pool *pool, uint32_t client, uint64_t incarnation) noexcept nogil
         int (*pool_set_mode)(xmem_pool *pool, uint32_t mode, uint32_t gid) noexcept nogil
-        int (*preallocate_cuda)(xmem_pool *pool, uint32_t count, size_t bytes, int device,
-            uint32_t flags) noexcept nogil
         int (*release_on)(xmem_buffer *buffer, CUstream_st *stream) noexcept nogil
         int (*slot)(xmem_buffer *buffer) noexcept nogil
         int (*subscriber_next)(xmem_pool *pool, uint32_t first,
