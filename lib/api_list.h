@@ -52,10 +52,8 @@
 	X(collect) \
 	X(copy) \
 	X(copy_bytes) \
-	X(describe_content) \
 	X(describe_image) \
 	X(describe_tensor) \
-	X(describe_time) \
 	X(drop_ref) \
 	X(forget) \
 	X(get_mut) \
@@ -90,6 +88,7 @@
 	X(cuda_query) \
 	X(cuda_tensor_view) \
 	X(data_private) \
+	X(describe_source) \
 	X(image_bytes) \
 	X(image_plane) \
 	X(limit_next) \

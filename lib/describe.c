@@ -93,40 +93,51 @@ XMEM_API int xmem_describe_image(struct xmem_buffer *handle, uint32_t format, ui
 	return 0;
 }
 
-XMEM_API int xmem_describe_content(struct xmem_buffer *handle, const char *content_type,
-				   const char *producer)
+static int take_source(const struct xmem_source *given, struct xmem_source *ret)
 {
-	struct xmem_metadata *metadata, checked;
 	int err;
 
-	metadata = metadata_mut(handle, &err);
-	if (!metadata)
-		return err;
-	/* Both are checked before either is said. */
-	if (producer)
-		err = xl_metadata_string(FIELD(&checked, producer), "producer", producer);
-	if (!err && content_type)
-		err = xl_metadata_string(FIELD(metadata, content_type), "content type",
-					 content_type);
-	if (!err && producer)
-		memcpy(metadata->producer, checked.producer, sizeof(checked.producer));
+	if (!given)
+		return xl_fail_fast(EINVAL, "xmem_source: there is none");
+	err = xl_options_take("xmem_source", given, ret, sizeof(*ret));
+	if (!err && (ret->flags || ret->reserved))
+		err = xl_fail(EINVAL, "xmem_source: flags has 0x%x and reserved 0x%x; both must "
+			      "be 0", ret->flags, ret->reserved);
+	if (ret->timestamp_ns && !ret->clock)
+		ret->clock = "CLOCK_MONOTONIC";
 	return err;
 }
 
-XMEM_API int xmem_describe_time(struct xmem_buffer *handle, uint64_t timestamp_ns,
-				const char *clock)
+/* Put a string into a field, if there is one. */
+static int say(char *field, size_t bytes, const char *name, const char *string)
 {
-	struct xmem_metadata *metadata;
+	return string ? xl_metadata_string(field, bytes, name, string) : 0;
+}
+
+XMEM_API int xmem_describe_source(struct xmem_buffer *handle, const struct xmem_source *given)
+{
+	struct xmem_source source = { 0 };
+	struct xmem_metadata *metadata, fresh;
 	int err;
 
 	metadata = metadata_mut(handle, &err);
-	if (!metadata)
-		return err;
-	err = xl_metadata_string(FIELD(metadata, clock), "clock",
-				 clock ? clock : "CLOCK_MONOTONIC");
 	if (!err)
-		metadata->timestamp_ns = timestamp_ns;
-	return err;
+		err = take_source(given, &source);
+	if (err)
+		return err;
+	/* All is checked before any of it is said. */
+	fresh = *metadata;
+	err = say(FIELD(&fresh, content_type), "content type", source.content_type);
+	if (!err)
+		err = say(FIELD(&fresh, producer), "producer", source.producer);
+	if (!err)
+		err = say(FIELD(&fresh, clock), "clock", source.clock);
+	if (err)
+		return err;
+	if (source.clock)
+		fresh.timestamp_ns = source.timestamp_ns;
+	*metadata = fresh;
+	return 0;
 }
 
 /* ---- reading ---- */

@@ -29,7 +29,8 @@ bool frame_describe(struct xmem_buffer *buffer, const void *data, int width, int
 	struct xmem_metadata *metadata;
 
 	if (xmem_describe_image(buffer, XMEM_IMAGE_I420, (uint32_t)width, (uint32_t)height, 0) ||
-	    xmem_describe_content(buffer, NULL, "xmem demo, ffmpeg"))
+	    xmem_describe_source(buffer, XMEM_OPTIONS(xmem_source,
+						      .producer = "xmem demo, ffmpeg")))
 		return false;
 	metadata = xmem_buffer_metadata_mut(buffer);
 	metadata->id = number;

@@ -89,13 +89,10 @@ struct xmem_api {
 	int (*collect)(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);
 	int (*copy)(struct xmem_buffer *to, struct xmem_buffer *from);
 	int (*copy_bytes)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
-	int (*describe_content)(struct xmem_buffer *buffer, const char *content_type,
-			const char *producer);
 	int (*describe_image)(struct xmem_buffer *buffer, uint32_t format, uint32_t width,
 			uint32_t height, size_t stride);
 	int (*describe_tensor)(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
 			const int64_t *shape, const int64_t *strides);
-	int (*describe_time)(struct xmem_buffer *buffer, uint64_t timestamp_ns, const char *clock);
 	int (*drop_ref)(struct xmem_pool *pool, uint64_t token);
 	int (*forget)(struct xmem_buffer *buffer);
 	int (*get_mut)(struct xmem_buffer *buffer);
@@ -139,6 +136,7 @@ struct xmem_api {
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);
 	int (*cuda_tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 	void *(*data_private)(struct xmem_buffer *buffer);
+	int (*describe_source)(struct xmem_buffer *buffer, const struct xmem_source *source);
 	int64_t (*image_bytes)(uint32_t format, uint32_t width, uint32_t height, size_t stride);
 	int (*image_plane)(const struct xmem_image *image, uint32_t plane,
 			struct xmem_tensor *ret_tensor);

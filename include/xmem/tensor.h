@@ -28,7 +28,7 @@ struct xmem_buffer;
 /*
  * Say that the contents are a tensor whose first element is the first byte. This replaces all
  * metadata: the values of an earlier publication go, and the producer becomes the label of this
- * client. Call it before you set anything else (id, user words, xmem_describe_content).
+ * client. Call it before you set anything else (id, user words, xmem_describe_source).
  * @buffer: from xmem_acquire.
  * @dtype: XMEM_DTYPE_*; bits times lanes must be whole bytes, so that two 4-bit numbers are one
  *	element of two lanes.
@@ -76,27 +76,34 @@ int xmem_describe_image(struct xmem_buffer *buffer, uint32_t format, uint32_t wi
 int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_t stride);
 
 /*
- * Say what the contents are and who made them, in words.
- * @buffer: from xmem_acquire.
- * @content_type: a media type of at most 31 printable ASCII characters; NULL: as it is.
- * @producer: the same for who made them; NULL: as it is.
- * Returns: 0, or -EINVAL (one is too long, or has another character), -EPERM.
- * Threads: as xmem_describe_tensor. Since: 0.4.
+ * What contents are, who made them, and from when they are. A string has printable ASCII characters
+ * only. All fields but size may be 0.
  */
-int xmem_describe_content(struct xmem_buffer *buffer, const char *content_type,
-			  const char *producer);
+struct xmem_source {
+	size_t size;			/* sizeof(struct xmem_source) */
+	uint32_t flags;			/* must be 0 */
+	uint32_t reserved;		/* must be 0 */
+	const char *content_type;	/* a media type, at most 31 characters; NULL: as it is */
+	const char *producer;		/* at most 31 characters; NULL: as it is */
+	uint64_t timestamp_ns;		/* nanoseconds of the clock; 0: none */
+	const char *clock;		/* at most 23 characters: "CLOCK_REALTIME", "CLOCK_TAI",
+					 * "/dev/ptp0" or what the programs agree on. NULL:
+					 * "CLOCK_MONOTONIC"; without a timestamp the time and its
+					 * clock stay as they are */
+};
 
 /*
- * Say from when the contents are. The time that xmem_publish takes is another one: when they were
- * published, always by CLOCK_MONOTONIC.
+ * Say what the contents are, who made them, and from when they are. The time that xmem_publish
+ * takes is another one: when they were published, always by CLOCK_MONOTONIC.
  * @buffer: from xmem_acquire.
- * @timestamp_ns: nanoseconds; 0: none.
- * @clock: the name of the clock, at most 23 printable ASCII characters: "CLOCK_REALTIME",
- *	"CLOCK_TAI", "/dev/ptp0" or what the programs agree on. NULL: "CLOCK_MONOTONIC".
- * Returns: 0, or -EINVAL (the name is too long, or has another character), -EPERM.
- * Threads: as xmem_describe_tensor. Since: 0.4.
+ * Returns: 0, or an error, and then the metadata is as it was:
+ *	-EINVAL	a string is too long or has another character, an unknown flag, a reserved field
+ *		that is not 0, or a size below the minimum; the message says which
+ *	-E2BIG	as xmem_pool_open
+ *	-EPERM	the buffer is not from xmem_acquire
+ * Threads: as xmem_describe_tensor. Since: 0.5.
  */
-int xmem_describe_time(struct xmem_buffer *buffer, uint64_t timestamp_ns, const char *clock);
+int xmem_describe_source(struct xmem_buffer *buffer, const struct xmem_source *source);
 
 /* ---- reading ---- */
 

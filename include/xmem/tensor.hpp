@@ -134,7 +134,11 @@ inline std::size_t image_bytes(xmem_image_format format, std::uint32_t width, st
 inline bool describe_content(const buffer &to, const char *content_type, const char *producer,
 			     std::error_code &code) noexcept
 {
-	return detail::done(xmem_describe_content(to.raw(), content_type, producer), code);
+	auto source = detail::sized<xmem_source>();
+
+	source.content_type = content_type;
+	source.producer = producer;
+	return detail::done(xmem_describe_source(to.raw(), &source), code);
 }
 inline bool describe_content(const buffer &to, const char *content_type,
 			     std::error_code &code) noexcept
@@ -153,7 +157,11 @@ inline void describe_content(const buffer &to, const char *content_type,
 inline bool describe_time(const buffer &to, std::uint64_t timestamp_ns, const char *name,
 			  std::error_code &code) noexcept
 {
-	return detail::done(xmem_describe_time(to.raw(), timestamp_ns, name), code);
+	auto source = detail::sized<xmem_source>();
+
+	source.timestamp_ns = timestamp_ns;
+	source.clock = name ? name : "CLOCK_MONOTONIC";
+	return detail::done(xmem_describe_source(to.raw(), &source), code);
 }
 inline void describe_time(const buffer &to, std::uint64_t timestamp_ns, const char *name)
 {

@@ -86,7 +86,7 @@ static void copy_between(struct xmem_pool *writer, struct xmem_subscription *s,
 
 	CHECK(b && xmem_data_mut(b));
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_UINT8, 1, &shape, NULL));
-	WORKED(xmem_describe_time(b, 77, "CLOCK_TAI"));
+	WORKED(SOURCE(b, .timestamp_ns = 77, .clock = "CLOCK_TAI"));
 	xmem_buffer_metadata_mut(b)->user[7] = bytes;
 	fill_bytes((unsigned char *)xmem_data_mut(b) + offset, bytes);
 	WORKED(xmem_publish(b, &part, NULL));

@@ -302,7 +302,7 @@ TEST_WITHIN(P1_each_kind_is_looked_at, 60)
 		SAME(xmem_capacity(t.b), BYTES);
 		WORKED(xmem_metadata_view(t.b, &said));
 		SAME(said.id, 1);
-		SAME(xmem_describe_time(t.b, 1, NULL), in_hand(&t) ? 0 : -EPERM);
+		SAME(SOURCE(t.b, .timestamp_ns = 1), in_hand(&t) ? 0 : -EPERM);
 		SAME(xmem_copy_bytes(t.b, 0, "", 1), writable ? 0 : -EPERM);
 		CHECK(xmem_publisher(t.b) >= 0);
 		WORKED(xmem_publisher_label(t.b, label));

@@ -85,6 +85,10 @@ void pause_now_and_then(void);
 	} \
 } while (0)
 
+/* Describe the source of a buffer's contents in place. */
+#define SOURCE(buffer, ...) \
+	xmem_describe_source(buffer, XMEM_OPTIONS(xmem_source, __VA_ARGS__))
+
 /*
  * Wait until @cond. Nothing announces what the pages of other processes will
  * show, hence the repeated looks: they end at a deadline, and no test takes it

@@ -92,6 +92,33 @@ TEST(API_subscribe_options_grow)
 	xmem_pool_close(writer);
 }
 
+TEST(API_a_source_grows)
+{
+	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
+	struct xmem_buffer *b = xmem_acquire(writer, 10, 0);
+	LONGER(xmem_source) o = { .known = { .producer = "p", .timestamp_ns = 7,
+					     .clock = (const char *)1 } };
+	struct xmem_metadata *said = xmem_buffer_metadata_mut(b);
+
+	CHECK(said);
+	/* The older header ends before the clock, which then is not looked at. */
+	o.known.size = offsetof(struct xmem_source, clock);
+	WORKED(xmem_describe_source(b, &o.known));
+	CHECK(!strcmp(said->producer, "p") && !strcmp(said->clock, "CLOCK_MONOTONIC"));
+	o.known.size = sizeof(size_t) + sizeof(uint32_t) - 1;
+	SAME(xmem_describe_source(b, &o.known), -EINVAL);
+	o.known.clock = "CLOCK_TAI";
+	o.known.size = sizeof(o);
+	o.more[1] = 1;
+	SAME(xmem_describe_source(b, &o.known), -E2BIG);
+	CHECK(!strcmp(said->clock, "CLOCK_MONOTONIC"));
+	o.more[1] = 0;
+	WORKED(xmem_describe_source(b, &o.known));
+	CHECK(!strcmp(said->clock, "CLOCK_TAI"));
+	xmem_release(b);
+	xmem_pool_close(writer);
+}
+
 TEST(API_publish_options_grow)
 {
 	const char *name = new_name();

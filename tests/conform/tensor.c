@@ -105,8 +105,7 @@ TEST(API_an_image_is_described_and_read_back)
 
 	SAME(xmem_image_bytes(XMEM_IMAGE_I420, 100, 48, 128), 128 * 48 + 2 * 64 * 24 - 14);
 	WORKED(xmem_describe_image(b, XMEM_IMAGE_I420, 100, 48, 128));
-	WORKED(xmem_describe_content(b, NULL, "camera 3"));
-	WORKED(xmem_describe_time(b, 123, "CLOCK_TAI"));
+	WORKED(SOURCE(b, .producer = "camera 3", .timestamp_ns = 123, .clock = "CLOCK_TAI"));
 	b = hand_over(&pair, b);
 	WORKED(xmem_image_view(b, &i));
 	SAME(i.format, XMEM_IMAGE_I420);
@@ -178,18 +177,49 @@ TEST(API_a_wrong_description_is_refused_and_changes_nothing)
 	UNCHANGED(xmem_describe_image(b, XMEM_IMAGE_GRAY8, 10, 1, 9), EINVAL);
 	UNCHANGED(xmem_describe_image(b, XMEM_IMAGE_GRAY8, 10, 1, ~0ULL), EINVAL);
 	UNCHANGED(xmem_describe_image(b, XMEM_IMAGE_GRAY8, 61, 1, 0), ERANGE);
-	UNCHANGED(xmem_describe_content(b, long_name, "fits"), EINVAL);
-	UNCHANGED(xmem_describe_content(b, "fits", long_name), EINVAL);
-	UNCHANGED(xmem_describe_content(b, "not\nprintable", NULL), EINVAL);
-	UNCHANGED(xmem_describe_time(b, 1, long_name), EINVAL);
+	UNCHANGED(SOURCE(b, .content_type = long_name, .producer = "fits"), EINVAL);
+	UNCHANGED(SOURCE(b, .content_type = "fits", .producer = long_name), EINVAL);
+	UNCHANGED(SOURCE(b, .content_type = "not\nprintable"), EINVAL);
+	UNCHANGED(SOURCE(b, .producer = "fits", .timestamp_ns = 1, .clock = long_name), EINVAL);
+	UNCHANGED(SOURCE(b, .producer = "fits", .flags = 1), EINVAL);
+	UNCHANGED(SOURCE(b, .producer = "fits", .reserved = 1), EINVAL);
+	UNCHANGED(xmem_describe_source(b, NULL), EINVAL);
 	/* and the largest that fit */
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT8, 2, SHAPE(2, 2), SHAPE(58, 1)));
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT32, 0, NULL, NULL));
-	WORKED(xmem_describe_content(b, long_name + 1, long_name + 1));
-	WORKED(xmem_describe_time(b, 0, NULL));
-	CHECK(!strcmp(m->clock, "CLOCK_MONOTONIC"));
-	WORKED(xmem_describe_content(b, m->content_type, m->producer));
+	WORKED(SOURCE(b, .content_type = long_name + 1, .producer = long_name + 1));
+	WORKED(SOURCE(b, .content_type = m->content_type, .producer = m->producer));
 	CHECK(!strcmp(m->producer, long_name + 1));
+	xmem_release(b);
+	close_pair(&pair);
+}
+
+TEST(API_what_a_source_does_not_say_stays_as_it_is)
+{
+	struct pair pair = open_pair();
+	struct xmem_buffer *b = take(&pair, 60);
+	struct xmem_metadata *m = xmem_buffer_metadata_mut(b), before;
+
+	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT8, 1, SHAPE(60), NULL));
+	WORKED(SOURCE(b, .content_type = "a/b", .producer = "p", .timestamp_ns = 5));
+	CHECK(!strcmp(m->content_type, "a/b") && !strcmp(m->producer, "p"));
+	CHECK(!strcmp(m->clock, "CLOCK_MONOTONIC"));
+	SAME(m->timestamp_ns, 5);
+	SAME(m->shape[0], 60);
+	before = *m;
+	WORKED(SOURCE(b, .flags = 0));
+	CHECK(!memcmp(m, &before, sizeof(before)));
+	WORKED(SOURCE(b, .content_type = "c"));
+	CHECK(!strcmp(m->content_type, "c") && !strcmp(m->producer, "p"));
+	WORKED(SOURCE(b, .producer = ""));
+	CHECK(!strcmp(m->content_type, "c") && !*m->producer);
+	SAME(m->timestamp_ns, 5);
+	WORKED(SOURCE(b, .timestamp_ns = 6, .clock = "CLOCK_TAI"));
+	CHECK(!strcmp(m->content_type, "c") && !strcmp(m->clock, "CLOCK_TAI"));
+	SAME(m->timestamp_ns, 6);
+	WORKED(SOURCE(b, .clock = "/dev/ptp0"));	/* a clock without a time: there is none */
+	CHECK(!strcmp(m->clock, "/dev/ptp0"));
+	SAME(m->timestamp_ns, 0);
 	xmem_release(b);
 	close_pair(&pair);
 }
@@ -206,18 +236,16 @@ TEST(API_only_who_writes_a_buffer_describes_it)
 	b = old = hand_over(&pair, b);
 	SAME(xmem_describe_tensor(b, XMEM_DTYPE_INT8, 1, SHAPE(1), NULL), -EPERM);
 	SAME(xmem_describe_image(b, XMEM_IMAGE_GRAY8, 1, 1, 0), -EPERM);
-	SAME(xmem_describe_content(b, "a", "b"), -EPERM);
-	SAME(xmem_describe_time(b, 1, NULL), -EPERM);
+	SAME(SOURCE(b, .producer = "b"), -EPERM);
 	xmem_release(b);
 	SAME(xmem_describe_tensor(old, XMEM_DTYPE_INT8, 1, SHAPE(1), NULL), -EBADF);
-	SAME(xmem_describe_content(old, NULL, NULL), -EBADF);
+	SAME(SOURCE(old, .flags = 0), -EBADF);
 	SAME(xmem_metadata_view(old, &m), -EBADF);
 	SAME(xmem_tensor_view(old, &t), -EBADF);
 	SAME(xmem_image_view(old, &i), -EBADF);
 	SAME(xmem_describe_tensor(NULL, XMEM_DTYPE_INT8, 0, NULL, NULL), -EINVAL);
 	SAME(xmem_describe_image(NULL, XMEM_IMAGE_GRAY8, 1, 1, 0), -EINVAL);
-	SAME(xmem_describe_content(NULL, NULL, NULL), -EINVAL);
-	SAME(xmem_describe_time(NULL, 0, NULL), -EINVAL);
+	SAME(SOURCE(NULL, .flags = 0), -EINVAL);
 	SAME(xmem_metadata_view(NULL, &m), -EINVAL);
 	SAME(xmem_tensor_view(NULL, &t), -EINVAL);
 	SAME(xmem_image_view(NULL, &i), -EINVAL);

@@ -406,24 +406,14 @@ ROW(describe_image)
 	xmem_release(b);
 }
 
-ROW(describe_content)
+ROW(describe_source)
 {
 	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
 
 	if (!b)
 		return;
-	SAME(xmem_describe_content(b, "text/plain", "rows"), 0);
+	SAME(SOURCE(b, .producer = "rows", .timestamp_ns = 5), 0);
 	CHECK(!strcmp(xmem_buffer_metadata(b)->producer, "rows"));
-	xmem_release(b);
-}
-
-ROW(describe_time)
-{
-	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
-
-	if (!b)
-		return;
-	SAME(xmem_describe_time(b, 5, "CLOCK_TAI"), 0);
 	SAME(xmem_buffer_metadata(b)->timestamp_ns, 5);
 	xmem_release(b);
 }

@@ -74,7 +74,8 @@ TEST(CUDA_xmem_copy_goes_from_place_to_place)
 		cuda[i] = cuda_acquire(pool, BYTES);
 	back = xmem_acquire(pool, BYTES, 0);
 	memset(xmem_data_mut(cpu), 7, BYTES);
-	WORKED(xmem_describe_content(cpu, "text/plain", NULL));
+	WORKED(xmem_describe_source(cpu, XMEM_OPTIONS(xmem_source,
+							.content_type = "text/plain")));
 	xmem_clear_last_error();
 	WORKED(xmem_copy(cuda[0], cpu));
 	WORKED(xmem_copy(cuda[1], cuda[0]));

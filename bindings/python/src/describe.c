@@ -127,33 +127,35 @@ PyObject *xp_guard_describe_image(PyObject *object, PyObject *args, PyObject *kw
 	return described(self, xmem_describe_image(buffer, format, width, height, stride));
 }
 
+static PyObject *describe_source(struct xp_guard *self, const struct xmem_source *source)
+{
+	struct xmem_buffer *buffer = xp_guard_write(self);
+
+	return buffer ? xp_done(self->state, xmem_describe_source(buffer, source)) : NULL;
+}
+
 PyObject *xp_guard_describe_content(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "content_type", "producer", NULL };
 	struct xp_guard *self = (struct xp_guard *)object;
-	const char *content_type = NULL, *producer = NULL;
-	struct xmem_buffer *buffer;
+	struct xmem_source source = XMEM_INIT(source);
 
-	if (!xp_parse(args, kwargs, "|zz:describe_content", names, &content_type,
-		      &producer))
+	if (!xp_parse(args, kwargs, "|zz:describe_content", names, &source.content_type,
+		      &source.producer))
 		return NULL;
-	buffer = xp_guard_write(self);
-	return buffer ? xp_done(self->state,
-				xmem_describe_content(buffer, content_type, producer)) : NULL;
+	return describe_source(self, &source);
 }
 
 PyObject *xp_guard_describe_time(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "timestamp_ns", "clock", NULL };
 	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer;
-	const char *clock = NULL;
-	uint64_t timestamp_ns;
+	struct xmem_source source = XMEM_INIT(source);
 
 	if (!xp_parse(args, kwargs, "O&|z:describe_time", names, xp_token,
-		      &timestamp_ns, &clock))
+		      &source.timestamp_ns, &source.clock))
 		return NULL;
-	buffer = xp_guard_write(self);
-	return buffer ? xp_done(self->state, xmem_describe_time(buffer, timestamp_ns, clock)) :
-			NULL;
+	if (!source.clock)
+		source.clock = "CLOCK_MONOTONIC";
+	return describe_source(self, &source);
 }

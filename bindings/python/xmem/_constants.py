@@ -383,7 +383,7 @@ DTYPE_OF_NUMBER: Final[dict[int, DType]] = {x.number: x for x in DTYPES.values()
 ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "E2BIG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_publish",
-        "xmem_preallocate",
+        "xmem_preallocate", "xmem_describe_source",
     ),
     "EACCES": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_get",
@@ -467,8 +467,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
         "xmem_pool_next", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
         "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes",
-        "xmem_describe_content", "xmem_describe_time", "xmem_metadata_view", "xmem_tensor_view",
-        "xmem_image_view", "xmem_image_plane", "xmem_tensor_check",
+        "xmem_describe_source", "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view",
+        "xmem_image_plane", "xmem_tensor_check",
     ),
     "EIO": (
         "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_preallocate",
@@ -576,8 +576,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next",
         "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_release_on",
-        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_content",
-        "xmem_describe_time",
+        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_source",
     ),
     "EPIPE": (
         "xmem_receive", "xmem_receive_any",

@@ -245,6 +245,15 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t gid
         uint32_t roles
 
+    struct xmem_source:
+        size_t size
+        uint32_t flags
+        uint32_t reserved
+        const char *content_type
+        const char *producer
+        uint64_t timestamp_ns
+        const char *clock
+
     struct xmem_tensor:
         size_t size
         uint32_t flags
@@ -494,14 +503,10 @@ cdef extern from "xmem_python.h" nogil:
         int (*copy)(xmem_buffer *to, xmem_buffer *from_) noexcept nogil
         int (*copy_bytes)(xmem_buffer *to, size_t offset, const void *from_,
             size_t bytes) noexcept nogil
-        int (*describe_content)(xmem_buffer *buffer, const char *content_type,
-            const char *producer) noexcept nogil
         int (*describe_image)(xmem_buffer *buffer, uint32_t format, uint32_t width,
             uint32_t height, size_t stride) noexcept nogil
         int (*describe_tensor)(xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
             const int64_t *shape, const int64_t *strides) noexcept nogil
-        int (*describe_time)(xmem_buffer *buffer, uint64_t timestamp_ns,
-            const char *clock) noexcept nogil
         int (*drop_ref)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*forget)(xmem_buffer *buffer) noexcept nogil
         int (*get_mut)(xmem_buffer *buffer) noexcept nogil
@@ -544,6 +549,7 @@ cdef extern from "xmem_python.h" nogil:
         int (*cuda_query)(xmem_cuda_info *ret_info) noexcept nogil
         int (*cuda_tensor_view)(xmem_buffer *buffer, xmem_tensor *ret_tensor) noexcept nogil
         void *(*data_private)(xmem_buffer *buffer) noexcept nogil
+        int (*describe_source)(xmem_buffer *buffer, const xmem_source *source) noexcept nogil
         int64_t (*image_bytes)(uint32_t format, uint32_t width, uint32_t height,
             size_t stride) noexcept nogil
         int (*image_plane)(const xmem_image *image, uint32_t plane,
