@@ -42,8 +42,7 @@ static void read_all(struct copying *copying)
 static void plain_copy(struct xmem_buffer *to, struct xmem_buffer *from)
 {
 	memcpy(xmem_data_mut(to), xmem_data(from), xmem_size(from));
-	memcpy(xmem_buffer_metadata_mut(to), xmem_buffer_metadata(from),
-	       sizeof(struct xmem_metadata));
+	memcpy(xmem_metadata_mut(to), xmem_metadata_ptr(from), sizeof(struct xmem_metadata));
 }
 
 static double copy_and_read(struct copying *copying, bool plain)

@@ -79,7 +79,7 @@ static double value_one_way(void *arg)
 	for (r = 0; r < ROUNDS; r++) {
 		struct xmem_buffer *buffer = end_receive(&cross->end);
 
-		way[r] = (int64_t)(ticks() - xmem_buffer_metadata(buffer)->user[0]) * ns_per_tick();
+		way[r] = (int64_t)(ticks() - xmem_metadata_ptr(buffer)->user[0]) * ns_per_tick();
 		xmem_release(buffer);
 		if (cross->side || r + 1 < ROUNDS)
 			end_send(&cross->end);
@@ -238,8 +238,7 @@ static double value_wake(void *arg)
 
 			if (!buffer)
 				die("xmem_receive");
-			way = (int64_t)(then - xmem_buffer_metadata(buffer)->user[0]) *
-			      ns_per_tick();
+			way = (int64_t)(then - xmem_metadata_ptr(buffer)->user[0]) * ns_per_tick();
 			least = way < least ? way : least;
 			xmem_release(buffer);
 		} else {

@@ -126,10 +126,10 @@ static bool understood(const struct xmem_metadata *metadata, uint64_t id, uint64
 
 void end_send(struct end *end)
 {
-	struct xmem_metadata *metadata = xmem_buffer_metadata_mut(end->next);
+	struct xmem_metadata *metadata = xmem_metadata_mut(end->next);
 
 	if (__builtin_expect(!metadata, 0))
-		die("xmem_buffer_metadata_mut");
+		die("xmem_metadata_mut");
 	describe(metadata, end->sent++);
 	if (end->stamps)
 		metadata->user[0] = ticks();
@@ -146,7 +146,7 @@ struct xmem_buffer *end_receive(struct end *end)
 	while (!(buffer = xmem_receive(end->from, 0)))
 		if (++empty % 65536 == 0 && xmem_peek_last_error(NULL) != -EAGAIN)
 			die("xmem_receive");
-	if (__builtin_expect(!understood(xmem_buffer_metadata(buffer), end->received++,
+	if (__builtin_expect(!understood(xmem_metadata_ptr(buffer), end->received++,
 					 end->bytes), 0))
 		die("the description received is not the one sent");
 	return buffer;

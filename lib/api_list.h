@@ -32,10 +32,10 @@
 	X(timestamp_ns) \
 	X(token) \
 	X(unsubscribe) \
-	X(buffer_metadata) \
-	X(buffer_metadata_mut) \
 	X(capacity) \
 	X(host_query) \
+	X(metadata_mut) \
+	X(metadata_ptr) \
 	X(pool_client_info) \
 	X(pool_fd) \
 	X(pool_holds) \

@@ -493,7 +493,7 @@ XMEM_API int xmem_publisher(struct xmem_buffer *handle)
 		xl_fail_fast(ENOENT, "xmem_publisher: it has ended, and nothing of it is left");
 }
 
-XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *handle)
+XMEM_API const struct xmem_metadata *xmem_metadata_ptr(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
 
@@ -506,7 +506,7 @@ XMEM_API const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *ha
 	return xm_metadata(&buffer->pool->map, buffer->slot);
 }
 
-XMEM_API struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *handle)
+XMEM_API struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
 

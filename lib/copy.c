@@ -89,9 +89,9 @@ static size_t capacity_of(struct xmem_buffer *to)
 /* Take over what is said of @from, but not its place in the buffer. */
 static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 {
-	struct xmem_metadata m, *mine = xmem_buffer_metadata_mut(to);
+	struct xmem_metadata m, *mine = xmem_metadata_mut(to);
 
-	xl_metadata_read(xmem_buffer_metadata(from), &m);
+	xl_metadata_read(xmem_metadata_ptr(from), &m);
 	m.size = xmem_size(from);
 	m.offset = xl_buffer(to)->what.offset;
 	m.storage = mine->storage;

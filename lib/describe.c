@@ -16,7 +16,7 @@
 /* The metadata of a buffer that is written, or NULL, and *err has been noted. */
 static struct xmem_metadata *metadata_mut(struct xmem_buffer *handle, int *err)
 {
-	struct xmem_metadata *metadata = xmem_buffer_metadata_mut(handle);
+	struct xmem_metadata *metadata = xmem_metadata_mut(handle);
 
 	*err = metadata ? 0 : xmem_peek_last_error(NULL);
 	return metadata;
@@ -151,7 +151,7 @@ static int take(struct xmem_buffer *handle, const char *what, struct xmem_metada
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, what);
 	traits = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
-	xl_metadata_take(xmem_buffer_metadata(handle), ret);
+	xl_metadata_take(xmem_metadata_ptr(handle), ret);
 	xl_place_contents(buffer);
 	if (traits & XMEM_TRAIT_CUDA) {
 		ret->storage = XMEM_STORAGE_CUDA;
@@ -164,15 +164,9 @@ static int take(struct xmem_buffer *handle, const char *what, struct xmem_metada
 
 XMEM_API int xmem_metadata_view(struct xmem_buffer *handle, struct xmem_metadata *ret_metadata)
 {
-	struct xmem_metadata copy;
-	int err;
-
 	if (!ret_metadata)
 		return xl_fail_fast(EINVAL, "metadata_view: no place for the answer");
-	err = take(handle, "metadata_view", &copy);
-	if (!err)
-		*ret_metadata = copy;
-	return err;
+	return take(handle, "metadata_view", ret_metadata);
 }
 
 /* Is there a tensor, and does it lie in memory of the CPU, or in the storage that is @allowed? */

@@ -103,7 +103,7 @@ static void sheet_halve(void)
 
 static void contact_work(const struct frame *frame, const struct frame *previous)
 {
-	uint64_t number = xmem_buffer_metadata(frame->buffer)->id;
+	uint64_t number = xmem_metadata_ptr(frame->buffer)->id;
 
 	if (!thumb_width) {
 		thumb_measure(frame);

@@ -32,7 +32,7 @@ bool frame_describe(struct xmem_buffer *buffer, const void *data, int width, int
 	    xmem_describe_source(buffer, XMEM_OPTIONS(xmem_source,
 						      .producer = "xmem demo, ffmpeg")))
 		return false;
-	metadata = xmem_buffer_metadata_mut(buffer);
+	metadata = xmem_metadata_mut(buffer);
 	metadata->id = number;
 	metadata->user[FRAME_CHECKSUM] = frame_checksum(data, frame_bytes(width, height));
 	return true;

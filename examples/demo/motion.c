@@ -36,7 +36,7 @@ static void motion_work(const struct frame *frame, const struct frame *previous)
 	sum += score;
 	if (score > highest) {
 		highest = score;
-		highest_at = xmem_buffer_metadata(frame->buffer)->id;
+		highest_at = xmem_metadata_ptr(frame->buffer)->id;
 	}
 }
 

@@ -61,10 +61,10 @@ struct xmem_api {
 	void (*unsubscribe)(struct xmem_subscription *subscription);
 
 	/* since 0.2 */
-	const struct xmem_metadata *(*buffer_metadata)(struct xmem_buffer *buffer);
-	struct xmem_metadata *(*buffer_metadata_mut)(struct xmem_buffer *buffer);
 	size_t (*capacity)(struct xmem_buffer *buffer);
 	int (*host_query)(struct xmem_host_info *ret_info);
+	struct xmem_metadata *(*metadata_mut)(struct xmem_buffer *buffer);
+	const struct xmem_metadata *(*metadata_ptr)(struct xmem_buffer *buffer);
 	int (*pool_client_info)(struct xmem_pool *pool, uint32_t client,
 			struct xmem_client_info *ret_info);
 	int (*pool_fd)(struct xmem_pool *pool);

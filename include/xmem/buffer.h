@@ -127,13 +127,13 @@ int xmem_publisher_label(struct xmem_buffer *buffer, char ret_label[16]);
 uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
 
 /*
- * Get what the publisher says about the contents. A reader checks it before it relies on
- * it, because the publisher can change it at any time.
- * Returns: the metadata, or NULL. Ownership: valid until the handle is dropped; after xmem_get_mut
+ * Get where the metadata lies, to read a few fields of it without a copy. The publisher can write
+ * anything into it, at any time. If you do not trust it, call xmem_metadata_view (tensor.h).
+ * Returns: the address, or NULL. Ownership: valid until the handle is dropped; after xmem_get_mut
  * until the buffer is published or its references are counted.
  * Threads: any. Since: 0.2.
  */
-const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
+const struct xmem_metadata *xmem_metadata_ptr(struct xmem_buffer *buffer);
 
 /*
  * Get the metadata of a buffer that is being written. It still has the values of an earlier
@@ -141,7 +141,7 @@ const struct xmem_metadata *xmem_buffer_metadata(struct xmem_buffer *buffer);
  * Returns: the metadata, or NULL: EPERM (the buffer is not from xmem_acquire).
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.2.
  */
-struct xmem_metadata *xmem_buffer_metadata_mut(struct xmem_buffer *buffer);
+struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *buffer);
 
 #ifdef __cplusplus
 }

@@ -170,7 +170,7 @@ public:
 	/* Of a buffer that was received, the publisher can change it at any time. */
 	const xmem_metadata *metadata(std::error_code &code) const & noexcept
 	{
-		return detail::made(xmem_buffer_metadata(raw()), code);
+		return detail::made(xmem_metadata_ptr(raw()), code);
 	}
 	const xmem_metadata &metadata() const &
 	{
@@ -178,7 +178,7 @@ public:
 	}
 	xmem_metadata *metadata_mut(std::error_code &code) const & noexcept
 	{
-		return detail::made(xmem_buffer_metadata_mut(raw()), code);
+		return detail::made(xmem_metadata_mut(raw()), code);
 	}
 	xmem_metadata &metadata_mut() const &
 	{

@@ -91,7 +91,7 @@ uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
  *	here.
  *
  * From then on the buffer is as one from xmem_acquire whose contents and metadata are there:
- * xmem_data_mut and xmem_buffer_metadata_mut give them, and xmem_publish publishes the next
+ * xmem_data_mut and xmem_metadata_mut give them, and xmem_publish publishes the next
  * contents of the same buffer, in the ring of this client, under a new token. Without options
  * they are where they were. If they are a part of the buffer, what lies before them is not this
  * client's to write: xmem_data_mut and xmem_capacity begin at the contents, and the offsets of

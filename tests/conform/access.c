@@ -229,7 +229,7 @@ TEST(P6_a_received_buffer_is_read_only)
 
 	CHECK(data);
 	REFUSED(xmem_data_mut(b), EPERM);
-	REFUSED(xmem_buffer_metadata_mut(b), EPERM);
+	REFUSED(xmem_metadata_mut(b), EPERM);
 	SAME(xmem_publish(b, NULL, NULL), -EPERM);
 	/* Not by force either. */
 	SAME(mprotect((void *)((uintptr_t)data & ~4095UL), BYTES, PROT_READ | PROT_WRITE), -1);

@@ -33,14 +33,14 @@ TEST(P1_an_attached_file_is_published_without_a_copy)
 	SAME(*(const uint64_t *)xmem_data(b), 7);
 	REFUSED(xmem_data_mut(b), EPERM);
 	REFUSED(xmem_clone(b), EPERM);
-	xmem_buffer_metadata_mut(b)->user[0] = 5;
+	xmem_metadata_mut(b)->user[0] = 5;
 	WORKED(xmem_publish(b, NULL, &token));
 
 	got = receive_one(s);
 	SAME(stamp_of(got), 7);
 	SAME(xmem_token(got), token);
 	SAME(xmem_publisher(got), xmem_pool_client(writer));
-	SAME(xmem_buffer_metadata(got)->user[0], 5);
+	SAME(xmem_metadata_ptr(got)->user[0], 5);
 	SAME(xmem_buffer_flags(got), XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT);
 	REFUSED(xmem_data_mut(got), EPERM);
 	SAME(stat_of(writer).payloads, 2);
@@ -468,7 +468,7 @@ TEST(P1_a_dma_buf_is_attached)
 		b = xmem_attach_fd(writer, file, 0, 0, 0);
 		WORKED(b ? 0 : xmem_peek_last_error(NULL));
 		SAME(xmem_buffer_flags(b), XMEM_BUFFER_ATTACHED | XMEM_BUFFER_DMABUF);
-		xmem_buffer_metadata_mut(b)->id = 5;
+		xmem_metadata_mut(b)->id = 5;
 		WORKED(xmem_publish(b, NULL, NULL));
 		got = receive_one(s);
 		SAME(xmem_size(got), DMABUF);

@@ -35,7 +35,7 @@ static inline struct xmem_buffer *attach_stamp(struct xmem_pool *writer, uint64_
 
 	WORKED(b ? 0 : xmem_peek_last_error(NULL));
 	close(file);
-	xmem_buffer_metadata_mut(b)->id = stamp;
+	xmem_metadata_mut(b)->id = stamp;
 	return b;
 }
 

@@ -353,7 +353,7 @@ TEST(P1_contents_written_in_place_are_published_as_asked_for_last)
 	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
 	publish_kept(writer, 1, &b);
 	WORKED(xmem_get_mut(b));
-	xmem_buffer_metadata_mut(b)->id = 2;
+	xmem_metadata_mut(b)->id = 2;
 	CHECK(!sigaction(SIGUSR1, &action, NULL));
 	daemon_pid = stop_daemon();
 	child = spawn(interrupt, NULL);
@@ -361,13 +361,13 @@ TEST(P1_contents_written_in_place_are_published_as_asked_for_last)
 	finish_child(child);
 	continue_daemon(daemon_pid);
 	fill(b, 9);
-	xmem_buffer_metadata_mut(b)->id = 3;
+	xmem_metadata_mut(b)->id = 3;
 	WORKED(xmem_publish(b, &last, &token));
 	got = xmem_get(writer, token);
 	CHECK(got);
 	SAME(xmem_size(got), 2000);
-	SAME(xmem_buffer_metadata(got)->id, 3);
-	SAME(xmem_buffer_metadata(got)->size, 2000);
+	SAME(xmem_metadata_ptr(got)->id, 3);
+	SAME(xmem_metadata_ptr(got)->size, 2000);
 	xmem_release(got);
 	xmem_release(b);
 	CHECK(is_free(writer));

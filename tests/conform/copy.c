@@ -87,7 +87,7 @@ static void copy_between(struct xmem_pool *writer, struct xmem_subscription *s,
 	CHECK(b && xmem_data_mut(b));
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_UINT8, 1, &shape, NULL));
 	WORKED(SOURCE(b, .timestamp_ns = 77, .clock = "CLOCK_TAI"));
-	xmem_buffer_metadata_mut(b)->user[7] = bytes;
+	xmem_metadata_mut(b)->user[7] = bytes;
 	fill_bytes((unsigned char *)xmem_data_mut(b) + offset, bytes);
 	WORKED(xmem_publish(b, &part, NULL));
 	b = xmem_receive(s, 0);
@@ -149,7 +149,7 @@ TEST(API_a_copy_that_is_refused_changes_nothing)
 	CHECK(to && from && data);
 	memset(data, 0xa5, 1000);
 	memset(xmem_data_mut(from), 1, 1001);
-	xmem_buffer_metadata_mut(to)->id = 5;
+	xmem_metadata_mut(to)->id = 5;
 	SAME(xmem_copy(to, from), -ERANGE);
 	SAME(xmem_get_last_error(&why), -ERANGE);
 	CHECK(strstr(why, "1001 bytes") && strstr(why, "1000"));
@@ -167,7 +167,7 @@ TEST(API_a_copy_that_is_refused_changes_nothing)
 	SAME(xmem_copy_bytes(NULL, 0, data, 1), -EINVAL);
 	untouched(data, 1000);
 	SAME(xmem_size(to), 10);
-	SAME(xmem_buffer_metadata(to)->id, 5);
+	SAME(xmem_metadata_ptr(to)->id, 5);
 	WORKED(xmem_publish(from, &(struct xmem_publish_options){
 			.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP },
 			&token));

@@ -236,30 +236,30 @@ TEST(P1_copies_of_each_kind_of_buffer)
 
 	SAME(xmem_copy(file, to), -EPERM);
 	SAME(xmem_copy_bytes(file, 0, &eight, 8), -EPERM);
-	xmem_buffer_metadata_mut(file)->user[1] = 11;
+	xmem_metadata_mut(file)->user[1] = 11;
 	WORKED(xmem_copy(to, file));
-	SAME(xmem_buffer_metadata(to)->user[1], 11);
+	SAME(xmem_metadata_ptr(to)->user[1], 11);
 	WORKED(xmem_publish(to, NULL, NULL));
 	b = receive_one(x.first);
 	SAME(stamp_of(b), 4);
 	/* What is written in place has metadata of its own until it is published. */
 	WORKED(xmem_get_mut(b));
-	xmem_buffer_metadata_mut(file)->user[1] = 12;
-	xmem_buffer_metadata_mut(file)->id = 4;
+	xmem_metadata_mut(file)->user[1] = 12;
+	xmem_metadata_mut(file)->id = 4;
 	WORKED(xmem_copy(b, file));
-	SAME(xmem_buffer_metadata(b)->user[1], 12);
+	SAME(xmem_metadata_ptr(b)->user[1], 12);
 	SAME(xmem_copy_bytes(b, BYTES - 4, &eight, 8), -ERANGE);
 	WORKED(xmem_copy_bytes(b, BYTES - 8, &eight, 8));
 	fill(b, 8);
 	to = xmem_acquire(x.owner, BYTES, 0);
 	WORKED(xmem_copy(to, b));
 	SAME(stamp_of(to), 8);
-	SAME(xmem_buffer_metadata(to)->user[1], 12);
+	SAME(xmem_metadata_ptr(to)->user[1], 12);
 	xmem_release(to);
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(x.second);
 	SAME(stamp_of(b), 8);
-	SAME(xmem_buffer_metadata(b)->user[1], 12);
+	SAME(xmem_metadata_ptr(b)->user[1], 12);
 	xmem_release(b);
 	xmem_release(file);
 	crossing_end(&x);
@@ -334,9 +334,9 @@ TEST(P1_writing_in_place_counts_from_the_contents)
 	CHECK(xmem_data_mut(b) == begin);
 	memset(xmem_data_mut(b), 3, xmem_capacity(b));
 	WORKED(xmem_copy_bytes(b, 0, words, xmem_capacity(b)));
-	xmem_buffer_metadata_mut(b)->id = 7;
+	xmem_metadata_mut(b)->id = 7;
 	SAME(xmem_copy_bytes(b, 8, words, xmem_capacity(b)), -ERANGE);
-	SAME(xmem_buffer_metadata(b)->offset, BYTES - 64);
+	SAME(xmem_metadata_ptr(b)->offset, BYTES - 64);
 	publish_refused(b, 0, 65);
 	publish_refused(b, 64, 1);
 	publish_refused(b, BYTES - 64, 8);
@@ -344,7 +344,7 @@ TEST(P1_writing_in_place_counts_from_the_contents)
 	WORKED(xmem_publish(b, &o, NULL));
 	b = receive_one(x.second);
 	CHECK(xmem_size(b) == 48 && stamp_of(b) == 7);
-	SAME(xmem_buffer_metadata(b)->offset, BYTES - 64 + 8);
+	SAME(xmem_metadata_ptr(b)->offset, BYTES - 64 + 8);
 	xmem_release(b);
 	/* From there on to the end of what it was; and without options all of that. */
 	b = part_in_place(&x, 64, 32);
@@ -359,7 +359,7 @@ TEST(P1_writing_in_place_counts_from_the_contents)
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(x.second);
 	CHECK(xmem_size(b) == 32 && stamp_of(b) == 6);
-	SAME(xmem_buffer_metadata(b)->offset, 64);
+	SAME(xmem_metadata_ptr(b)->offset, 64);
 	xmem_release(b);
 	crossing_end(&x);
 }
@@ -379,7 +379,7 @@ TEST(P1_each_kind_of_buffer_is_described)
 		WORKED(xmem_tensor_view(b[i], &tensor));
 		SAME(tensor.ndim, 2);
 		SAME(tensor.shape[1], 8);
-		CHECK(!strcmp(xmem_buffer_metadata(b[i])->producer, i ? "stage" : "owner"));
+		CHECK(!strcmp(xmem_metadata_ptr(b[i])->producer, i ? "stage" : "owner"));
 		WORKED(xmem_publish(b[i], NULL, NULL));
 		b[i] = xmem_receive(i ? x.second : x.first, patience_ns());
 		CHECK(b[i]);

@@ -73,7 +73,7 @@ static inline struct xmem_buffer *attached(struct xmem_pool *writer, uint64_t st
 	b = xmem_attach_fd(writer, file, 0, 0, 0);
 	WORKED(b ? 0 : xmem_peek_last_error(NULL));
 	close(file);
-	xmem_buffer_metadata_mut(b)->id = stamp;
+	xmem_metadata_mut(b)->id = stamp;
 	return b;
 }
 

@@ -296,7 +296,7 @@ TEST_WITHIN(P1_each_kind_is_looked_at, 60)
 		SAME(!clone, in_hand(&t));
 		xmem_release(clone);
 		SAME(!xmem_data_mut(t.b), !writable);
-		SAME(!xmem_buffer_metadata_mut(t.b), !in_hand(&t));
+		SAME(!xmem_metadata_mut(t.b), !in_hand(&t));
 		SAME(!!(xmem_buffer_flags(t.b) & XMEM_BUFFER_SHARED), shared);
 		SAME(xmem_size(t.b), BYTES);
 		SAME(xmem_capacity(t.b), BYTES);

@@ -242,7 +242,7 @@ TEST(P8_contents_are_read_after_the_producer_has_died)
 	CHECK(b);
 	SAME(xmem_size(b), BYTES);
 	SAME(stamp_of(b), 0x5eed);
-	SAME(xmem_buffer_metadata(b)->size, BYTES);
+	SAME(xmem_metadata_ptr(b)->size, BYTES);
 	xmem_unsubscribe(s);
 	SAME(stamp_of(b), 0x5eed);
 	xmem_release(b);

@@ -28,8 +28,8 @@ TEST(API_null_handles_are_EINVAL)
 	REFUSED(xmem_clone(NULL), EINVAL);
 	REFUSED(xmem_data(NULL), EINVAL);
 	REFUSED(xmem_data_mut(NULL), EINVAL);
-	REFUSED(xmem_buffer_metadata(NULL), EINVAL);
-	REFUSED(xmem_buffer_metadata_mut(NULL), EINVAL);
+	REFUSED(xmem_metadata_ptr(NULL), EINVAL);
+	REFUSED(xmem_metadata_mut(NULL), EINVAL);
 	CHECK(!xmem_pool_backend(NULL));
 	SAME(xmem_size(NULL), 0);
 	SAME(xmem_capacity(NULL), 0);
@@ -234,7 +234,7 @@ static void use_inherited(void *argument)
 
 	REFUSED(xmem_data(i->read), ECHILD);
 	REFUSED(xmem_data_mut(i->written), ECHILD);
-	REFUSED(xmem_buffer_metadata(i->read), ECHILD);
+	REFUSED(xmem_metadata_ptr(i->read), ECHILD);
 	REFUSED(xmem_clone(i->read), ECHILD);
 	REFUSED(xmem_get(i->pool, i->token), ECHILD);
 	REFUSED(xmem_receive(i->s, 0), ECHILD);
@@ -427,7 +427,7 @@ TEST(API_metadata_offset_length_and_time_arrive)
 		.size = sizeof(options), .timestamp_ns = 123456789, .offset = 128, .length = 1000,
 	};
 	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0), *same;
-	struct xmem_metadata *m = xmem_buffer_metadata_mut(b);
+	struct xmem_metadata *m = xmem_metadata_mut(b);
 	unsigned char *data = xmem_data_mut(b);
 	unsigned int i;
 
@@ -462,10 +462,10 @@ TEST(API_metadata_offset_length_and_time_arrive)
 		SAME(xmem_size(each), 1000);
 		SAME(*(const unsigned char *)xmem_data(each), 128);
 		SAME(((const unsigned char *)xmem_data(each))[999], (128 + 999) % 251);
-		SAME(xmem_buffer_metadata(each)->id, 77);
-		SAME(xmem_buffer_metadata(each)->shape[1], 100);
-		SAME(xmem_buffer_metadata(each)->size, 1000);
-		CHECK(!strcmp((const char *)xmem_buffer_metadata(each)->content_type,
+		SAME(xmem_metadata_ptr(each)->id, 77);
+		SAME(xmem_metadata_ptr(each)->shape[1], 100);
+		SAME(xmem_metadata_ptr(each)->size, 1000);
+		CHECK(!strcmp((const char *)xmem_metadata_ptr(each)->content_type,
 			      "video/x-raw,gray8"));
 	}
 	xmem_release(same);

@@ -114,7 +114,7 @@ static void look_at(struct xmem_buffer *buffer)
 {
 	char label[16];
 
-	xmem_buffer_metadata(buffer);
+	xmem_metadata_ptr(buffer);
 	xmem_data(buffer);
 	xmem_publisher_label(buffer, label);
 	xmem_release(buffer);

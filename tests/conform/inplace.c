@@ -81,12 +81,12 @@ TEST(P1_the_only_holder_writes_in_place)
 
 	SAME(xmem_buffer_flags(b), XMEM_BUFFER_SHARED);
 	REFUSED(xmem_data_mut(b), EPERM);
-	REFUSED(xmem_buffer_metadata_mut(b), EPERM);
+	REFUSED(xmem_metadata_mut(b), EPERM);
 	WORKED(xmem_get_mut(b));
 	CHECK(xmem_data_mut(b) == where && xmem_data(b) == where);
 	SAME(xmem_size(b), BYTES);
 	SAME(xmem_token(b), 0);
-	SAME(xmem_buffer_metadata(b)->id, 1);
+	SAME(xmem_metadata_ptr(b)->id, 1);
 	SAME(xmem_publisher(b), xmem_pool_client(s.stage));
 	SAME(slot_of(s.sink, old).upgrader, xmem_pool_client(s.stage));
 	SAME(slot_of(s.sink, old).state, XMEM_USE_WRITING);
@@ -104,7 +104,7 @@ TEST(P1_the_only_holder_writes_in_place)
 	SAME(stamp_of(got), 2);
 	SAME(xmem_token(got), new);
 	SAME(xmem_publisher(got), xmem_pool_client(s.stage));
-	CHECK(xmem_size(got) == BYTES && xmem_buffer_metadata(got)->size == BYTES);
+	CHECK(xmem_size(got) == BYTES && xmem_metadata_ptr(got)->size == BYTES);
 	REFUSED(xmem_get(s.sink, old), ESTALE);
 	REFUSED(xmem_acquire(s.owner, 0, 0), EAGAIN);
 	xmem_release(got);

@@ -52,7 +52,7 @@ static void consume(void *argument)
 		CHECK(same && clone);
 		xmem_release(b);
 		xmem_release(clone);
-		SAME(stamp_of(same), xmem_buffer_metadata(same)->id);
+		SAME(stamp_of(same), xmem_metadata_ptr(same)->id);
 		xmem_release(same);
 	}
 }

@@ -63,7 +63,7 @@ TEST(P9_a_lease_of_an_attached_file_keeps_nobody_waiting)
 	SAME(fcntl(anew, F_SETLEASE, F_WRLCK), -1);
 	SAME(errno, EAGAIN);
 	close(file);
-	xmem_buffer_metadata_mut(b)->id = 5;
+	xmem_metadata_mut(b)->id = 5;
 	WORKED(xmem_publish(b, NULL, NULL));
 	got = receive_one(s);
 	SAME(stamp_of(got), 5);
@@ -112,7 +112,7 @@ TEST(P9_no_later_lease_of_an_attached_file_keeps_a_reader_waiting)
 		b = xmem_attach_fd(writer, by, 0, 0, 0);
 		WORKED(b ? 0 : xmem_peek_last_error(NULL));
 		close(by);
-		xmem_buffer_metadata_mut(b)->id = 5;
+		xmem_metadata_mut(b)->id = 5;
 		WORKED(xmem_publish(b, NULL, NULL));
 		receives_beside(s, file, i / 4, lease);
 		close(file);

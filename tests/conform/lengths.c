@@ -51,8 +51,8 @@ static void arrives(struct pair *pair, const struct xmem_publish_options *option
 	SAME(xmem_size(same), bytes);
 	SAME(xmem_capacity(b), BYTES);
 	SAME(xmem_capacity(same), BYTES);
-	SAME(xmem_buffer_metadata(b)->size, bytes);
-	SAME(xmem_buffer_metadata(b)->offset, offset);
+	SAME(xmem_metadata_ptr(b)->size, bytes);
+	SAME(xmem_metadata_ptr(b)->offset, offset);
 	if (bytes) {
 		SAME(*(const unsigned char *)xmem_data(b), offset % 251);
 		SAME(((const unsigned char *)xmem_data(same))[bytes - 1],

@@ -229,7 +229,7 @@ void fill_at(struct xmem_buffer *buffer, uint64_t *word, uint64_t stamp)
 	/* Atomic, as those who check whether contents change under them read it so. */
 	for (i = 0; i < xmem_size(buffer) / 8; i++)
 		__atomic_store_n(&word[i], stamp, __ATOMIC_RELAXED);
-	xmem_buffer_metadata_mut(buffer)->id = stamp;
+	xmem_metadata_mut(buffer)->id = stamp;
 }
 
 uint64_t stamp_of(struct xmem_buffer *buffer)
@@ -246,7 +246,7 @@ uint64_t stamp_of(struct xmem_buffer *buffer)
 		if (__atomic_load_n(&word[i], __ATOMIC_RELAXED) != stamp)
 			FAIL("contents of two publications: 0x%llx at 0, 0x%llx at %zu",
 			     (unsigned long long)stamp, (unsigned long long)word[i], i * 8);
-	id = xmem_buffer_metadata(buffer)->id;
+	id = xmem_metadata_ptr(buffer)->id;
 	if (id != stamp)
 		FAIL("metadata of another publication: 0x%llx, beside contents of 0x%llx",
 		     (unsigned long long)id, (unsigned long long)stamp);

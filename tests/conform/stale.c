@@ -27,8 +27,8 @@ static unsigned int use_stale(struct xmem_buffer *b)
 	REFUSED(xmem_clone(b), EBADF);
 	REFUSED(xmem_data(b), EBADF);
 	REFUSED(xmem_data_mut(b), EBADF);
-	REFUSED(xmem_buffer_metadata(b), EBADF);
-	REFUSED(xmem_buffer_metadata_mut(b), EBADF);
+	REFUSED(xmem_metadata_ptr(b), EBADF);
+	REFUSED(xmem_metadata_mut(b), EBADF);
 	SAME(xmem_publish(b, NULL, NULL), -EBADF);
 	STALE(SAME(xmem_size(b), 0));
 	STALE(SAME(xmem_capacity(b), 0));

@@ -98,7 +98,7 @@ TEST(API_a_source_grows)
 	struct xmem_buffer *b = xmem_acquire(writer, 10, 0);
 	LONGER(xmem_source) o = { .known = { .producer = "p", .timestamp_ns = 7,
 					     .clock = (const char *)1 } };
-	struct xmem_metadata *said = xmem_buffer_metadata_mut(b);
+	struct xmem_metadata *said = xmem_metadata_mut(b);
 
 	CHECK(said);
 	/* The older header ends before the clock, which then is not looked at. */

@@ -42,7 +42,7 @@ static struct xmem_buffer *take(struct pair *pair, size_t bytes)
 	struct xmem_buffer *b = xmem_acquire(pair->writer, bytes, 0);
 
 	CHECK(b);
-	memset(xmem_buffer_metadata_mut(b), 0xa5, sizeof(struct xmem_metadata));
+	memset(xmem_metadata_mut(b), 0xa5, sizeof(struct xmem_metadata));
 	return b;
 }
 
@@ -156,7 +156,7 @@ TEST(API_a_wrong_description_is_refused_and_changes_nothing)
 {
 	struct pair pair = open_pair();
 	struct xmem_buffer *b = take(&pair, 60);
-	struct xmem_metadata *m = xmem_buffer_metadata_mut(b), before;
+	struct xmem_metadata *m = xmem_metadata_mut(b), before;
 	static const char long_name[] = "0123456789abcdef0123456789abcdef";
 	const char *why;
 
@@ -198,7 +198,7 @@ TEST(API_what_a_source_does_not_say_stays_as_it_is)
 {
 	struct pair pair = open_pair();
 	struct xmem_buffer *b = take(&pair, 60);
-	struct xmem_metadata *m = xmem_buffer_metadata_mut(b), before;
+	struct xmem_metadata *m = xmem_metadata_mut(b), before;
 
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT8, 1, SHAPE(60), NULL));
 	WORKED(SOURCE(b, .content_type = "a/b", .producer = "p", .timestamp_ns = 5));
@@ -315,7 +315,7 @@ TEST(API_metadata_that_says_nothing_is_ENODATA)
 {
 	struct pair pair = open_pair();
 	struct xmem_buffer *b = take(&pair, 60);
-	struct xmem_metadata *m = xmem_buffer_metadata_mut(b);
+	struct xmem_metadata *m = xmem_metadata_mut(b);
 	struct xmem_tensor t = VIEW(xmem_tensor);
 	struct xmem_image i = VIEW(xmem_image);
 
@@ -399,7 +399,7 @@ TEST(P4_metadata_that_changes_while_it_is_read)
 {
 	struct pair pair = open_pair();
 	struct xmem_buffer *b = take(&pair, BYTES);
-	struct liar liar = { .m = xmem_buffer_metadata_mut(b), .random = seed() };
+	struct liar liar = { .m = xmem_metadata_mut(b), .random = seed() };
 	struct xmem_tensor t = VIEW(xmem_tensor);
 	struct xmem_image i = VIEW(xmem_image);
 	struct xmem_metadata copy;

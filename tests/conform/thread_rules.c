@@ -297,8 +297,8 @@ ROW(token)			{ SAME(xmem_token(stage.read), stage.token); }
 ROW(slot)			{ SAME(xmem_slot(stage.read), stage.token & 0xffff); }
 ROW(sequence)			{ SAME(xmem_sequence(stage.read), 0); }
 ROW(timestamp_ns)		{ SAME(xmem_timestamp_ns(stage.read), 0); }
-ROW(buffer_metadata)		{ SAME(xmem_buffer_metadata(stage.read)->id, 0xab); }
-ROW(buffer_metadata_mut)	{ CHECK(xmem_buffer_metadata_mut(stage.written)); }
+ROW(metadata_ptr)		{ SAME(xmem_metadata_ptr(stage.read)->id, 0xab); }
+ROW(metadata_mut)	{ CHECK(xmem_metadata_mut(stage.written)); }
 ROW(publisher)	{ SAME(xmem_publisher(stage.read), xmem_pool_client(stage.writer)); }
 ROW(pool_backend)		{ CHECK(*xmem_pool_backend(stage.reader)); }
 ROW(pool_client)		{ CHECK(xmem_pool_client(stage.reader) > 0); }

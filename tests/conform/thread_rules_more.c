@@ -402,7 +402,7 @@ ROW(describe_image)
 	if (!b)
 		return;
 	SAME(xmem_describe_image(b, XMEM_IMAGE_RGB8, 16, 16, 0), 0);
-	SAME(xmem_buffer_metadata(b)->image, XMEM_IMAGE_RGB8);
+	SAME(xmem_metadata_ptr(b)->image, XMEM_IMAGE_RGB8);
 	xmem_release(b);
 }
 
@@ -413,8 +413,8 @@ ROW(describe_source)
 	if (!b)
 		return;
 	SAME(SOURCE(b, .producer = "rows", .timestamp_ns = 5), 0);
-	CHECK(!strcmp(xmem_buffer_metadata(b)->producer, "rows"));
-	SAME(xmem_buffer_metadata(b)->timestamp_ns, 5);
+	CHECK(!strcmp(xmem_metadata_ptr(b)->producer, "rows"));
+	SAME(xmem_metadata_ptr(b)->timestamp_ns, 5);
 	xmem_release(b);
 }
 

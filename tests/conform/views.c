@@ -383,7 +383,7 @@ static void *ask_everything(void *argument)
 {
 	struct xmem_buffer *b = argument;
 
-	CHECK(xmem_buffer_metadata(b));
+	CHECK(xmem_metadata_ptr(b));
 	SAME(xmem_capacity(b), SHARED_VIEW);
 	CHECK(xmem_data(b));
 	REFUSED(xmem_data_mut(b), EPERM);

@@ -366,7 +366,7 @@ TEST(CUDA_what_is_published_behind_its_copy_is_complete)
 	finish(work);
 	WORKED(xmem_publish(buffer, &keep, NULL));
 	SAME(xmem_wait_contents(buffer, 0), 0);
-	SAME(xmem_buffer_metadata(buffer)->order_kind, XMEM_ORDER_NONE);
+	SAME(xmem_metadata_ptr(buffer)->order_kind, XMEM_ORDER_NONE);
 	cuda_check(buffer, 4);
 	xmem_release(buffer);
 	end(pool);
@@ -378,7 +378,7 @@ TEST(CUDA_the_host_is_told_of_a_copy_before_it_is_published)
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
 	struct work *work = new_work();
 	struct xmem_buffer *buffer = acquire_and_copy(pool, 4, work);
-	const struct xmem_metadata *metadata = xmem_buffer_metadata(buffer);
+	const struct xmem_metadata *metadata = xmem_metadata_ptr(buffer);
 
 	SAME(metadata->order_kind, XMEM_ORDER_READY);
 	SAME(metadata->order_value, 1);

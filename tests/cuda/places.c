@@ -112,12 +112,12 @@ TEST(CUDA_metadata_say_where_contents_are_whatever_the_program_says)
 	int i;
 
 	WORKED(xmem_describe_tensor(buffer, XMEM_DTYPE_UINT8, 1, shape, NULL));
-	xmem_buffer_metadata_mut(buffer)->storage = 99;
+	xmem_metadata_mut(buffer)->storage = 99;
 	WORKED(xmem_publish(buffer, &(struct xmem_publish_options){
 		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP,
 	}, NULL));
-	SAME(xmem_buffer_metadata(buffer)->storage, XMEM_STORAGE_CUDA);
-	SAME(xmem_buffer_metadata(buffer)->device, 1);
+	SAME(xmem_metadata_ptr(buffer)->storage, XMEM_STORAGE_CUDA);
+	SAME(xmem_metadata_ptr(buffer)->device, 1);
 	WORKED(xmem_metadata_view(buffer, &m));
 	WORKED(xmem_tensor_check(&m, xmem_size(buffer)));
 	SAME(xmem_tensor_view(buffer, &tensor), -EMEDIUMTYPE);
@@ -128,7 +128,7 @@ TEST(CUDA_metadata_say_where_contents_are_whatever_the_program_says)
 	for (i = 0; i < 64; i++) {
 		buffer = xmem_acquire(pool, 64, 0);
 		CHECK(buffer);
-		SAME(xmem_buffer_metadata(buffer)->storage, XMEM_STORAGE_CPU);
+		SAME(xmem_metadata_ptr(buffer)->storage, XMEM_STORAGE_CPU);
 		xmem_release(buffer);
 	}
 	xmem_pool_close(pool);
@@ -381,7 +381,7 @@ TEST(CUDA_claims_and_addressed_publications_work_as_for_the_cpu)
 	got = xmem_get(other, token);
 	CHECK(got);
 	cuda_check(got, 1);
-	SAME(xmem_buffer_metadata(got)->storage, XMEM_STORAGE_CUDA);
+	SAME(xmem_metadata_ptr(got)->storage, XMEM_STORAGE_CUDA);
 	xmem_release(got);
 	buffer = cuda_acquire(pool, BYTES);
 	cuda_fill(buffer, 2);

@@ -262,7 +262,7 @@ PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwa
 	if (!xp_parse(args, kwargs, "|$OO:describe_user", names, &id, &user))
 		return NULL;
 	buffer = xp_guard_write(self);
-	metadata = buffer ? xmem_buffer_metadata_mut(buffer) : NULL;
+	metadata = buffer ? xmem_metadata_mut(buffer) : NULL;
 	if (!metadata)
 		return buffer ? xp_raise(self->state) : NULL;
 	if (id != Py_None && !xp_token(id, &number))
@@ -288,7 +288,7 @@ PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwa
 	}
 	/* A callable above may have published the buffer. */
 	buffer = xp_guard_write(self);
-	metadata = buffer ? xmem_buffer_metadata_mut(buffer) : NULL;
+	metadata = buffer ? xmem_metadata_mut(buffer) : NULL;
 	if (!metadata)
 		return buffer ? xp_raise(self->state) : NULL;
 	if (id != Py_None)

@@ -297,7 +297,7 @@ static PyObject *pool_preallocate(PyObject *object, PyObject *args, PyObject *kw
 static void say_nothing(struct xmem_buffer *buffer)
 {
 	static const struct xmem_metadata nothing;
-	struct xmem_metadata *metadata = xmem_buffer_metadata_mut(buffer);
+	struct xmem_metadata *metadata = xmem_metadata_mut(buffer);
 
 	if (metadata && memcmp(metadata, &nothing, sizeof(nothing)))
 		*metadata = nothing;

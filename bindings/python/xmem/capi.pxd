@@ -478,10 +478,10 @@ cdef extern from "xmem_python.h" nogil:
         uint64_t (*timestamp_ns)(xmem_buffer *buffer) noexcept nogil
         uint64_t (*token)(xmem_buffer *buffer) noexcept nogil
         void (*unsubscribe)(xmem_subscription *subscription) noexcept nogil
-        const xmem_metadata *(*buffer_metadata)(xmem_buffer *buffer) noexcept nogil
-        xmem_metadata *(*buffer_metadata_mut)(xmem_buffer *buffer) noexcept nogil
         size_t (*capacity)(xmem_buffer *buffer) noexcept nogil
         int (*host_query)(xmem_host_info *ret_info) noexcept nogil
+        xmem_metadata *(*metadata_mut)(xmem_buffer *buffer) noexcept nogil
+        const xmem_metadata *(*metadata_ptr)(xmem_buffer *buffer) noexcept nogil
         int (*pool_client_info)(xmem_pool *pool, uint32_t client,
             xmem_client_info *ret_info) noexcept nogil
         int (*pool_fd)(xmem_pool *pool) noexcept nogil
