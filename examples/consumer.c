@@ -47,20 +47,23 @@ int main(int argc, char **argv)
 		.size = sizeof(wait_for_me), .flags = XMEM_SUBSCRIBE_WAITS,
 	};
 	struct xmem_pool *pool = xmem_pool_open(argc > 1 ? argv[1] : "pictures", NULL);
+	struct xmem_subscription_info told = XMEM_INIT(told);
 	struct xmem_subscription *pictures;
 	struct xmem_buffer *picture;
 
 	if (!pool)
 		fail();
 	while ((pictures = xmem_subscribe(pool, &wait_for_me))) {
-		printf("following publisher %d\n", xmem_subscription_publisher(pictures));
+		xmem_subscription_stat(pictures, &told);
+		printf("following publisher %" PRIu32 "\n", told.publisher);
 		while ((picture = xmem_receive(pictures, XMEM_FOREVER))) {
 			show(picture);
 			xmem_release(picture);
 		}
 		if (xmem_peek_last_error(NULL) != -EPIPE)
 			fail();
-		printf("publisher ended, %" PRIu64 " lost\n", xmem_subscription_lost(pictures));
+		xmem_subscription_stat(pictures, &told);
+		printf("publisher ended, %" PRIu64 " lost\n", told.lost);
 		xmem_unsubscribe(pictures);
 	}
 	fail();

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 	if (event.data.fd >= 0 &&
 	    !epoll_ctl(epoll, EPOLL_CTL_ADD, socket_event.data.fd, &socket_event) &&
 	    !epoll_ctl(epoll, EPOLL_CTL_ADD, event.data.fd, &event)) {
-		printf("following publisher %d\n", xmem_subscription_publisher(subscription));
+		printf("following a publisher\n");
 		over = loop(epoll, socket_event.data.fd, subscription);
 	}
 	if (over < 0) {

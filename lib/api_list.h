@@ -27,8 +27,6 @@
 	X(sequence) \
 	X(size) \
 	X(subscribe) \
-	X(subscription_lost) \
-	X(subscription_publisher) \
 	X(timestamp_ns) \
 	X(token) \
 	X(unsubscribe) \
@@ -102,6 +100,7 @@
 	X(slot) \
 	X(subscriber_next) \
 	X(subscribers_poll_fd) \
+	X(subscription_stat) \
 	X(wait_contents) \
 	X(wait_on) \
 	X(wait_subscribers)

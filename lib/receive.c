@@ -364,7 +364,7 @@ static const char *end_hint(enum xl_dropped dropped)
 	case XL_DROPPED:
 		return "receive: the publisher has ended, and the host has dropped its ring as the "
 		       "oldest of more than 8; what was left in it is lost, and counted by "
-		       "xmem_subscription_lost";
+		       "xmem_subscription_stat";
 	case XL_DROPPED_UNCOUNTED:
 		return "receive: the publisher has ended, and the host has dropped its ring as the "
 		       "oldest of more than 8; what was left in it is lost, and how much that was "

@@ -7,8 +7,10 @@
 #include <sys/mman.h>
 
 #include "host/futex.h"
+#include "pages.h"
 #include "payload/payload.h"
 #include "request.h"
+#include "structs.h"
 #include "subscription.h"
 #include "wait.h"
 
@@ -257,33 +259,41 @@ struct xmem_subscription *xl_subscription_lock(struct xmem_subscription *handle)
 	return NULL;
 }
 
-XMEM_API uint64_t xmem_subscription_lost(struct xmem_subscription *handle)
+static void add_rings(const struct xmem_subscription *subscription,
+		      struct xmem_subscription_info *info)
 {
-	struct xmem_subscription *subscription;
-	const struct xl_ring *ring;
-	u64 lost, i;
+	const struct xmem_pool *pool = subscription->pool;
+	const struct xl_ring *ring = subscription->ring;
+	u64 behind;
+	u32 i;
 
-	subscription = handle ? xl_subscription_lock(handle) : NULL;
-	if (!subscription)
-		return 0;
-	lost = subscription->lost;
-	for (i = 0, ring = subscription->ring; i < subscription->rings; i++, ring = ring->next)
-		lost += ring->follow.lost;
-	xl_unlock(&subscription->lock);
-	return lost;
+	for (i = 0; i < subscription->rings; i++, ring = ring->next) {
+		info->lost += ring->follow.lost;
+		behind = xl_behind(&pool->map, pool->me, ring->follow.publisher);
+		/* Looked at after it: if not, this may be the ring of another client by now. */
+		if (xm_followed_lives_on(&pool->map, &ring->follow))
+			info->behind += behind;
+	}
 }
 
-XMEM_API int xmem_subscription_publisher(struct xmem_subscription *handle)
+XMEM_API int xmem_subscription_stat(struct xmem_subscription *handle,
+				    struct xmem_subscription_info *ret_info)
 {
-	struct xmem_subscription *subscription = xl_subscription_lock(handle);
-	int publisher;
+	struct xmem_subscription_info info = { .size = sizeof(info), .publisher = XMEM_NOBODY };
+	struct xmem_subscription *subscription;
+	int err = xl_answer_check("xmem_subscription_info", ret_info);
 
+	if (err)
+		return err;
+	subscription = xl_subscription_lock(handle);
 	if (!subscription)
 		return xmem_peek_last_error(NULL);
-	publisher = subscription->origin ? (int)xl_origin_client(subscription->origin) : -1;
+	if (subscription->origin)
+		info.publisher = xl_origin_client(subscription->origin);
+	info.follows = subscription->rings;
+	info.lost = subscription->lost;
+	add_rings(subscription, &info);
 	xl_unlock(&subscription->lock);
-	if (publisher < 0)
-		return xl_fail_fast(ENOENT, "subscription_publisher: no publisher has come "
-				    "yet");
-	return publisher;
+	xl_answer_give(ret_info, &info, sizeof(info));
+	return 0;
 }

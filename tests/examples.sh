@@ -90,7 +90,7 @@ eof() { exec 8>&-; }
 fed() { feed "$2" && expect "$1" "$3"; }
 
 # follows WHO: one whose subscription does not last says so.
-follows() { expect "$1" '^following publisher [0-9]+$'; }
+follows() { expect "$1" '^following (a publisher|publisher [0-9]+)$'; }
 
 # ---- the tests ----
 

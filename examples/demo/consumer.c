@@ -77,12 +77,19 @@ static void life_obey(struct life *life)
 	}
 }
 
+static uint64_t life_lost(const struct life *life)
+{
+	struct xmem_subscription_info told = XMEM_INIT(told);
+
+	return xmem_subscription_stat(life->subscription, &told) ? 0 : told.lost;
+}
+
 /* Publications are numbered: what was not received must have been counted as lost. */
 static void life_count(struct life *life, struct xmem_buffer *buffer)
 {
 	int publisher = xmem_publisher(buffer);
 	uint64_t sequence = xmem_sequence(buffer);
-	uint64_t lost = xmem_subscription_lost(life->subscription);
+	uint64_t lost = life_lost(life);
 
 	/* Without a PUBLISHER another one may come and count from 0. */
 	if (!life->count.frames || publisher != life->publisher)
@@ -194,7 +201,7 @@ int consumer_main(const struct consumer *consumer, int argc, char **argv)
 	life_open(&life, argv[1], argc > 2 ? atoi(argv[2]) : -1);
 	life_follow(&life);
 	life_release(&life, &life.previous);
-	life.count.lost = xmem_subscription_lost(life.subscription);
+	life.count.lost = life_lost(&life);
 	if (life.count.frames)
 		life.count.passed = life.first + life.count.frames + life.count.lost;
 	xmem_unsubscribe(life.subscription);

@@ -54,7 +54,7 @@ int main(void)
 		fprintf(stderr, "uv_loop: %s\n", why);
 		return 1;
 	}
-	printf("following publisher %d\n", xmem_subscription_publisher(frames));
+	printf("following a publisher\n");
 	uv_poll_init(loop, &watch, fd);
 	watch.data = frames;
 	uv_poll_start(&watch, UV_READABLE, frames_came);

@@ -54,8 +54,6 @@ struct xmem_api {
 	size_t (*size)(struct xmem_buffer *buffer);
 	struct xmem_subscription *(*subscribe)(struct xmem_pool *pool,
 			const struct xmem_subscribe_options *options);
-	uint64_t (*subscription_lost)(struct xmem_subscription *subscription);
-	int (*subscription_publisher)(struct xmem_subscription *subscription);
 	uint64_t (*timestamp_ns)(struct xmem_buffer *buffer);
 	uint64_t (*token)(struct xmem_buffer *buffer);
 	void (*unsubscribe)(struct xmem_subscription *subscription);
@@ -154,6 +152,8 @@ struct xmem_api {
 	int (*subscriber_next)(struct xmem_pool *pool, uint32_t first,
 			struct xmem_subscriber_info *ret_info);
 	int (*subscribers_poll_fd)(struct xmem_pool *pool);
+	int (*subscription_stat)(struct xmem_subscription *subscription,
+			struct xmem_subscription_info *ret_info);
 	int (*wait_contents)(struct xmem_buffer *buffer, int64_t timeout_ns);
 	int (*wait_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
 	int (*wait_subscribers)(struct xmem_pool *pool, uint32_t count, int64_t timeout_ns);

@@ -156,22 +156,32 @@ int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
 
 /* ---- more about a subscription ---- */
 
-/*
- * Get the number of publications that this subscription has lost by being slow. Publications that
- * were left in a ring that the host has dropped count from the EPIPE of xmem_receive on. If
- * something was received after the host dropped it, that number is not known and does not
- * count; the message of EPIPE says so.
- * Returns: the number, of all publishers together; 0 for NULL. Threads: any. Since: 0.1.
- */
-uint64_t xmem_subscription_lost(struct xmem_subscription *subscription);
+/* What is known of a subscription. */
+struct xmem_subscription_info {
+	size_t size;			/* in: sizeof(struct xmem_subscription_info); out: valid
+					 * bytes */
+	uint32_t publisher;		/* client id of the publisher of what was received last, or
+					 * if there is nothing yet of the first that is followed;
+					 * XMEM_NOBODY: none has come yet */
+	uint32_t follows;		/* publishers, also ended ones of which something may be
+					 * left to receive */
+	uint64_t lost;			/* publications that it has lost by being slow, of all
+					 * publishers together */
+	uint64_t behind;		/* publications that it has yet to receive, of all
+					 * publishers together; history does not count */
+};
 
 /*
- * Get the client id of the publisher of what was received last, or if there is nothing yet of the
- * first that is followed.
- * Returns: the id, or -EINVAL, -ECHILD, -EBADF (the subscription has been dropped), -ENOENT (with
- * XMEM_SUBSCRIBE_LASTS, if no publisher has come yet). Threads: any. Since: 0.1.
+ * Get what is known of a subscription, at once.
+ * @ret_info: its size field is set. Unchanged after an error.
+ * What was left in a ring that the host has dropped counts as lost from the EPIPE of xmem_receive
+ * on. If something was received after the host dropped it, that number is not known and does not
+ * count; the message of EPIPE says so.
+ * Returns: 0, -EINVAL (NULL, or size is less than that of the size field), -ECHILD, -EBADF (the
+ * subscription has been dropped). Threads: any. Since: 0.5.
  */
-int xmem_subscription_publisher(struct xmem_subscription *subscription);
+int xmem_subscription_stat(struct xmem_subscription *subscription,
+			   struct xmem_subscription_info *ret_info);
 
 #ifdef __cplusplus
 }

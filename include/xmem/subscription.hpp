@@ -9,6 +9,15 @@
 
 namespace xmem {
 
+namespace detail {
+
+inline std::error_code no_publisher() noexcept
+{
+	return std::make_error_code(std::errc::no_such_file_or_directory);
+}
+
+} // namespace detail
+
 class subscription : public detail::owner<xmem_subscription, xmem_unsubscribe> {
 public:
 	using owner::owner;
@@ -54,17 +63,43 @@ public:
 	}
 	buffer try_receive() const { return try_receive(no_wait); }
 
-	std::uint64_t lost() const noexcept { return xmem_subscription_lost(raw()); }
+	/* All that is known of it. */
+	xmem_subscription_info info(std::error_code &code) const noexcept
+	{
+		auto told = detail::sized<xmem_subscription_info>();
 
+		detail::done(xmem_subscription_stat(raw(), &told), code);
+		return told;
+	}
+	xmem_subscription_info info() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return info(code); });
+	}
+
+	/* 0 if there is no subscription. */
+	std::uint64_t lost() const noexcept
+	{
+		std::error_code code;
+
+		return info(code).lost;
+	}
+
+	/* ENOENT: none has come yet. */
 	std::uint32_t publisher(std::error_code &code) const noexcept
 	{
-		const int id = xmem_subscription_publisher(raw());
+		const std::uint32_t id = info(code).publisher;
 
-		return static_cast<std::uint32_t>(detail::counted(id, code));
+		if (!code && id == XMEM_NOBODY)
+			code = detail::no_publisher();
+		return code ? 0 : id;
 	}
 	std::uint32_t publisher() const
 	{
-		return detail::or_throw([&](std::error_code &code) { return publisher(code); });
+		const std::uint32_t id = info().publisher;
+
+		if (id == XMEM_NOBODY)
+			detail::fail(detail::no_publisher(), "publisher: none has come yet");
+		return id;
 	}
 
 	/* For poll, select and epoll; it stays the library's. */

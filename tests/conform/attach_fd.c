@@ -124,7 +124,7 @@ TEST(P3_an_attached_file_stays_until_a_subscriber_has_it)
 		xmem_release(got);
 		EVENTUALLY(stat_of(writer).payloads == 4 - i);
 	}
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -189,7 +189,7 @@ TEST(P10_attached_files_are_evicted_when_slots_run_out)
 		WORKED(xmem_publish(attach_stamp(writer, i), NULL, NULL));
 	CHECK(stat_of(writer).payloads <= 64);
 	got = receive_one(s);
-	CHECK(stamp_of(got) == xmem_subscription_lost(s) && xmem_subscription_lost(s) >= 6);
+	CHECK(stamp_of(got) == sub_info(s).lost && sub_info(s).lost >= 6);
 	xmem_release(got);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);

@@ -113,6 +113,7 @@ static void start_receivers(pthread_t *thread, unsigned int count)
 /* @writers: how many rings they wait for. */
 static void unsubscribe_under(unsigned int writers)
 {
+	struct xmem_subscription_info told = XMEM_INIT(told);
 	const char *name = scene_start();
 	pthread_t thread[MOST];
 	unsigned int i;
@@ -129,7 +130,7 @@ static void unsubscribe_under(unsigned int writers)
 	CHECK(scene.cancelled >= 1);
 	SAME(scene.cancelled + scene.refused, MOST);
 	REFUSED(xmem_receive(scene.s, XMEM_FOREVER), EBADF);
-	SAME(xmem_subscription_publisher(scene.s), -EBADF);
+	SAME(xmem_subscription_stat(scene.s, &told), -EBADF);
 	xmem_unsubscribe(scene.s);	/* as a second release: it is found out */
 	xmem_pool_close(scene.reader);
 	xmem_pool_close(scene.second);
@@ -150,6 +151,7 @@ TEST(P9_unsubscribe_under_threads_that_wait_for_several_is_ECANCELED)
 /* The memory of a dropped subscription is used again, and the old handle means nothing there. */
 TEST(API_a_dropped_subscription_is_not_the_next_one)
 {
+	struct xmem_subscription_info told = XMEM_INIT(told);
 	struct xmem_subscription *old, *new;
 	unsigned int i;
 
@@ -159,7 +161,7 @@ TEST(API_a_dropped_subscription_is_not_the_next_one)
 	for (i = 0; i < 3; i++) {
 		new = follow(scene.reader, xmem_pool_client(scene.writer), 0);
 		REFUSED(xmem_receive(old, 0), EBADF);
-		SAME(xmem_subscription_lost(old), 0);
+		SAME(xmem_subscription_stat(old, &told), -EBADF);
 		xmem_unsubscribe(old);
 		publish_stamp(scene.writer, i);
 		xmem_release(receive_one(new));

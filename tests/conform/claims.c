@@ -252,7 +252,7 @@ TEST(P3_a_publication_with_claims_is_not_evicted)
 	CHECK(!is_free(writer));
 	b = receive_one(s);
 	SAME(xmem_token(b), token);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_release(b);
 	CHECK(!is_free(writer));
 	xmem_release(xmem_get(reader, token));

@@ -134,7 +134,7 @@ static void send_to_sink(struct crossing *x, struct xmem_pool *from, struct xmem
 	SAME(xmem_timestamp_ns(got), 9);
 	SAME(xmem_publisher(got), xmem_pool_client(from));
 	xmem_release(got);
-	SAME(xmem_subscription_lost(other), 0);
+	SAME(sub_info(other).lost, 0);
 	xmem_unsubscribe(other);
 	if (to != x->second)
 		xmem_unsubscribe(to);

@@ -25,7 +25,7 @@ TEST(P1_an_attached_file_is_retracted)
 	publish_stamp(x.owner, 4);
 	b = receive_one(x.first);
 	SAME(stamp_of(b), 4);
-	SAME(xmem_subscription_lost(x.first), 0);
+	SAME(sub_info(x.first).lost, 0);
 	xmem_release(b);
 	crossing_end(&x);
 }
@@ -49,7 +49,7 @@ TEST(P1_what_was_written_in_place_is_retracted)
 		SAME(xmem_retract(x.sink, token), -EPERM);
 	}
 	REFUSED(xmem_receive(x.second, 0), EAGAIN);
-	SAME(xmem_subscription_lost(x.second), 0);
+	SAME(sub_info(x.second).lost, 0);
 	for (i = 0; i < BUFFERS; i++) {
 		all[i] = xmem_acquire(x.owner, BYTES, 0);
 		CHECK(all[i]);
@@ -65,7 +65,7 @@ TEST(P1_what_was_written_in_place_is_retracted)
 	WORKED(xmem_publish(b, NULL, &token));
 	WORKED(xmem_retract(x.owner, token));
 	REFUSED(xmem_receive(x.first, 0), EAGAIN);
-	SAME(xmem_subscription_lost(x.first), 0);
+	SAME(sub_info(x.first).lost, 0);
 	crossing_end(&x);
 }
 
@@ -310,7 +310,7 @@ TEST(P3_depth_counts_what_is_for_the_subscriber)
 	b = receive_one(s);
 	SAME(stamp_of(b), 2);
 	xmem_release(b);
-	SAME(xmem_subscription_lost(s), 1);
+	SAME(sub_info(s).lost, 1);
 	xmem_unsubscribe(s);
 	crossing_end(&x);
 }

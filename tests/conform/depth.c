@@ -11,18 +11,18 @@ TEST(API_depth_is_how_many_of_the_latest_are_received)
 
 	publish_stamps(writer, 0, 3);
 	receive_stamp(s, 0);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	publish_stamps(writer, 3, 10);
 	SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
 	receive_stamp(s, 7);
-	SAME(xmem_subscription_lost(s), 6);
+	SAME(sub_info(s).lost, 6);
 	publish_stamps(writer, 10, 11);
 	receive_stamp(s, 8);
 	receive_stamp(s, 9);
 	receive_stamp(s, 10);
 	REFUSED(xmem_receive(s, 0), EAGAIN);
 	SAME(by_poll(fd, POLLIN, 0), 0);
-	SAME(xmem_subscription_lost(s), 6);
+	SAME(sub_info(s).lost, 6);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -41,7 +41,7 @@ TEST(API_depth_is_kept_to_for_long)
 		receive_stamp(s, stamp + 1);
 		REFUSED(xmem_receive(s, 0), EAGAIN);
 	}
-	SAME(xmem_subscription_lost(s), 100);
+	SAME(sub_info(s).lost, 100);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -66,10 +66,10 @@ TEST(API_depth_bounds_history)
 	publish_stamps(writer, 5, 7);
 	receive_stamp(s, 3);
 	receive_stamp(s, 4);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	publish_stamps(writer, 7, 12);
 	receive_stamp(s, 8);
-	SAME(xmem_subscription_lost(s), 3);
+	SAME(sub_info(s).lost, 3);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -100,7 +100,7 @@ TEST(API_depth_is_of_each_publisher)
 	}
 	SAME(seen, 3);
 	REFUSED(xmem_receive_any(reader, 0, NULL), EAGAIN);
-	SAME(xmem_subscription_lost(s), 6);
+	SAME(sub_info(s).lost, 6);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	for (i = 0; i < 2; i++)

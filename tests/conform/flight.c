@@ -61,7 +61,7 @@ static void drained(struct xmem_subscription *s, uint64_t first, unsigned int co
 	}
 	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
 	REFUSED(xmem_receive(s, 0), EPIPE);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 }
 
 TEST(P3_in_flight_survives_the_publishers_death)
@@ -284,7 +284,7 @@ TEST(P3_who_waits_for_its_publisher_loses_nothing)
 		SAME(stamp_of(b), i);
 		xmem_release(b);
 	}
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_unsubscribe(s);
 	hear(child);
 	kill_child(child);
@@ -315,7 +315,7 @@ TEST(P3_what_is_lost_is_counted)
 	}
 	CHECK(i > 0);			/* the last few are protected */
 	SAME(next, 100);
-	SAME(xmem_subscription_lost(s) + i, 100);
+	SAME(sub_info(s).lost + i, 100);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -337,7 +337,7 @@ TEST(P3_a_late_subscriber_gets_what_comes_after)
 	b = receive_one(s);
 	SAME(stamp_of(b), 5);
 	SAME(xmem_sequence(b), 5);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_release(b);
 	/* And once more, from a later place. */
 	xmem_unsubscribe(s);
@@ -365,7 +365,7 @@ TEST(P3_a_new_publisher_is_not_taken_for_a_dead_one)
 	/* Its id is not used again while its ring is in flight. */
 	source.first = 200;
 	next = start_source(&source, reader, &young, 0);
-	CHECK(xmem_subscription_publisher(young) != xmem_subscription_publisher(old));
+	CHECK(sub_info(young).publisher != sub_info(old).publisher);
 	drained(old, 100, 3);
 	kill_child(next);
 	drained(young, 200, 3);
@@ -391,7 +391,7 @@ static void ends_with(struct xmem_subscription *s, const char *word, uint64_t lo
 		xmem_peek_last_error(&why);
 		if (!strstr(why, word))
 			FAIL("the message does not say '%s': %s", word, why);
-		SAME(xmem_subscription_lost(s), lost);
+		SAME(sub_info(s).lost, lost);
 	}
 	xmem_unsubscribe(s);
 }

@@ -95,7 +95,7 @@ TEST(P1_forwarded_contents_stay_for_who_is_waited_for)
 		SAME(stamp_of(b), 10 + i);
 		xmem_release(b);
 	}
-	SAME(xmem_subscription_lost(line.out), 0);
+	SAME(sub_info(line.out).lost, 0);
 	line_end(&line);
 }
 
@@ -120,7 +120,7 @@ TEST(P3_forwarded_contents_stay_for_others_until_the_owner_has_nothing_else)
 	xmem_release(b);
 	b = receive_one(line.out);
 	SAME(stamp_of(b), 2);
-	SAME(xmem_subscription_lost(line.out), 1);
+	SAME(sub_info(line.out).lost, 1);
 	xmem_release(b);
 	xmem_release(held);
 	line_end(&line);
@@ -262,7 +262,7 @@ static void in_order(const int *order)
 			receive_stamp(&cast, 1);
 	}
 	receive_stamp(&cast, 2);
-	SAME(xmem_subscription_lost(cast.out), 0);
+	SAME(sub_info(cast.out).lost, 0);
 	nothing_is_left(&cast);
 }
 
@@ -314,7 +314,7 @@ static void stage_dies_at(int step, unsigned int after)
 	kill_child(cast.owner);
 	for (i = 0; i < after + complete; i++)
 		receive_stamp(&cast, i + 1);
-	SAME(xmem_subscription_lost(cast.out), 0);
+	SAME(sub_info(cast.out).lost, 0);
 	nothing_is_left(&cast);
 }
 
@@ -444,7 +444,7 @@ TEST(P9_an_owner_is_free_of_a_reader_that_the_stage_demotes)
 	CHECK(b);
 	xmem_release(b);
 	xmem_release(receive_one(out));
-	CHECK(xmem_subscription_lost(out) > 0);
+	CHECK(sub_info(out).lost > 0);
 	xmem_unsubscribe(in);
 	xmem_unsubscribe(out);
 	xmem_pool_close(reader);
@@ -486,7 +486,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_retracts)
 	WORKED(xmem_retract(line.stage, token));
 	finish_child(child);
 	REFUSED(xmem_receive(line.out, 0), EAGAIN);
-	SAME(xmem_subscription_lost(line.out), 0);
+	SAME(sub_info(line.out).lost, 0);
 	xmem_unsubscribe(in);
 	line_end(&line);
 }
@@ -716,7 +716,7 @@ static void reader_has_lost_it(struct line *line)
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(line->out);
 	SAME(stamp_of(b), 2);
-	SAME(xmem_subscription_lost(line->out), 1);
+	SAME(sub_info(line->out).lost, 1);
 	xmem_release(b);
 }
 
@@ -757,7 +757,7 @@ TEST(P9_an_owner_waits_for_a_stage_as_long_as_its_bound)
 	if (!strstr(why, "1 forwarded and not yet received (client 1 stage pid"))
 		FAIL("it says: %s", why);
 	xmem_release(receive_one(line.out));
-	SAME(xmem_subscription_lost(line.out), 0);
+	SAME(sub_info(line.out).lost, 0);
 	line_end(&line);
 }
 
@@ -816,7 +816,7 @@ TEST(P9_an_owner_waits_for_a_dead_stage_no_longer_than_its_bound)
 	CHECK(b);
 	xmem_release(b);
 	REFUSED(xmem_receive(in, patience_ns()), EPIPE);
-	SAME(xmem_subscription_lost(in), 1);
+	SAME(sub_info(in).lost, 1);
 	xmem_unsubscribe(in);
 	xmem_pool_close(line.reader);
 	check_quiet(line.owner, 1);

@@ -559,7 +559,7 @@ TEST(P9_publisher_stopped_while_it_overwrites_and_subscribers_go_on)
 			SAME(stamp_of(b), i);
 			xmem_release(b);
 		}
-		SAME(xmem_subscription_lost(s), 1);
+		SAME(sub_info(s).lost, 1);
 		kill_child(child);
 		xmem_unsubscribe(s);
 		check_quiet(reader, 1);

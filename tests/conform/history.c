@@ -200,7 +200,7 @@ TEST(P2_history_ends_with_its_publisher)
 	kill_child(child);
 	EVENTUALLY(stat_of(reader).clients == 1);
 	EVENTUALLY(has_ended(s));
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	SAME(stamp_of(held), 0);
 	xmem_release(held);
 	xmem_unsubscribe(s);
@@ -240,7 +240,7 @@ TEST(API_all_of_a_newcomer_is_received)
 	for (i = 0; i < 5; i++) {
 		SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
 		receive_stamp(s, i);
-		SAME(xmem_subscription_publisher(s), xmem_pool_client(newcomer));
+		SAME(sub_info(s).publisher, xmem_pool_client(newcomer));
 	}
 	receive_nothing(s);
 	xmem_unsubscribe(s);
@@ -344,7 +344,7 @@ TEST(P5_history_is_not_that_of_the_next_client)
 	SAME(xmem_pool_client(next), publisher);
 	publish_stamps(next, 0, 3);
 	REFUSED(xmem_receive(s, 0), EPIPE);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 
 	/* What is left of the old subscription does not touch the new one's history. */
 	xmem_unsubscribe(s);

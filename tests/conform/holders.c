@@ -246,7 +246,7 @@ static void receive_what_is_forwarded(void *argument)
 	hear_parent();
 	buffer = receive_one(in);
 	SAME(stamp_of(buffer), 7);
-	SAME(xmem_subscription_lost(in), 0);
+	SAME(sub_info(in).lost, 0);
 	tell_parent(0);
 	hear_parent();
 	SAME(stamp_of(buffer), 7);

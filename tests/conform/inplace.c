@@ -133,7 +133,7 @@ TEST(P1_stages_change_one_buffer_in_turn)
 		else
 			xmem_release(b);
 	}
-	SAME(xmem_subscription_lost(s.first) + xmem_subscription_lost(s.second), 0);
+	SAME(sub_info(s.first).lost + sub_info(s.second).lost, 0);
 	scene_end(&s);
 }
 
@@ -353,7 +353,7 @@ TEST(P6_a_reader_gets_shared_contents_and_cannot_write_them)
 	CHECK(!is_mapped_writable(xmem_data(b)));
 	SAME(*(const uint64_t *)xmem_data_private(b), 1);
 	SAME(xmem_get_mut(b), -EPERM);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	request.payload = slot_of(reader, xmem_token(kept)).payload;
 	xmem_release(b);
 	raw_start(&raw, name, XMEM_ROLE_READER);

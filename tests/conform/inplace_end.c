@@ -140,7 +140,7 @@ TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
 	REFUSED(xmem_receive(s, 0), EAGAIN);
 	no_step();
 	CHECK(late.looked);
-	SAME(xmem_subscription_lost(s), 1);
+	SAME(sub_info(s).lost, 1);
 	WORKED(xmem_get_mut(late.held));
 	xmem_release(late.held);
 	xmem_unsubscribe(s);

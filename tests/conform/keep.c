@@ -116,7 +116,7 @@ TEST(P1_threads_share_history)
 		SAME(pthread_join(thread[i], NULL), 0);
 	for (stamp = 0; stamp < PAST + FUTURE; stamp++)
 		SAME(shared.seen[stamp], 1);
-	SAME(xmem_subscription_lost(shared.s), 0);
+	SAME(sub_info(shared.s).lost, 0);
 	xmem_unsubscribe(shared.s);
 	xmem_pool_close(reader);
 	check_quiet(writer, 1);

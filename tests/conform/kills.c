@@ -196,7 +196,7 @@ static void follow_to_the_end(struct xmem_subscription *s, struct kill *how)
 		FAIL("killed at %s: receive ended with %d", step_name(how->step),
 		     xmem_peek_last_error(NULL));
 	REFUSED(xmem_receive(s, 0), EPIPE);
-	lost = xmem_subscription_lost(s);
+	lost = sub_info(s).lost;
 	if (how->flags & XMEM_SUBSCRIBE_WAITS) {
 		/* All that was published, and the last one if it came as far as its entry. */
 		CHECK(received >= *how->done && received <= *how->begun);
@@ -344,7 +344,7 @@ TEST(P3_killed_while_it_overwrites_an_entry_loses_that_one_alone)
 			xmem_release(b);
 		}
 		REFUSED(xmem_receive(s, 0), EPIPE);
-		SAME(xmem_subscription_lost(s), opened + complete);
+		SAME(sub_info(s).lost, opened + complete);
 		xmem_unsubscribe(s);
 		check_quiet(reader, 1);
 		EVENTUALLY(stat_of(reader).attached == 0);

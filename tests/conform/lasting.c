@@ -37,7 +37,7 @@ TEST(API_a_subscription_that_lasts_needs_no_publisher)
 	struct xmem_subscription *s = follow_for_ever(reader, 0);
 	int i;
 
-	SAME(xmem_subscription_publisher(s), -ENOENT);
+	SAME(sub_info(s).publisher, XMEM_NOBODY);
 	for (i = 0; i < 20; i++) {
 		REFUSED(xmem_receive(s, 0), EAGAIN);
 		REFUSED(xmem_receive(s, MS), ETIMEDOUT);
@@ -45,14 +45,14 @@ TEST(API_a_subscription_that_lasts_needs_no_publisher)
 		writer = open_writer(name, 2, BYTES);
 		REFUSED(xmem_receive(s, 0), EAGAIN);	/* it is followed from here on */
 		SAME(xmem_wait_subscribers(writer, 1, 0), 1);
-		SAME(xmem_subscription_publisher(s), xmem_pool_client(writer));
+		SAME(sub_info(s).publisher, xmem_pool_client(writer));
 		publish_stamp(writer, 2 * i);
 		receives(s, 2 * i);
 		publish_stamp(writer, 2 * i + 1);
 		xmem_pool_close(writer);
 		receives(s, 2 * i + 1);		/* what it has left */
 	}
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_unsubscribe(s);
 	check_quiet(reader, 1);
 	xmem_pool_close(reader);
@@ -76,7 +76,7 @@ TEST(P3_a_writer_that_comes_later_waits_for_what_lasts)
 	REFUSED(xmem_acquire(writer, 0, 0), EAGAIN);
 	receives(s, 1);
 	xmem_release(xmem_acquire(writer, 0, 0));
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(writer);
 	xmem_pool_close(reader);
@@ -131,7 +131,7 @@ static void peer_run(void *argument)
 		SAME(stamp_of(b), peer->others + i);
 		xmem_release(b);
 	}
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	tell_parent(3);
 	hear_parent();			/* the other one has received, too */
 	xmem_unsubscribe(s);

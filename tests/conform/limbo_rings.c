@@ -101,7 +101,7 @@ TEST(P10_a_ring_keeps_no_more_of_limbo_than_a_client_may_hold)
 		xmem_release(b);
 	}
 	REFUSED(xmem_receive(out, 0), EAGAIN);
-	SAME(xmem_subscription_lost(out), 2);
+	SAME(sub_info(out).lost, 2);
 	EVENTUALLY(stat_of(s.owner).limbo == 0);
 	/* Nobody is evicted. */
 	tell(stage, 1);
@@ -128,7 +128,7 @@ TEST(P10_a_ring_keeps_limbo_for_who_has_yet_to_receive_it)
 		SAME(stamp_of(b), i + 1);
 		xmem_release(b);
 	}
-	SAME(xmem_subscription_lost(out), 0);
+	SAME(sub_info(out).lost, 0);
 	tell(stage, 1);
 	SAME(hear(stage), 0);
 	finish_child(stage);

@@ -452,7 +452,7 @@ static void one_of_many(void *argument)
 		SAME(xmem_sequence(b), i);
 		xmem_release(b);
 	}
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	tell_parent(2);
 	hear_parent();
 }

@@ -40,7 +40,7 @@ static inline void receive_stamp(struct xmem_subscription *s, uint64_t stamp)
 static inline void receive_nothing(struct xmem_subscription *s)
 {
 	REFUSED(xmem_receive(s, 0), EAGAIN);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 }
 
 static inline void publish_stamps(struct xmem_pool *writer, uint64_t from, uint64_t to)

@@ -76,12 +76,12 @@ static unsigned int receive_all(struct xmem_subscription *s)
 /* Nothing is overwritten or evicted before the subscriber has received it. */
 static void is_waited_for(struct pair *p, unsigned int buffers)
 {
-	uint64_t lost = xmem_subscription_lost(p->s);
+	uint64_t lost = sub_info(p->s).lost;
 	unsigned int room = buffers < RING ? buffers : RING;
 
 	SAME(publish_at_once(p->writer, 100), room);
 	SAME(receive_all(p->s), room);
-	SAME(xmem_subscription_lost(p->s), lost);
+	SAME(sub_info(p->s).lost, lost);
 }
 
 static void is_demoted(struct pair *p)
@@ -262,7 +262,7 @@ static bool bound_of_long_ago(int64_t bound_ns)
 	if (seen) {
 		SAME(n, 2);
 		SAME(receive_all(p.s), 4);
-		SAME(xmem_subscription_lost(p.s), 0);
+		SAME(sub_info(p.s).lost, 0);
 	}
 	xmem_release(large);
 	pair_close(&p);
@@ -286,8 +286,8 @@ TEST(P3_a_demoted_subscriber_is_waited_for_again_once_it_receives)
 		for (round = 0; round < 3; round++) {
 			is_demoted(&p);
 			CHECK(receive_all(p.s) > 0);
-			CHECK(xmem_subscription_lost(p.s) > lost);
-			lost = xmem_subscription_lost(p.s);
+			CHECK(sub_info(p.s).lost > lost);
+			lost = sub_info(p.s).lost;
 			is_waited_for(&p, counts[i]);
 		}
 		pair_close(&p);
@@ -347,10 +347,10 @@ TEST(P3_a_publication_demotes_whom_it_overtakes_and_never_waits)
 	SAME(note->demoted_at, 0);
 	/* What is left of the ring, after one that a slow receiver is near to losing. */
 	SAME(receive_all(s), RING - 1);
-	SAME(xmem_subscription_lost(s), 4);
+	SAME(sub_info(s).lost, 4);
 	SAME(publish_at_once(p.writer, 100), RING);
 	SAME(receive_all(s), RING);
-	SAME(xmem_subscription_lost(s), 4);
+	SAME(sub_info(s).lost, 4);
 	xmem_unsubscribe(s);
 	xmem_pool_close(late);
 	raw_close(&raw);
@@ -412,7 +412,7 @@ TEST(P3_the_last_publications_stay_for_those_that_may_lose)
 		got = receive_all(p.s);
 		/* The ring's oldest entry may be the next one to be overwritten. */
 		CHECK(got >= (depth < RING ? depth : RING - 1));
-		SAME(got + xmem_subscription_lost(p.s), published);
+		SAME(got + sub_info(p.s).lost, published);
 		pair_close(&p);
 	}
 }
@@ -428,7 +428,7 @@ TEST(P3_nothing_is_evicted_while_a_buffer_is_free)
 	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
 	SAME(xmem_capacity(b), 4 * BYTES);
 	SAME(receive_all(p.s), RING - 2);
-	SAME(xmem_subscription_lost(p.s), 0);
+	SAME(sub_info(p.s).lost, 0);
 	xmem_release(b);
 	pair_close(&p);
 }

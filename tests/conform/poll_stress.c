@@ -110,7 +110,7 @@ static void receive_all(void *argument)
 		}
 	}
 	for (w = 0; w < WRITERS; w++) {
-		SAME(xmem_subscription_lost(s[w]), 0);
+		SAME(sub_info(s[w]).lost, 0);
 		xmem_unsubscribe(s[w]);
 	}
 	close(epoll);

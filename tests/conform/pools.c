@@ -173,6 +173,17 @@ struct xmem_pool_info stat_of(struct xmem_pool *pool)
 	return stat;
 }
 
+struct xmem_subscription_info sub_info(struct xmem_subscription *subscription)
+{
+	struct xmem_subscription_info info;
+
+	memset(&info, 0xcc, sizeof(info));
+	info.size = sizeof(info);
+	WORKED(xmem_subscription_stat(subscription, &info));
+	SAME(info.size, sizeof(info));
+	return info;
+}
+
 static bool is_quiet(struct xmem_pool *pool, unsigned int clients)
 {
 	struct xmem_pool_info stat = stat_of(pool);

@@ -77,7 +77,7 @@ TEST(P1_what_a_waited_for_subscriber_may_receive_is_not_reused)
 		xmem_release(b);
 		publish_stamp(writer, i + 3);
 	}
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
@@ -109,7 +109,7 @@ TEST(P1_the_oldest_entry_of_a_full_ring_is_still_in_flight)
 		SAME(stamp_of(b), i);
 		xmem_release(b);
 	}
-	SAME(xmem_subscription_lost(s), 1);
+	SAME(sub_info(s).lost, 1);
 	for (i = 0; i < 3; i++)
 		xmem_release(taken[i]);
 	xmem_unsubscribe(s);
@@ -299,7 +299,7 @@ TEST(P1_the_publisher_overtakes_in_the_midst_of_a_receive)
 			SAME(stamp_of(race.got), 7);
 		else
 			SAME(stamp_of(race.got), 500 + xmem_sequence(race.got) - 1);
-		SAME(xmem_subscription_lost(race.subscription), xmem_sequence(race.got));
+		SAME(sub_info(race.subscription).lost, xmem_sequence(race.got));
 		race_end();
 	}
 }

@@ -22,7 +22,7 @@ TEST(P3_send_reaches_one_subscriber_and_the_others_lose_nothing)
 	publish_stamp(line.owner, 2);
 	b = receive_one(line.in);
 	SAME(stamp_of(b), 2);
-	SAME(xmem_subscription_lost(line.in), 0);
+	SAME(sub_info(line.in).lost, 0);
 	/* Forwarded to one alone, too. */
 	SAME(send_to(b, me, NULL), -ENOENT);
 	WORKED(send_to(b, xmem_pool_client(line.reader), NULL));
@@ -36,7 +36,7 @@ TEST(P3_send_reaches_one_subscriber_and_the_others_lose_nothing)
 	SAME(stamp_of(b), 2);
 	xmem_release(b);
 	REFUSED(xmem_receive(line.in, 0), EAGAIN);
-	SAME(xmem_subscription_lost(s) + xmem_subscription_lost(line.out), 0);
+	SAME(sub_info(s).lost + sub_info(line.out).lost, 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(other);
 	line_end(&line);
@@ -114,7 +114,7 @@ TEST(P1_retract_takes_back_what_nobody_has)
 	xmem_release(b);
 	b = receive_one(line.in);
 	SAME(stamp_of(b), 2);
-	SAME(xmem_subscription_lost(line.in), 0);
+	SAME(sub_info(line.in).lost, 0);
 	SAME(xmem_retract(line.owner, second), -EBUSY);
 	SAME(stamp_of(b), 2);
 	SAME(xmem_retract(line.stage, second), -EPERM);
@@ -125,7 +125,7 @@ TEST(P1_retract_takes_back_what_nobody_has)
 	SAME(xmem_retract(line.owner, second), -EBUSY);
 	WORKED(xmem_retract(line.stage, second));
 	REFUSED(xmem_receive(line.out, 0), EAGAIN);
-	SAME(xmem_subscription_lost(line.out), 0);
+	SAME(sub_info(line.out).lost, 0);
 	WORKED(xmem_retract(line.owner, second));
 	line_end(&line);
 }
@@ -142,7 +142,7 @@ TEST(P3_retract_works_again_and_again_and_loses_no_buffer)
 			xmem_release(receive_one(line.in));
 		WORKED(xmem_retract(line.owner, token));
 	}
-	SAME(xmem_subscription_lost(line.in), 0);
+	SAME(sub_info(line.in).lost, 0);
 	for (i = 0; i < 3; i++)
 		publish_stamp(line.owner, i);
 	line_end(&line);

@@ -392,8 +392,8 @@ static void nobody_waits_for_a_receive(void (*begin)(struct scene *scene))
 	daemon_only(ANSWERS);
 	begin(&scene);
 	begin_elsewhere(scene.pool, &thread, receive_elsewhere, &scene);
-	SAME(xmem_subscription_lost(scene.s), 0);
-	SAME(xmem_subscription_publisher(scene.s), scene.publisher);
+	SAME(sub_info(scene.s).lost, 0);
+	SAME(sub_info(scene.s).publisher, scene.publisher);
 	xmem_cancel(scene.pool);
 	REFUSED(xmem_receive(scene.s, 10 * MS), ECANCELED);
 	end_elsewhere(scene.pool, thread);

@@ -206,7 +206,7 @@ TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
 	xmem_release(b[0]);
 	CHECK((b[0] = xmem_receive(s, 0)));
 	xmem_release(b[0]);
-	CHECK(xmem_subscription_lost(s) > 0);
+	CHECK(sub_info(s).lost > 0);
 	xmem_unsubscribe(s);
 	CHECK(trim_pool(writer, 0) > 0);
 	s = follow(reader, xmem_pool_client(writer), 0);
@@ -437,10 +437,10 @@ static void evicts_nothing(struct xmem_pool *writer, const char *name, int count
 	}
 	CHECK((held = xmem_get(reader, token)));
 	lack(writer);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	for (i = 0; i < count; i++)
 		xmem_release(receive_one(s));
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_release(held);
 	CHECK((b = xmem_acquire(writer, LARGE, 0)));
 	xmem_release(b);

@@ -28,7 +28,7 @@ static void receive_once(void *argument)
 	CHECK(s);
 	xmem_release(receive_one(s));
 	REFUSED(xmem_receive(s, XMEM_FOREVER), EPIPE);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 }

@@ -217,14 +217,14 @@ ROW(receive_any)
 	xmem_release(HANDLE(xmem_receive_any(stage.reader, SHORT, &from), 0));
 }
 
-ROW(subscription_lost)
+ROW(subscription_stat)
 {
-	CHECK(xmem_subscription_lost(stage.s) < 1ULL << 40);
-}
+	struct xmem_subscription_info told = XMEM_INIT(told);
 
-ROW(subscription_publisher)
-{
-	CHECK(xmem_subscription_publisher(stage.one) == xmem_pool_client(stage.writer));
+	SAME(xmem_subscription_stat(stage.s, &told), 0);
+	CHECK(told.lost < 1ULL << 40);
+	SAME(xmem_subscription_stat(stage.one, &told), 0);
+	CHECK(told.publisher == (uint32_t)xmem_pool_client(stage.writer));
 }
 
 ROW(subscription_poll_fd)
@@ -620,7 +620,7 @@ static void stream_end(void)
 	while (stream.received < stream.published)
 		CHECK(try_receive());
 	CHECK(!try_receive());
-	SAME(xmem_subscription_lost(stream.s), 0);
+	SAME(sub_info(stream.s).lost, 0);
 	CHECK(try_publish() && try_publish() && try_publish());
 	CHECK(try_receive() && try_receive() && try_receive());
 	xmem_unsubscribe(stream.s);

@@ -139,7 +139,7 @@ TEST_WITHIN(P3_threads_share_a_subscription_and_lose_nothing, 60)
 	crew.s = follow(crew.reader, xmem_pool_client(crew.writer), XMEM_SUBSCRIBE_WAITS);
 	run_threads(4, publish_or_receive);
 	REFUSED(xmem_receive(crew.s, 0), EAGAIN);
-	SAME(xmem_subscription_lost(crew.s), 0);
+	SAME(sub_info(crew.s).lost, 0);
 	crew_end();
 }
 

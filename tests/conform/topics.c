@@ -170,7 +170,7 @@ TEST(API_a_buffer_says_the_label_of_its_publisher)
 	clone = xmem_clone(b);
 	has_label(b, "writer");
 	SAME(xmem_publisher(b), xmem_pool_client(writer));
-	SAME(xmem_subscription_publisher(s), xmem_pool_client(writer));
+	SAME(sub_info(s).publisher, xmem_pool_client(writer));
 
 	/* What was got says it as long as the ring is there, what was received for longer. */
 	xmem_release(kept);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <sys/resource.h>
 
 #include "harness.h"
@@ -36,6 +37,50 @@ static uint64_t next_stamp(struct xmem_subscription *s)
 static bool is_followed(const struct raw *raw, int publisher, int client)
 {
 	return xm_bit(xm_client_row(&raw->map, publisher)->subscribers, client);
+}
+
+TEST(API_a_subscription_says_how_far_it_is_behind)
+{
+	const char *name = new_name();
+	struct xmem_pool *a = open_writer(name, 8, BYTES), *b = open_writer(name, 8, BYTES);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow_all(reader, 0);
+	struct xmem_subscription_info told = XMEM_INIT(told);
+	unsigned int left;
+
+	SAME(sub_info(s).follows, 2);
+	SAME(sub_info(s).behind, 0);
+	publish_stamp(a, 1);
+	publish_stamp(a, 1);
+	publish_stamp(b, 2);
+	publish_stamp(b, 2);
+	for (left = 4; left; left--) {
+		SAME(sub_info(s).behind, left);
+		if (left == 3)
+			xmem_pool_close(b);	/* what it has published is still there */
+		if (next_stamp(s) == 1)
+			SAME(sub_info(s).publisher, xmem_pool_client(a));
+	}
+	REFUSED(xmem_receive(s, 0), EAGAIN);
+	SAME(sub_info(s).follows, 1);
+	SAME(sub_info(s).behind, 0);
+	xmem_pool_close(a);
+	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
+	SAME(sub_info(s).follows, 0);
+
+	told.size = offsetof(struct xmem_subscription_info, follows);
+	told.follows = 77;
+	WORKED(xmem_subscription_stat(s, &told));
+	SAME(told.size, offsetof(struct xmem_subscription_info, follows));
+	SAME(told.follows, 77);
+	told.size = sizeof(told.size) - 1;
+	SAME(xmem_subscription_stat(s, &told), -EINVAL);
+	SAME(xmem_subscription_stat(s, NULL), -EINVAL);
+	told.size = sizeof(told);
+	xmem_unsubscribe(s);
+	SAME(xmem_subscription_stat(s, &told), -EBADF);
+	SAME(told.follows, 77);
+	xmem_pool_close(reader);
 }
 
 /* A writer that no subscription follows is no reason to look again. */
@@ -80,7 +125,7 @@ TEST(P4_entries_of_the_far_future_are_none)
 	count_waits();
 	REFUSED(xmem_receive(s, SECOND / 5), ETIMEDOUT);
 	CHECK(steps_seen() < 10);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	publish_stamp(writer, 7);
 	SAME(next_stamp(s), 7);
 	xmem_unsubscribe(s);
@@ -100,14 +145,14 @@ TEST(API_a_subscription_receives_from_all_writers)
 	struct xmem_buffer *got;
 	uint64_t stamps = 0, i;
 
-	SAME(xmem_subscription_publisher(s), xmem_pool_client(a));
+	SAME(sub_info(s).publisher, xmem_pool_client(a));
 	publish_stamp(a, 1);
 	publish_stamp(b, 2);
 	for (i = 0; i < 2; i++) {
 		got = receive_one(s);
 		stamps += stamp_of(got);
 		SAME(xmem_publisher(got), xmem_pool_client(stamp_of(got) == 1 ? a : b));
-		SAME(xmem_subscription_publisher(s), xmem_publisher(got));
+		SAME(sub_info(s).publisher, xmem_publisher(got));
 		SAME(xmem_sequence(got), 0);
 		xmem_release(got);
 	}
@@ -324,7 +369,7 @@ TEST(API_what_all_writers_overtook_is_counted)
 		xmem_release(got);
 	}
 	SAME(xmem_peek_last_error(NULL), -EAGAIN);
-	SAME(received + xmem_subscription_lost(s), 40);
+	SAME(received + sub_info(s).lost, 40);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(b);
@@ -384,7 +429,7 @@ TEST(API_writers_that_wait_for_nobody_are_followed_without)
 	publish_stamp(hasty, 3);
 	publish_stamp(hasty, 4);	/* the oldest is lost, and nobody waited */
 	SAME(next_stamp(s) + next_stamp(s) + next_stamp(s), 1 + 3 + 4);
-	SAME(xmem_subscription_lost(s), 1);
+	SAME(sub_info(s).lost, 1);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	xmem_pool_close(patient);
@@ -539,7 +584,7 @@ static void receive_without_descriptors(void *argument)
 	SAME(stamp_of(b), 2);
 	CHECK(!setrlimit(RLIMIT_NOFILE, &old));
 	xmem_release(b);
-	SAME(xmem_subscription_lost(s), 0);
+	SAME(sub_info(s).lost, 0);
 	tell_parent(3);
 }
 

@@ -88,12 +88,13 @@ static void ask_about_the_pool(u8 which)
 	struct xmem_pool_info pool = { .size = sizeof(pool) };
 	struct xmem_client_info client = { .size = sizeof(client) };
 	struct xmem_slot_info slot = { .size = sizeof(slot) };
+	struct xmem_subscription_info told = XMEM_INIT(told);
 
 	xmem_pool_stat(reader.pool, &pool);
 	xmem_pool_client_info(reader.pool, which % 4, &client);
 	xmem_pool_slot_info(reader.pool, which, &slot);
 	xmem_pool_holds(reader.pool, which % 4, which);
-	xmem_subscription_lost(reader.sub);
+	xmem_subscription_stat(reader.sub, &told);
 }
 
 static void read_something(struct input *in)

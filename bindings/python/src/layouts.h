@@ -8,6 +8,7 @@
 
 enum xp_layout_id {
 	XP_METADATA,
+	XP_SUBSCRIPTION_INFO,
 	XP_LIMBO,
 	XP_CUDA_INFO,
 	XP_CUDA_DEVICE_INFO,
@@ -68,6 +69,19 @@ static const struct xp_field xmem_metadata_fields[] = {
 		"image height"),
 	XP_FIELD(xmem_metadata, image_stride, XP_UNSIGNED, 0,
 		"bytes from one row of the first plane to the next"),
+};
+
+static const struct xp_field xmem_subscription_info_fields[] = {
+	XP_FIELD(xmem_subscription_info, publisher, XP_UNSIGNED, 0,
+		"client id of the publisher of what was received last, or if there is "
+		"nothing yet of the first that is followed; XMEM_NOBODY: none has come yet"),
+	XP_FIELD(xmem_subscription_info, follows, XP_UNSIGNED, 0,
+		"publishers, also ended ones of which something may be left to receive"),
+	XP_FIELD(xmem_subscription_info, lost, XP_UNSIGNED, 0,
+		"publications that it has lost by being slow, of all publishers together"),
+	XP_FIELD(xmem_subscription_info, behind, XP_UNSIGNED, 0,
+		"publications that it has yet to receive, of all publishers together; "
+		"history does not count"),
 };
 
 static const struct xp_field xmem_limbo_fields[] = {
@@ -359,6 +373,8 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"All fields but size, offset and order_* are the publisher's to use as it "
 		"likes; xmem_tensor_view and xmem_image_view understand those that "
 		"xmem_describe_tensor and xmem_describe_image set."),
+	[XP_SUBSCRIPTION_INFO] = XP_LAYOUT(xmem_subscription_info, "xmem.SubscriptionInfo",
+		"What is known of a subscription."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
 		"Limbo: buffers that are used longer than they should be. Either their owner "
 		"has ended, and somebody holds them or has yet to receive them; or they are "

@@ -224,24 +224,36 @@ static PyObject *subscription_fileno(PyObject *object, PyObject *unused)
 	return fd < 0 ? xp_raise(self->state) : PyLong_FromLong(fd);
 }
 
+/* What is known of it; false: raised. */
+static bool look(struct xp_subscription *self, struct xmem_subscription_info *ret)
+{
+	struct xmem_subscription *subscription = subscription_of(self);
+
+	if (!subscription)
+		return false;
+	if (!xmem_subscription_stat(subscription, ret))
+		return true;
+	xp_raise(self->state);
+	return false;
+}
+
 static PyObject *get_lost(PyObject *object, void *unused)
 {
-	struct xmem_subscription *subscription =
-		subscription_of((struct xp_subscription *)object);
+	struct xmem_subscription_info info = XMEM_INIT(info);
 
-	return subscription ? PyLong_FromUnsignedLongLong(xmem_subscription_lost(subscription)) :
-			      NULL;
+	return look((struct xp_subscription *)object, &info) ?
+		PyLong_FromUnsignedLongLong(info.lost) : NULL;
 }
 
 static PyObject *get_publisher(PyObject *object, void *unused)
 {
 	struct xp_subscription *self = (struct xp_subscription *)object;
-	struct xmem_subscription *subscription = subscription_of(self);
-	int client = subscription ? xmem_subscription_publisher(subscription) : 0;
+	struct xmem_subscription_info info = XMEM_INIT(info);
 
-	if (!subscription)
+	if (!look(self, &info))
 		return NULL;
-	return client < 0 ? xp_raise(self->state) : PyLong_FromLong(client);
+	return info.publisher != XMEM_NOBODY ? PyLong_FromUnsignedLong(info.publisher) :
+		xp_raise_errno(self->state, ENOENT, "publisher: none has come yet");
 }
 
 static PyObject *get_pool(PyObject *object, void *unused)

@@ -55,6 +55,21 @@ class Metadata(tuple[Any, ...]):
 
 
 @final
+class SubscriptionInfo(tuple[Any, ...]):
+    """What is known of a subscription."""
+
+    #: client id of the publisher of what was received last, or if there is nothing yet of the
+    #: first that is followed; XMEM_NOBODY: none has come yet
+    publisher: Final[int]
+    #: publishers, also ended ones of which something may be left to receive
+    follows: Final[int]
+    #: publications that it has lost by being slow, of all publishers together
+    lost: Final[int]
+    #: publications that it has yet to receive, of all publishers together; history does not count
+    behind: Final[int]
+
+
+@final
 class Limbo(tuple[Any, ...]):
     """Limbo: buffers that are used longer than they should be. Either their owner has ended, and
     somebody holds them or has yet to receive them; or they are *overdue*: their owner has found

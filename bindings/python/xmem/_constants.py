@@ -400,7 +400,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "EBADF": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_receive",
-        "xmem_receive_any", "xmem_subscription_publisher", "xmem_slot", "xmem_publisher_label",
+        "xmem_receive_any", "xmem_subscription_stat", "xmem_slot", "xmem_publisher_label",
         "xmem_claims", "xmem_cuda_device", "xmem_attach_fd", "xmem_release_on",
     ),
     "EBADMSG": (
@@ -416,7 +416,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_wait_contents",
     ),
     "ECHILD": (
-        "xmem_cancel", "xmem_pool_client", "xmem_subscription_publisher", "xmem_slot",
+        "xmem_cancel", "xmem_pool_client", "xmem_subscription_stat", "xmem_slot",
         "xmem_publisher", "xmem_publisher_label", "xmem_preallocate", "xmem_collect",
         "xmem_limbo_hook", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
@@ -453,7 +453,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EINVAL": (
         "xmem_pool_open", "xmem_cancel", "xmem_pool_reopen", "xmem_pool_fd_narrow",
         "xmem_pool_client", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
-        "xmem_subscription_publisher", "xmem_get", "xmem_slot", "xmem_publisher",
+        "xmem_subscription_stat", "xmem_get", "xmem_slot", "xmem_publisher",
         "xmem_publisher_label", "xmem_acquire", "xmem_publish", "xmem_retract",
         "xmem_preallocate", "xmem_collect", "xmem_limbo_hook", "xmem_pool_set_mode",
         "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant", "xmem_set_ref_count",
@@ -519,9 +519,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive_any",
-        "xmem_subscription_publisher", "xmem_publisher", "xmem_publisher_label", "xmem_publish",
-        "xmem_void_claims", "xmem_pool_client_info", "xmem_subscriber_next",
-        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_pool_next",
+        "xmem_publisher", "xmem_publisher_label", "xmem_publish", "xmem_void_claims",
+        "xmem_pool_client_info", "xmem_subscriber_next", "xmem_pool_device_info",
+        "xmem_pool_holds", "xmem_limit_next", "xmem_pool_next",
     ),
     "ENOEXEC": (
         "xmem_attach_fd",

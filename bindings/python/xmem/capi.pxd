@@ -67,6 +67,13 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t depth
         const char *label
 
+    struct xmem_subscription_info:
+        size_t size
+        uint32_t publisher
+        uint32_t follows
+        uint64_t lost
+        uint64_t behind
+
     struct xmem_publish_options:
         size_t size
         uint32_t flags
@@ -473,8 +480,6 @@ cdef extern from "xmem_python.h" nogil:
         size_t (*size)(xmem_buffer *buffer) noexcept nogil
         xmem_subscription *(*subscribe)(xmem_pool *pool,
             const xmem_subscribe_options *options) noexcept nogil
-        uint64_t (*subscription_lost)(xmem_subscription *subscription) noexcept nogil
-        int (*subscription_publisher)(xmem_subscription *subscription) noexcept nogil
         uint64_t (*timestamp_ns)(xmem_buffer *buffer) noexcept nogil
         uint64_t (*token)(xmem_buffer *buffer) noexcept nogil
         void (*unsubscribe)(xmem_subscription *subscription) noexcept nogil
@@ -568,6 +573,8 @@ cdef extern from "xmem_python.h" nogil:
         int (*subscriber_next)(xmem_pool *pool, uint32_t first,
             xmem_subscriber_info *ret_info) noexcept nogil
         int (*subscribers_poll_fd)(xmem_pool *pool) noexcept nogil
+        int (*subscription_stat)(xmem_subscription *subscription,
+            xmem_subscription_info *ret_info) noexcept nogil
         int (*wait_contents)(xmem_buffer *buffer, int64_t timeout_ns) noexcept nogil
         int (*wait_on)(xmem_buffer *buffer, CUstream_st *stream) noexcept nogil
         int (*wait_subscribers)(xmem_pool *pool, uint32_t count, int64_t timeout_ns) noexcept nogil

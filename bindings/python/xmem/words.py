@@ -96,7 +96,7 @@ WORDS = {
     "xmem_publisher_label": "publisher_label",
     "xmem_release": "release()",
     "xmem_release_on": "release(stream=)",
-    "xmem_subscription_lost": "lost",
+    "xmem_subscription_stat": "lost",
     "xmem_unsubscribe": "close()",
     "enum xmem_image_format": "xmem.ImageFormat",
     "enum xmem_dtype": "xmem.dtypes",
