@@ -22,10 +22,11 @@ static void fail(void)
 /* The sum over all pixels. What the publisher says of them is checked here: its rows are there. */
 static void show(struct xmem_buffer *picture)
 {
-	struct xmem_image image = { .size = sizeof(image) };
+	struct xmem_image image = XMEM_INIT(image);
+	struct xmem_buffer_info info = XMEM_INIT(info);
 	uint32_t sum = 0;
 
-	if (xmem_image_view(picture, &image))
+	if (xmem_image_view(picture, &image) || xmem_buffer_stat(picture, &info))
 		fail();
 	if (image.format != XMEM_IMAGE_GRAY8) {
 		fprintf(stderr, "consumer: not a grey picture: format %u\n", image.format);
@@ -38,7 +39,7 @@ static void show(struct xmem_buffer *picture)
 		for (uint32_t x = 0; x < image.width; x++)
 			sum = sum * 31 + row[x];
 	}
-	printf("picture %" PRIu64 " sum %08" PRIx32 "\n", xmem_sequence(picture), sum);
+	printf("picture %" PRIu64 " sum %08" PRIx32 "\n", info.sequence, sum);
 }
 
 int main(int argc, char **argv)

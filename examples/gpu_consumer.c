@@ -24,16 +24,18 @@ static void fail(void)
 
 static void show(struct xmem_buffer *picture)
 {
+	struct xmem_buffer_info info = XMEM_INIT(info);
 	size_t bytes = xmem_size(picture);
 	const void *at = xmem_cuda_ptr(picture);	/* what a kernel would get */
 	uint8_t *pixel = malloc(bytes);
 	uint32_t sum = 0;
 
-	if (!at || !pixel || xmem_copy_to_cpu(pixel, picture, 0, bytes))
+	if (xmem_buffer_stat(picture, &info) || !at || !pixel ||
+	    xmem_copy_to_cpu(pixel, picture, 0, bytes))
 		fail();
 	for (size_t i = 0; i < bytes; i++)
 		sum = sum * 31 + pixel[i];
-	printf("picture %" PRIu64 " sum %08" PRIx32 "\n", xmem_sequence(picture), sum);
+	printf("picture %" PRIu64 " sum %08" PRIx32 "\n", info.sequence, sum);
 	printf("  %zu bytes at %p on GPU %d\n", bytes, at, xmem_cuda_device(picture));
 	free(pixel);
 }

@@ -24,11 +24,13 @@ static int show_all(struct xmem_pool *pool)
 {
 	struct xmem_subscription *subscription = xmem_subscribe(pool, XMEM_OPTIONS(
 		xmem_subscribe_options, .flags = XMEM_SUBSCRIBE_LASTS, .history = 1));
+	struct xmem_buffer_info info = XMEM_INIT(info);
 	struct xmem_buffer *buffer;
 	int err;
 
 	while (subscription && (buffer = xmem_receive(subscription, XMEM_FOREVER))) {
-		printf("%" PRIu64 ": %zu bytes\n", xmem_sequence(buffer), xmem_size(buffer));
+		if (!xmem_buffer_stat(buffer, &info))
+			printf("%" PRIu64 ": %" PRIu64 " bytes\n", info.sequence, info.bytes);
 		xmem_release(buffer);
 	}
 	err = xmem_peek_last_error(NULL);

@@ -24,10 +24,8 @@
 	X(publish) \
 	X(receive) \
 	X(release) \
-	X(sequence) \
 	X(size) \
 	X(subscribe) \
-	X(timestamp_ns) \
 	X(token) \
 	X(unsubscribe) \
 	X(capacity) \
@@ -41,12 +39,10 @@
 	X(pool_slot_info) \
 	X(cancel) \
 	X(pool_poll_fd) \
-	X(publisher) \
 	X(receive_any) \
 	X(subscription_poll_fd) \
 	X(add_ref) \
 	X(attach_fd) \
-	X(buffer_flags) \
 	X(collect) \
 	X(copy) \
 	X(copy_bytes) \
@@ -60,7 +56,6 @@
 	X(metadata_view) \
 	X(offer) \
 	X(pool_reopen) \
-	X(publisher_label) \
 	X(retract) \
 	X(set_ref_count) \
 	X(tensor_check) \
@@ -68,6 +63,7 @@
 	X(void_claims) \
 	X(acquire_cuda) \
 	X(attach_cuda) \
+	X(buffer_stat) \
 	X(claims) \
 	X(copy_to_cpu) \
 	X(copy_to_cpu_on) \

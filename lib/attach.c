@@ -478,13 +478,3 @@ XMEM_API struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint
 	}
 	return xl_attach_hand_out(buffer, slot, asked, XL_WRITING | XL_FIXED);
 }
-
-XMEM_API uint32_t xmem_buffer_flags(struct xmem_buffer *handle)
-{
-	struct xmem_buffer *buffer = xl_buffer(handle);
-
-	if (unlikely(!buffer))
-		return xl_stale_buffer(handle, "flags"), 0;
-	return (xl_traits(buffer) & ((1u << XMEM_TRAIT_DEVICE_SHIFT) - 1)) |
-	       (xl_took_claim(buffer) ? XMEM_BUFFER_CLAIMED : 0);
-}

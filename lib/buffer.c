@@ -14,6 +14,7 @@
 #include "payload/payload.h"
 #include "payload/view.h"
 #include "request.h"
+#include "structs.h"
 #include "wait.h"
 
 /* ---- get ---- */
@@ -452,45 +453,35 @@ XMEM_API uint64_t xmem_token(struct xmem_buffer *handle)
 	return likely(buffer) ? buffer->what.token : nothing(handle, "token");
 }
 
-XMEM_API uint64_t xmem_sequence(struct xmem_buffer *handle)
+XMEM_API int xmem_buffer_stat(struct xmem_buffer *handle, struct xmem_buffer_info *ret_info)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xmem_buffer_info info;
+	struct xm_label label;
+	int err;
 
 	if (unlikely(!buffer))
-		return nothing(handle, "sequence");
+		return xl_no_buffer(handle, "buffer_stat");
+	err = xl_answer_check("xmem_buffer_info", ret_info);
+	if (unlikely(err))
+		return err;
 	xl_place_contents(buffer);
-	return buffer->what.sequence;
-}
-
-XMEM_API uint64_t xmem_timestamp_ns(struct xmem_buffer *handle)
-{
-	struct xmem_buffer *buffer = xl_buffer(handle);
-
-	if (unlikely(!buffer))
-		return nothing(handle, "timestamp");
-	xl_place_contents(buffer);
-	return buffer->what.timestamp_ns;
-}
-
-XMEM_API int xmem_publisher(struct xmem_buffer *handle)
-{
-	struct xmem_buffer *buffer = xl_buffer(handle);
-	const struct xmem_slot_row *row;
-	u32 owner;
-
-	if (unlikely(!buffer))
-		return xl_no_buffer(handle, "publisher");
-	if (xm_load(&buffer->mode) & XL_WRITING)
-		return buffer->pool->me;
-	xl_place_contents(buffer);
-	if (buffer->origin != XL_ANYBODY)
-		return xl_origin_client(buffer->origin);
-	row = xm_slot_row(&buffer->pool->map, buffer->slot);
-	owner = xm_load(&row->owner);
-	if (owner == XMEM_OWNER_HOST)	/* its owner has ended, and may still have a ring */
-		owner = xm_load(&row->tenant);
-	return owner < buffer->pool->map.clients ? (int)owner :
-		xl_fail_fast(ENOENT, "xmem_publisher: it has ended, and nothing of it is left");
+	info = (struct xmem_buffer_info){
+		.size = sizeof(info),
+		.flags = (xl_traits(buffer) & ((1u << XMEM_TRAIT_DEVICE_SHIFT) - 1)) |
+			 (xl_took_claim(buffer) ? XMEM_BUFFER_CLAIMED : 0),
+		.slot = buffer->slot,
+		.token = buffer->what.token,
+		.sequence = buffer->what.sequence,
+		.timestamp_ns = buffer->what.timestamp_ns,
+		.bytes = buffer->what.length,
+		.capacity = xl_capacity(buffer),
+	};
+	info.publisher = xl_publisher_of(buffer, &label);
+	if (likely(info.publisher != XMEM_NOBODY))
+		memcpy(info.label, label.bytes, sizeof(info.label));
+	xl_answer_give(ret_info, &info, sizeof(info));
+	return 0;
 }
 
 XMEM_API const struct xmem_metadata *xmem_metadata_ptr(struct xmem_buffer *handle)

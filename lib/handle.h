@@ -61,7 +61,7 @@ struct xmem_buffer {
 		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what it will be */
 	};
 	struct xl_view *view;		/* its private view, or NULL; under pool->lock */
-	u64 origin;			/* whose ring it was received from; see xmem_publisher */
+	u64 origin;			/* whose ring it was received from; see label.c */
 	u32 counting;			/* XL_CLAIMS: when it was counted in (claims.c) */
 	bool counted;			/* among pool->out; under pool->lock */
 };
@@ -144,6 +144,12 @@ static inline u32 xl_mode_clear(struct xmem_buffer *buffer, u32 bits)
 /* ---- contents ---- */
 
 void xl_place_now(struct xmem_buffer *buffer);
+
+/*
+ * Whose contents are they? The client, and its label, or an empty one; or XMEM_NOBODY, and *ret may
+ * be anything (label.c). pre: xl_place_contents.
+ */
+u32 xl_publisher_of(const struct xmem_buffer *buffer, struct xm_label *ret);
 
 /* Call this before anything in buffer->what is looked at but the token. */
 static inline void xl_place_contents(struct xmem_buffer *buffer)

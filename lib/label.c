@@ -72,73 +72,70 @@ static bool read_label(const struct xm_map *map, u32 client, u64 incarnation,
 
 void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 {
-	struct xl_known_label known = { .incarnation = incarnation };
+	struct xl_known_label *known = &pool->labels[publisher];
+	struct xm_label label;
 
-	if (!read_label(&pool->map, publisher, incarnation, &known.label))
+	if (!read_label(&pool->map, publisher, incarnation, &label))
 		return;		/* it has just ended, and its ring has gone with it */
 	xl_lock(&pool->lock);
-	pool->labels[publisher] = known;
+	if (known->incarnation != incarnation) {
+		xm_store(&known->incarnation, 0);
+		xm_store_release(&known->label.words[0], label.words[0]);
+		xm_store_release(&known->label.words[1], label.words[1]);
+		xm_store_release(&known->incarnation, incarnation);
+	}
 	xl_unlock(&pool->lock);
 }
 
-static bool known_label(struct xmem_pool *pool, u32 publisher, u64 incarnation,
+/*
+ * Whoever finds a word of a later label finds a later incarnation, too. Nobody takes a lock for it,
+ * because programs may ask this of every buffer that they receive.
+ */
+static bool known_label(const struct xmem_pool *pool, u32 publisher, u64 incarnation,
 			struct xm_label *ret)
 {
 	const struct xl_known_label *known = &pool->labels[publisher];
-	bool found;
 
-	xl_lock(&pool->lock);
-	found = known->incarnation == incarnation;
-	if (found)
-		*ret = known->label;
-	xl_unlock(&pool->lock);
-	return found;
+	if (xm_load_acquire(&known->incarnation) != incarnation)
+		return false;
+	ret->words[0] = xm_load_acquire(&known->label.words[0]);
+	ret->words[1] = xm_load_acquire(&known->label.words[1]);
+	return xm_load(&known->incarnation) == incarnation;
 }
 
 /*
  * Of a buffer that was got by its token, the row of the slot names the client in whose ring it
  * is. The host takes that name away before it forgets the client.
  */
-static bool label_of_tenant(const struct xmem_buffer *buffer, struct xm_label *ret)
+static u32 tenant_of(const struct xmem_buffer *buffer, struct xm_label *ret)
 {
 	const struct xm_map *map = &buffer->pool->map;
 	const u32 *tenant = &xm_slot_row(map, buffer->slot)->tenant;
 	u32 client = xm_load_acquire(tenant);
+	u64 incarnation;
 
-	return client < map->clients &&
-	       read_label(map, client, xm_load_acquire(&xm_client_row(map, client)->incarnation),
-			  ret) &&
-	       xm_load_acquire(tenant) == client;
+	if (client >= map->clients)
+		return XMEM_NOBODY;
+	incarnation = xm_load_acquire(&xm_client_row(map, client)->incarnation);
+	if (read_label(map, client, incarnation, ret) && xm_load_acquire(tenant) == client)
+		return client;
+	return XMEM_NOBODY;
 }
 
-static bool find_label(struct xmem_buffer *buffer, struct xm_label *ret)
+u32 xl_publisher_of(const struct xmem_buffer *buffer, struct xm_label *ret)
 {
 	struct xmem_pool *pool = buffer->pool;
-	u64 origin = xl_origin(pool->me, pool->link.join.incarnation);
+	u64 origin = buffer->origin, incarnation;
+	u32 client;
 
-	if (!(xm_load(&buffer->mode) & XL_WRITING)) {
-		xl_place_contents(buffer);
-		origin = buffer->origin;
-	}
+	if (xm_load(&buffer->mode) & XL_WRITING)
+		origin = xl_origin(pool->me, pool->link.join.incarnation);
 	if (origin == XL_ANYBODY)
-		return label_of_tenant(buffer, ret);
-	return known_label(pool, xl_origin_client(origin), xl_origin_incarnation(origin), ret) ||
-	       read_label(&pool->map, xl_origin_client(origin), xl_origin_incarnation(origin),
-			  ret);
-}
-
-XMEM_API int xmem_publisher_label(struct xmem_buffer *handle, char ret_label[16])
-{
-	struct xmem_buffer *buffer = xl_buffer(handle);
-	struct xm_label label;
-
-	if (unlikely(!buffer))
-		return xl_no_buffer(handle, "label of the publisher");
-	if (!ret_label)
-		return xl_fail_fast(EINVAL, "xmem_publisher_label: no place for the answer");
-	if (!find_label(buffer, &label))
-		return xl_fail_fast(ENOENT, "xmem_publisher_label: the publisher has ended, and "
-					    "its label is not known any more");
-	memcpy(ret_label, label.bytes, sizeof(label.bytes));
-	return 0;
+		return tenant_of(buffer, ret);
+	client = xl_origin_client(origin);
+	incarnation = xl_origin_incarnation(origin);
+	if (!known_label(pool, client, incarnation, ret) &&
+	    !read_label(&pool->map, client, incarnation, ret))
+		*ret = (struct xm_label){ .words = { 0, 0 } };
+	return client;
 }

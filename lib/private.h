@@ -338,7 +338,7 @@ struct xmem_pool {
 	struct xl_polls polls;
 	struct xl_opening opening;
 	struct xmem_link link;
-	struct xl_known_label labels[XMEM_MAX_CLIENTS];	/* by publisher; under pool->lock */
+	struct xl_known_label labels[XMEM_MAX_CLIENTS];	/* by publisher; label.c */
 	struct xl_orders *orders;	/* what streams write and wait for: gpu/order.h; or NULL */
 	struct xl_remnant *remnant;	/* for what the pool's end must not free: gpu/bury.h; or
 					 * NULL; under `slow` */

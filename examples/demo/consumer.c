@@ -25,7 +25,7 @@ struct life {
 	struct xmem_subscription *subscription;
 	struct frame previous;
 	struct message count;		/* frames, lost, corrupt, passed */
-	int publisher;			/* of the last frame */
+	uint32_t publisher;		/* of the last frame */
 	uint64_t first;			/* sequence of the first publication that was for me */
 	bool hold;			/* told to: stand still with the next frame in hand */
 };
@@ -87,22 +87,22 @@ static uint64_t life_lost(const struct life *life)
 /* Publications are numbered: what was not received must have been counted as lost. */
 static void life_count(struct life *life, struct xmem_buffer *buffer)
 {
-	int publisher = xmem_publisher(buffer);
-	uint64_t sequence = xmem_sequence(buffer);
+	struct xmem_buffer_info info = XMEM_INIT(info);
 	uint64_t lost = life_lost(life);
 
+	xmem_buffer_stat(buffer, &info);
 	/* Without a PUBLISHER another one may come and count from 0. */
-	if (!life->count.frames || publisher != life->publisher)
-		life->first = sequence - lost - life->count.frames;
-	life->publisher = publisher;
-	if (sequence != life->first + life->count.frames + lost)
+	if (!life->count.frames || info.publisher != life->publisher)
+		life->first = info.sequence - lost - life->count.frames;
+	life->publisher = info.publisher;
+	if (info.sequence != life->first + life->count.frames + lost)
 		control_fail(life->control,
 			     "%s: publication %llu follows %llu, with %llu counted as lost",
-			     life->consumer->label, (unsigned long long)sequence,
+			     life->consumer->label, (unsigned long long)info.sequence,
 			     (unsigned long long)life->count.passed - 1, (unsigned long long)lost);
 	life->count.frames++;
 	life->count.lost = lost;
-	life->count.passed = sequence + 1;
+	life->count.passed = info.sequence + 1;
 }
 
 /* A frame that is wrong is counted once. */

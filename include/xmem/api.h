@@ -50,11 +50,9 @@ struct xmem_api {
 			uint64_t *ret_token);
 	struct xmem_buffer *(*receive)(struct xmem_subscription *subscription, int64_t timeout_ns);
 	void (*release)(struct xmem_buffer *buffer);
-	uint64_t (*sequence)(struct xmem_buffer *buffer);
 	size_t (*size)(struct xmem_buffer *buffer);
 	struct xmem_subscription *(*subscribe)(struct xmem_pool *pool,
 			const struct xmem_subscribe_options *options);
-	uint64_t (*timestamp_ns)(struct xmem_buffer *buffer);
 	uint64_t (*token)(struct xmem_buffer *buffer);
 	void (*unsubscribe)(struct xmem_subscription *subscription);
 
@@ -74,7 +72,6 @@ struct xmem_api {
 	/* since 0.3 */
 	int (*cancel)(struct xmem_pool *pool);
 	int (*pool_poll_fd)(struct xmem_pool *pool);
-	int (*publisher)(struct xmem_buffer *buffer);
 	struct xmem_buffer *(*receive_any)(struct xmem_pool *pool, int64_t timeout_ns,
 			struct xmem_subscription **ret_subscription);
 	int (*subscription_poll_fd)(struct xmem_subscription *subscription);
@@ -83,7 +80,6 @@ struct xmem_api {
 	int (*add_ref)(struct xmem_pool *pool, uint64_t token);
 	struct xmem_buffer *(*attach_fd)(struct xmem_pool *pool, int fd, uint64_t offset,
 			uint64_t length, uint32_t flags);
-	uint32_t (*buffer_flags)(struct xmem_buffer *buffer);
 	int (*collect)(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);
 	int (*copy)(struct xmem_buffer *to, struct xmem_buffer *from);
 	int (*copy_bytes)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
@@ -100,7 +96,6 @@ struct xmem_api {
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 	int (*offer)(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 	struct xmem_pool *(*pool_reopen)(struct xmem_pool *pool);
-	int (*publisher_label)(struct xmem_buffer *buffer, char ret_label[16]);
 	int (*retract)(struct xmem_pool *pool, uint64_t token);
 	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
@@ -112,6 +107,7 @@ struct xmem_api {
 			int64_t timeout_ns);
 	struct xmem_buffer *(*attach_cuda)(struct xmem_pool *pool, void *ptr, size_t bytes,
 			uint32_t flags, void (*done)(void *user), void *user);
+	int (*buffer_stat)(struct xmem_buffer *buffer, struct xmem_buffer_info *ret_info);
 	int (*claims)(struct xmem_pool *pool, uint64_t token);
 	int (*copy_to_cpu)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes);
 	int (*copy_to_cpu_on)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,

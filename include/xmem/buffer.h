@@ -92,39 +92,50 @@ int xmem_slot(struct xmem_buffer *buffer);
  */
 size_t xmem_capacity(struct xmem_buffer *buffer);
 
-/*
- * Get the number of the publication, which its publisher counts from 0.
- * Returns: the number; 0 if the buffer was neither received nor kept when it was published.
- * Threads: any. Since: 0.1.
- */
-uint64_t xmem_sequence(struct xmem_buffer *buffer);
+#define XMEM_BUFFER_SHARED	(1u << 0)	/* xmem_get_mut can write it */
+#define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
+#define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
+#define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd or xmem_attach_cuda */
+#define XMEM_BUFFER_DMABUF	(1u << 4)	/* a dma-buf: see xmem_attach_fd */
+#define XMEM_BUFFER_CUDA	(1u << 5)	/* in memory of a GPU: xmem/cuda.h */
+#define XMEM_BUFFER_MORTAL	(1u << 6)	/* CUDA: the memory ends with its owner */
+#define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_MEMORY_READERS */
+#define XMEM_BUFFER_CLAIMED	(1u << 31)	/* the xmem_get that made this handle has taken a
+						 * reference that was set aside (claims.h) */
+
+/* What a handle of a buffer knows. While the buffer is written, this client is the publisher. */
+struct xmem_buffer_info {
+	size_t size;			/* in: sizeof(struct xmem_buffer_info); out: valid bytes */
+	uint32_t flags;			/* XMEM_BUFFER_*, also bits that later versions define */
+	uint32_t slot;			/* xmem_slot */
+	uint64_t token;			/* xmem_token: 0 while the buffer is written */
+	uint64_t sequence;		/* number of the publication, which its publisher counts
+					 * from 0; 0 while the buffer is written, and if it was
+					 * got by its token */
+	uint64_t timestamp_ns;		/* that the publisher gave, of CLOCK_MONOTONIC; 0: none, or
+					 * the buffer is written or was got by its token */
+	uint64_t bytes;			/* xmem_size */
+	uint64_t capacity;		/* xmem_capacity */
+	uint32_t publisher;		/* client id; XMEM_NOBODY: the buffer was got by its token,
+					 * and its publisher has ended long ago */
+	char label[16];			/* of the publisher, NUL-terminated; empty: it has none, or
+					 * it has ended and its label is forgotten */
+	uint32_t reserved;
+};
 
 /*
- * Get the client id of the publisher. Publications of different publishers have sequence numbers
- * of their own.
- * Contents that were written in place (payload.h), and were got by their token and not received,
- * count as the publication of the buffer's owner.
- * Returns: the id of the client that published these contents, or has the buffer to write into;
- * -ENOENT: the buffer was not received, and its publisher has ended long ago; -EINVAL, -ECHILD.
- * Threads: any. Since: 0.3.
+ * Get what is known of a buffer: one that is being written, also in place or of attached memory, or
+ * one that is held, on the CPU or a GPU. This asks nobody and maps nothing.
+ * @ret_info: its size field is set. Unchanged after an error.
+ * Publications of different publishers have sequence numbers of their own. The publisher of a
+ * buffer that was received is the client whose ring it came from. If the buffer was got by its
+ * token, it is the owner, also of contents that another client wrote in place (payload.h).
+ * The label of a publisher that has ended is known for what was received, until a subscription of
+ * this pool handle follows a later client with the same id.
+ * Returns: 0, -EINVAL (also: size is less than that of the size field), -EBADF, -ECHILD.
+ * Threads: any. Since: 0.5.
  */
-int xmem_publisher(struct xmem_buffer *buffer);
-
-/*
- * Get the label of the publisher: the name that the program that published these contents gives
- * itself.
- * @ret_label: at most 15 characters and a NUL.
- * Returns: 0; -ENOENT: the publisher has ended and its label is not known any more. Of what was
- * received it is known for as long as the subscription follows no later client with the same id;
- * -EINVAL, -ECHILD, -EBADF. Threads: any. Since: 0.4.
- */
-int xmem_publisher_label(struct xmem_buffer *buffer, char ret_label[16]);
-
-/*
- * Get the time that the publisher gave.
- * Returns: nanoseconds of CLOCK_MONOTONIC; 0 if there is none. Threads: any. Since: 0.1.
- */
-uint64_t xmem_timestamp_ns(struct xmem_buffer *buffer);
+int xmem_buffer_stat(struct xmem_buffer *buffer, struct xmem_buffer_info *ret_info);
 
 /*
  * Get where the metadata lies, to read a few fields of it without a copy. The publisher can write

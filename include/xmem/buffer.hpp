@@ -134,38 +134,45 @@ public:
 	std::uint64_t token() const noexcept { return xmem_token(raw()); }
 	/* The number of its slot, also while it is written; negative if there is no buffer. */
 	int slot() const noexcept { return xmem_slot(raw()); }
-	std::uint64_t sequence() const noexcept { return xmem_sequence(raw()); }
+	/* All that is known of it. */
+	xmem_buffer_info info(std::error_code &code) const noexcept
+	{
+		auto info = detail::sized<xmem_buffer_info>();
+
+		detail::done(xmem_buffer_stat(raw(), &info), code);
+		return info;
+	}
+	xmem_buffer_info info() const
+	{
+		return detail::or_throw([&](std::error_code &code) { return info(code); });
+	}
+	/* 0 if there is no buffer. */
+	std::uint64_t sequence() const noexcept
+	{
+		std::error_code code;
+
+		return info(code).sequence;
+	}
 	/* When its publisher says that it was; the clock's epoch: it does not say. */
 	clock::time_point timestamp() const noexcept
 	{
-		const auto since = static_cast<std::int64_t>(xmem_timestamp_ns(raw()));
+		std::error_code code;
+		const auto since = static_cast<std::int64_t>(info(code).timestamp_ns);
 
 		return clock::time_point(std::chrono::nanoseconds(since));
 	}
-
+	/* XMEM_NOBODY: it has ended, and nothing of it is left. */
 	std::uint32_t publisher(std::error_code &code) const noexcept
 	{
-		return static_cast<std::uint32_t>(detail::counted(xmem_publisher(raw()), code));
+		return info(code).publisher;
 	}
-	std::uint32_t publisher() const
-	{
-		return detail::or_throw([&](std::error_code &code) { return publisher(code); });
-	}
-
-	/* The publisher's name for itself: so short that the string needs no memory. */
+	std::uint32_t publisher() const { return info().publisher; }
+	/* The publisher's name for itself, so short that the string needs no memory; or empty. */
 	std::string publisher_label(std::error_code &code) const noexcept
 	{
-		char label[16] = "";
-
-		detail::done(xmem_publisher_label(raw(), label), code);
-		return label;
+		return info(code).label;
 	}
-	std::string publisher_label() const
-	{
-		return detail::or_throw([&](std::error_code &code) {
-			return publisher_label(code);
-		});
-	}
+	std::string publisher_label() const { return info().label; }
 
 	/* Of a buffer that was received, the publisher can change it at any time. */
 	const xmem_metadata *metadata(std::error_code &code) const & noexcept

@@ -34,7 +34,7 @@ struct xmem_buffer;
  *
  * All that holds for other buffers holds for this one, with one exception. If the file is sealed
  * with F_SEAL_FUTURE_WRITE alone, whoever mapped it writable before can still change contents
- * that others hold. xmem_buffer_flags says XMEM_BUFFER_CONSTANT where nobody can.
+ * that others hold. XMEM_BUFFER_CONSTANT of struct xmem_buffer_info says where nobody can.
  *
  * A dma-buf is a lesser thing (XMEM_BUFFER_DMABUF). No client of the pool can write it through
  * what it gets here, but its exporter, and every process that has a descriptor of it, can; and an
@@ -64,24 +64,6 @@ struct xmem_buffer;
  */
 struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
 				   uint64_t length, uint32_t flags);
-
-#define XMEM_BUFFER_SHARED	(1u << 0)	/* xmem_get_mut can write it */
-#define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
-#define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
-#define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd or xmem_attach_cuda */
-#define XMEM_BUFFER_DMABUF	(1u << 4)	/* a dma-buf: see xmem_attach_fd */
-#define XMEM_BUFFER_CUDA	(1u << 5)	/* in memory of a GPU: xmem/cuda.h */
-#define XMEM_BUFFER_MORTAL	(1u << 6)	/* CUDA: the memory ends with its owner */
-#define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_MEMORY_READERS */
-#define XMEM_BUFFER_CLAIMED	(1u << 31)	/* the xmem_get that made this handle has taken a
-						 * reference that was set aside (claims.h) */
-
-/*
- * Get what the file of a buffer, and its handle, are like.
- * Returns: XMEM_BUFFER_*, also bits that later versions define; 0 for NULL.
- * Threads: any. Since: 0.4.
- */
-uint32_t xmem_buffer_flags(struct xmem_buffer *buffer);
 
 /*
  * Write received contents in place: their only holder becomes their writer.

@@ -35,7 +35,9 @@ inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset = 0, std::u
 /* XMEM_BUFFER_*; 0 if the object is empty. */
 inline std::uint32_t buffer_flags(const buffer &of) noexcept
 {
-	return xmem_buffer_flags(of.raw());
+	std::error_code code;
+
+	return of.info(code).flags;
 }
 
 /* The only holder of shared contents becomes their writer: bytes_mut() gives them then. */

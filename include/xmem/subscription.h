@@ -54,7 +54,7 @@ struct xmem_subscribe_options {
  * another subscription of the handle follows.
  *
  * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
- * that, also of those that join later. xmem_publisher_label says whose each buffer is. A writer's
+ * that, also of those that join later. struct xmem_buffer_info has that of each buffer. A writer's
  * own label may end in a '*', which has no meaning there: a subscription can name it only together
  * with those that begin alike. The part before the star has 14 characters at most.
  *

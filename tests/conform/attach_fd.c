@@ -29,7 +29,7 @@ TEST(P1_an_attached_file_is_published_without_a_copy)
 
 	SAME(xmem_size(b), BYTES);
 	SAME(xmem_capacity(b), BYTES);
-	SAME(xmem_buffer_flags(b), XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT);
+	SAME(info_of(b).flags, XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT);
 	SAME(*(const uint64_t *)xmem_data(b), 7);
 	REFUSED(xmem_data_mut(b), EPERM);
 	REFUSED(xmem_clone(b), EPERM);
@@ -39,9 +39,9 @@ TEST(P1_an_attached_file_is_published_without_a_copy)
 	got = receive_one(s);
 	SAME(stamp_of(got), 7);
 	SAME(xmem_token(got), token);
-	SAME(xmem_publisher(got), xmem_pool_client(writer));
+	SAME(info_of(got).publisher, xmem_pool_client(writer));
 	SAME(xmem_metadata_ptr(got)->user[0], 5);
-	SAME(xmem_buffer_flags(got), XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT);
+	SAME(info_of(got).flags, XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT);
 	REFUSED(xmem_data_mut(got), EPERM);
 	SAME(stat_of(writer).payloads, 2);
 	xmem_release(got);
@@ -74,7 +74,7 @@ TEST(P1_a_part_of_a_file_is_attached)
 	b = xmem_attach_fd(writer, file, 64, 100, 0);
 	CHECK(b);
 	SAME(xmem_size(b), 100);
-	SAME(xmem_buffer_flags(b), XMEM_BUFFER_ATTACHED);	/* its maker may yet write it */
+	SAME(info_of(b).flags, XMEM_BUFFER_ATTACHED);	/* its maker may yet write it */
 	SAME(*(const uint64_t *)xmem_data(b), 8);
 	WORKED(xmem_publish(b, &o, NULL));
 	SAME(*(const uint64_t *)xmem_data(b), 9);
@@ -355,7 +355,6 @@ TEST(P6_who_must_not_attach_is_refused)
 
 	REFUSED(xmem_attach_fd(reader, file, 0, 0, 0), EPERM);
 	REFUSED(xmem_attach_fd(NULL, file, 0, 0, 0), EINVAL);
-	SAME(xmem_buffer_flags(NULL), 0);
 	close(file);
 	xmem_pool_close(reader);
 }
@@ -397,7 +396,7 @@ TEST(P1_a_memfd_in_huge_pages_is_attached)
 	b = xmem_attach_fd(writer, file, 0, 0, 0);
 	WORKED(b ? 0 : xmem_peek_last_error(NULL));
 	close(file);
-	SAME(xmem_buffer_flags(b),
+	SAME(info_of(b).flags,
 	     XMEM_BUFFER_ATTACHED | XMEM_BUFFER_CONSTANT | XMEM_BUFFER_HUGE);
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = xmem_receive(s, patience_ns());
@@ -467,7 +466,7 @@ TEST(P1_a_dma_buf_is_attached)
 	} else {
 		b = xmem_attach_fd(writer, file, 0, 0, 0);
 		WORKED(b ? 0 : xmem_peek_last_error(NULL));
-		SAME(xmem_buffer_flags(b), XMEM_BUFFER_ATTACHED | XMEM_BUFFER_DMABUF);
+		SAME(info_of(b).flags, XMEM_BUFFER_ATTACHED | XMEM_BUFFER_DMABUF);
 		xmem_metadata_mut(b)->id = 5;
 		WORKED(xmem_publish(b, NULL, NULL));
 		got = receive_one(s);

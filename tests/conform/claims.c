@@ -122,7 +122,7 @@ TEST(API_releasing_the_handle_that_was_counted_in_drops_one_reference)
 	uint64_t token = xmem_token(b);
 
 	REFUSED(xmem_data_mut(b), EPERM);
-	SAME(xmem_publisher(b), xmem_pool_client(writer));
+	SAME(info_of(b).publisher, xmem_pool_client(writer));
 	same = xmem_clone(b);
 	CHECK(same);
 	xmem_release(same);
@@ -386,7 +386,7 @@ TEST(API_a_number_below_65536_is_that_of_a_slot)
 
 static bool took_one(struct xmem_buffer *buffer)
 {
-	return xmem_buffer_flags(buffer) & XMEM_BUFFER_CLAIMED;
+	return info_of(buffer).flags & XMEM_BUFFER_CLAIMED;
 }
 
 /* A program whose purpose with the buffer fails puts back what its get has taken. */

@@ -57,7 +57,7 @@ TEST(P1_an_attached_file_is_handed_over_by_count)
 	token = xmem_token(b);
 	CHECK(token);
 	SAME(stamp_of(b), 5);
-	SAME(xmem_publisher(b), xmem_pool_client(x.owner));
+	SAME(info_of(b).publisher, xmem_pool_client(x.owner));
 	WORKED(xmem_forget(b));
 	SAME(stat_of(x.owner).payloads, 2);
 	take_both(&x, token, 5);
@@ -80,7 +80,7 @@ TEST(P1_what_is_written_in_place_is_handed_over_by_count)
 	SAME(stamp_of(b), 2);
 	REFUSED(xmem_data_mut(b), EPERM);
 	REFUSED(xmem_receive(x.second, 0), EAGAIN);	/* it is published to nobody */
-	SAME(xmem_publisher(b), xmem_pool_client(x.stage));
+	SAME(info_of(b).publisher, xmem_pool_client(x.stage));
 	WORKED(xmem_forget(b));
 	take_both(&x, token, 2);
 	crossing_end(&x);
@@ -131,8 +131,8 @@ static void send_to_sink(struct crossing *x, struct xmem_pool *from, struct xmem
 	got = receive_one(to);
 	SAME(stamp_of(got), stamp);
 	SAME(xmem_token(got), token);
-	SAME(xmem_timestamp_ns(got), 9);
-	SAME(xmem_publisher(got), xmem_pool_client(from));
+	SAME(info_of(got).timestamp_ns, 9);
+	SAME(info_of(got).publisher, xmem_pool_client(from));
 	xmem_release(got);
 	SAME(sub_info(other).lost, 0);
 	xmem_unsubscribe(other);
@@ -193,11 +193,10 @@ TEST(P1_forwarding_drops_the_reference_of_the_handle)
 
 static void labelled(struct xmem_buffer *b, const char *label)
 {
-	char said[16] = "";
+	struct xmem_buffer_info said = info_of(b);
 
-	WORKED(xmem_publisher_label(b, said));
-	if (strcmp(said, label))
-		FAIL("the label is '%s', not '%s'", said, label);
+	if (strcmp(said.label, label))
+		FAIL("the label is '%s', not '%s'", said.label, label);
 }
 
 /* The handle of each is one that had another publisher before. */
@@ -211,7 +210,7 @@ TEST(P1_who_writes_a_buffer_is_its_publisher)
 	labelled(b, "owner");
 	WORKED(xmem_get_mut(b));
 	labelled(b, "stage");
-	SAME(xmem_publisher(b), xmem_pool_client(x.stage));
+	SAME(info_of(b).publisher, xmem_pool_client(x.stage));
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(x.second);
 	labelled(b, "stage");
@@ -221,7 +220,7 @@ TEST(P1_who_writes_a_buffer_is_its_publisher)
 	xmem_release(b);
 	b = attached(x.sink, 4);
 	labelled(b, "sink");
-	SAME(xmem_publisher(b), xmem_pool_client(x.sink));
+	SAME(info_of(b).publisher, xmem_pool_client(x.sink));
 	xmem_release(b);
 	crossing_end(&x);
 }

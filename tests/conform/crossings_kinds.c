@@ -198,8 +198,8 @@ TEST_WITHIN(P1_each_kind_is_published_in_part_and_kept_and_published_again, 60)
 		WORKED(xmem_publish(t.b, &o, &token));
 		if (writing) {
 			SAME(xmem_size(t.b), 64);
-			SAME(xmem_timestamp_ns(t.b), 5);
-			SAME(xmem_publisher(t.b), xmem_pool_client(t.mine));
+			SAME(info_of(t.b).timestamp_ns, 5);
+			SAME(info_of(t.b).publisher, xmem_pool_client(t.mine));
 		} else {
 			SAME(xmem_size(t.b), BYTES);
 			SAME(token, t.token);
@@ -226,7 +226,7 @@ TEST_WITHIN(P1_each_kind_is_sent_to_one, 60)
 		got = receive_one(s);
 		SAME(stamp_of(got), 1);
 		SAME(xmem_token(got), t.token);
-		SAME(xmem_publisher(got), xmem_pool_client(t.mine));
+		SAME(info_of(got).publisher, xmem_pool_client(t.mine));
 		xmem_release(got);
 		xmem_unsubscribe(s);
 		xmem_pool_close(to);
@@ -245,7 +245,7 @@ TEST_WITHIN(P1_each_kind_is_counted, 60)
 		t.token = xmem_token(t.b);
 		SAME(claims_of(t.mine, t.token), 3);
 		SAME(stamp_of(t.b), 1);
-		SAME(xmem_get_mut(t.b), xmem_buffer_flags(t.b) & XMEM_BUFFER_SHARED ? -EBUSY :
+		SAME(xmem_get_mut(t.b), info_of(t.b).flags & XMEM_BUFFER_SHARED ? -EBUSY :
 										   -EOPNOTSUPP);
 		WORKED(xmem_forget(t.b));
 		got = xmem_get(t.mine, t.token);
@@ -290,22 +290,26 @@ TEST_WITHIN(P1_each_kind_is_looked_at, 60)
 		bool writable = t.kind == ACQUIRED || t.kind == UPGRADED;
 		bool shared = t.kind != ATTACHED && t.kind != KEPT_FILE;
 		struct xmem_buffer *clone = xmem_clone(t.b);
+		struct xmem_buffer_info info = info_of(t.b);
 		struct xmem_metadata said;
-		char label[16];
 
 		SAME(!clone, in_hand(&t));
 		xmem_release(clone);
 		SAME(!xmem_data_mut(t.b), !writable);
 		SAME(!xmem_metadata_mut(t.b), !in_hand(&t));
-		SAME(!!(xmem_buffer_flags(t.b) & XMEM_BUFFER_SHARED), shared);
-		SAME(xmem_size(t.b), BYTES);
-		SAME(xmem_capacity(t.b), BYTES);
+		SAME(!!(info.flags & XMEM_BUFFER_SHARED), shared);
+		SAME(info.slot, xmem_slot(t.b));
+		SAME(info.token, xmem_token(t.b));
+		SAME(!info.token, in_hand(&t));
+		CHECK(info.bytes == BYTES && xmem_size(t.b) == BYTES);
+		CHECK(info.capacity == BYTES && xmem_capacity(t.b) == BYTES);
+		CHECK(!in_hand(&t) || (!info.sequence && !info.timestamp_ns));
 		WORKED(xmem_metadata_view(t.b, &said));
 		SAME(said.id, 1);
 		SAME(SOURCE(t.b, .timestamp_ns = 1), in_hand(&t) ? 0 : -EPERM);
 		SAME(xmem_copy_bytes(t.b, 0, "", 1), writable ? 0 : -EPERM);
-		CHECK(xmem_publisher(t.b) >= 0);
-		WORKED(xmem_publisher_label(t.b, label));
+		CHECK(info.publisher != XMEM_NOBODY && info.label[0]);
+		CHECK(!in_hand(&t) || info.publisher == (uint32_t)xmem_pool_client(t.mine));
 		unmake(&t, false);
 	}
 }

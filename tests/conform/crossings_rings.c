@@ -218,7 +218,7 @@ TEST(P1_history_has_what_was_forwarded_and_not_what_was_retracted)
 		b = xmem_receive(s, 0);
 		CHECK(b);
 		SAME(stamp_of(b), stamps[i]);
-		SAME(xmem_publisher(b), stage);
+		SAME(info_of(b).publisher, stage);
 		xmem_release(b);
 	}
 	receive_nothing(s);
@@ -291,7 +291,7 @@ TEST(P3_depth_counts_what_is_for_the_subscriber)
 	xmem_release(b);
 	b = receive_one(s);
 	SAME(stamp_of(b), 2);
-	SAME(xmem_sequence(b), 2);
+	SAME(info_of(b).sequence, 2);
 	xmem_release(b);
 	receive_nothing(s);
 	xmem_unsubscribe(s);

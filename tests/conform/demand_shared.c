@@ -68,7 +68,7 @@ TEST(P1_what_is_made_on_demand_is_written_in_place)
 	for (stamp = 1; stamp < 100; stamp++) {
 		bytes = stamp % 3 ? PAGE : 5 * PAGE;
 		b = pass(&s, bytes, stamp);
-		SAME(xmem_buffer_flags(b), XMEM_BUFFER_SHARED);
+		SAME(info_of(b).flags, XMEM_BUFFER_SHARED);
 		got = xmem_get(reader, xmem_token(b));
 		CHECK(got);
 		SAME(xmem_get_mut(b), -EBUSY);
@@ -79,7 +79,7 @@ TEST(P1_what_is_made_on_demand_is_written_in_place)
 		if (stamp % 2) {
 			WORKED(xmem_publish(b, NULL, NULL));
 			b = receive_one(s.second);
-			SAME(xmem_publisher(b), xmem_pool_client(s.stage));
+			SAME(info_of(b).publisher, xmem_pool_client(s.stage));
 			SAME(stamp_of(b), stamp << 32);
 			SAME(xmem_size(b), bytes);
 		}
@@ -103,9 +103,9 @@ TEST(API_buffers_on_demand_beside_preallocated_ones_of_another_kind)
 					     .flags = XMEM_MEMORY_SEALED)));
 	for (i = 0; i < 4; i++) {
 		b[i] = pass(&s, PAGE, i + 1);
-		shared += xmem_buffer_flags(b[i]) & XMEM_BUFFER_SHARED ? 1 : 0;
+		shared += info_of(b[i]).flags & XMEM_BUFFER_SHARED ? 1 : 0;
 		SAME(xmem_get_mut(b[i]),
-		     xmem_buffer_flags(b[i]) & XMEM_BUFFER_SHARED ? 0 : -EOPNOTSUPP);
+		     info_of(b[i]).flags & XMEM_BUFFER_SHARED ? 0 : -EOPNOTSUPP);
 	}
 	SAME(shared, 2);
 	for (i = 0; i < 4; i++)
@@ -125,7 +125,7 @@ TEST(API_shared_buffers_on_demand_in_huge_pages)
 
 	CHECK(b);
 	fill(b, 1);
-	CHECK(xmem_buffer_flags(b) & XMEM_BUFFER_SHARED);
+	CHECK(info_of(b).flags & XMEM_BUFFER_SHARED);
 	SAME(stat_of(owner).bytes_huge + stat_of(owner).bytes_advised, huge_page_size());
 	WORKED(xmem_publish(b, &keep, &token));
 	got = xmem_get(stage, token);

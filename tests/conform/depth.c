@@ -95,7 +95,7 @@ TEST(API_depth_is_of_each_publisher)
 
 		CHECK(b);
 		SAME(stamp_of(b), 3);
-		seen |= 1u << (xmem_publisher(b) == xmem_pool_client(writer[1]));
+		seen |= 1u << ((int)info_of(b).publisher == xmem_pool_client(writer[1]));
 		xmem_release(b);
 	}
 	SAME(seen, 3);

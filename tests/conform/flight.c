@@ -56,7 +56,7 @@ static void drained(struct xmem_subscription *s, uint64_t first, unsigned int co
 		struct xmem_buffer *b = receive_one(s);
 
 		SAME(stamp_of(b), first + i);
-		SAME(xmem_sequence(b), i);
+		SAME(info_of(b).sequence, i);
 		xmem_release(b);
 	}
 	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
@@ -280,7 +280,7 @@ TEST(P3_who_waits_for_its_publisher_loses_nothing)
 	for (i = 0; i < source.count; i++) {
 		struct xmem_buffer *b = receive_one(s);
 
-		SAME(xmem_sequence(b), i);
+		SAME(info_of(b).sequence, i);
 		SAME(stamp_of(b), i);
 		xmem_release(b);
 	}
@@ -308,9 +308,9 @@ TEST(P3_what_is_lost_is_counted)
 
 		if (!b)
 			break;
-		CHECK(xmem_sequence(b) >= next);
-		SAME(stamp_of(b), xmem_sequence(b));
-		next = xmem_sequence(b) + 1;
+		CHECK(info_of(b).sequence >= next);
+		SAME(stamp_of(b), info_of(b).sequence);
+		next = info_of(b).sequence + 1;
 		xmem_release(b);
 	}
 	CHECK(i > 0);			/* the last few are protected */
@@ -336,7 +336,7 @@ TEST(P3_a_late_subscriber_gets_what_comes_after)
 	publish_stamp(writer, 5);
 	b = receive_one(s);
 	SAME(stamp_of(b), 5);
-	SAME(xmem_sequence(b), 5);
+	SAME(info_of(b).sequence, 5);
 	SAME(sub_info(s).lost, 0);
 	xmem_release(b);
 	/* And once more, from a later place. */

@@ -61,8 +61,8 @@ TEST(P1_forwarded_contents_are_the_same_buffer)
 	b = receive_one(line.out);
 	SAME(xmem_token(b), token);
 	SAME(stamp_of(b), 7);
-	SAME(xmem_publisher(b), xmem_pool_client(line.stage));
-	SAME(xmem_sequence(b), 0);
+	SAME(info_of(b).publisher, xmem_pool_client(line.stage));
+	SAME(info_of(b).sequence, 0);
 	SAME(xmem_size(b), BYTES);
 	xmem_release(b);
 	line_end(&line);
@@ -579,11 +579,11 @@ TEST(API_forward_refuses_what_cannot_be)
 	WORKED(xmem_publish(b, NULL, NULL));
 	b = receive_one(line.out);
 	SAME(xmem_size(b), 1024 - 64);
-	SAME(xmem_timestamp_ns(b), 5);
+	SAME(info_of(b).timestamp_ns, 5);
 	xmem_release(b);
 	b = receive_one(line.out);
 	SAME(xmem_size(b), 1024);
-	SAME(xmem_sequence(b), 1);
+	SAME(info_of(b).sequence, 1);
 	xmem_release(b);
 	line_end(&line);
 }
@@ -599,7 +599,7 @@ TEST(API_a_writer_publishes_its_own_contents_once_more)
 	for (i = 0; i < 2; i++) {
 		b = receive_one(line.in);
 		SAME(stamp_of(b), 3);
-		SAME(xmem_sequence(b), i);
+		SAME(info_of(b).sequence, i);
 		xmem_release(b);
 	}
 	line_end(&line);

@@ -302,7 +302,7 @@ TEST(P9_a_newcomer_keeps_nobody_waiting_for_a_stopped_daemon)
 	continue_daemon(daemon);
 	/* Nothing announces that the daemon goes on, and yet it is asked again. */
 	b = receive_what_it_publishes(all, newcomer, 4);
-	SAME(xmem_publisher(b), xmem_pool_client(newcomer));
+	SAME(info_of(b).publisher, xmem_pool_client(newcomer));
 	xmem_release(b);
 	xmem_unsubscribe(all);
 	xmem_pool_close(newcomer);

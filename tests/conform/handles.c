@@ -15,6 +15,7 @@ TEST(API_null_handles_are_EINVAL)
 {
 	struct xmem_pool_info stat = { .size = sizeof(stat) };
 	struct xmem_subscription_info told = XMEM_INIT(told);
+	struct xmem_buffer_info info = XMEM_INIT(info);
 
 	SAME(xmem_pool_fd(NULL), -EINVAL);
 	SAME(xmem_pool_client(NULL), -EINVAL);
@@ -35,8 +36,7 @@ TEST(API_null_handles_are_EINVAL)
 	SAME(xmem_size(NULL), 0);
 	SAME(xmem_capacity(NULL), 0);
 	SAME(xmem_token(NULL), 0);
-	SAME(xmem_sequence(NULL), 0);
-	SAME(xmem_timestamp_ns(NULL), 0);
+	SAME(xmem_buffer_stat(NULL, &info), -EINVAL);
 	xmem_pool_close(NULL);
 	xmem_unsubscribe(NULL);
 	xmem_release(NULL);
@@ -455,7 +455,7 @@ TEST(API_metadata_offset_length_and_time_arrive)
 	CHECK(b);
 	same = xmem_get(reader, xmem_token(b));
 	CHECK(same);
-	SAME(xmem_timestamp_ns(b), 123456789);
+	SAME(info_of(b).timestamp_ns, 123456789);
 	for (i = 0; i < 2; i++) {
 		struct xmem_buffer *each = i ? same : b;
 

@@ -112,11 +112,11 @@ static void honest_work(struct xmem_pool *writer, struct xmem_subscription *s, u
 /* Whatever it is, it can be looked at. */
 static void look_at(struct xmem_buffer *buffer)
 {
-	char label[16];
+	struct xmem_buffer_info info = XMEM_INIT(info);
 
 	xmem_metadata_ptr(buffer);
 	xmem_data(buffer);
-	xmem_publisher_label(buffer, label);
+	xmem_buffer_stat(buffer, &info);
 	xmem_release(buffer);
 }
 

@@ -224,6 +224,7 @@ int64_t trim_pool(struct xmem_pool *pool, uint64_t keep);
 /* Poisoned before the call. */
 struct xmem_pool_info stat_of(struct xmem_pool *pool);
 struct xmem_subscription_info sub_info(struct xmem_subscription *subscription);
+struct xmem_buffer_info info_of(struct xmem_buffer *buffer);
 /* @clients clients are left; nothing is held; dead clients left no contents and no ring. */
 void check_quiet(struct xmem_pool *pool, unsigned int clients);
 

@@ -69,9 +69,9 @@ TEST(API_history_passes_what_has_gone)
 		bool last;
 
 		CHECK(b);
-		SAME(stamp_of(b), xmem_sequence(b));
-		CHECK(xmem_sequence(b) >= 7);
-		last = xmem_sequence(b) == 8;
+		SAME(stamp_of(b), info_of(b).sequence);
+		CHECK(info_of(b).sequence >= 7);
+		last = info_of(b).sequence == 8;
 		xmem_release(b);
 		if (last)
 			break;
@@ -116,8 +116,8 @@ TEST(P1_history_that_is_held_stays)
 	CHECK(held);
 	publish_stamps(writer, 2, 20);
 	SAME(stamp_of(held), 0);
-	SAME(xmem_sequence(held), 0);
-	SAME(xmem_publisher(held), xmem_pool_client(writer));
+	SAME(info_of(held).sequence, 0);
+	SAME(info_of(held).publisher, xmem_pool_client(writer));
 	xmem_release(held);
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);

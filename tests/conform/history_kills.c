@@ -64,9 +64,9 @@ static unsigned int look_back(struct xmem_pool *pool, int publisher)
 	if (!s)
 		return 0;
 	for (got = 0; got < 2 * KEEP && (b = xmem_receive(s, 0)); got++) {
-		SAME(stamp_of(b), xmem_sequence(b));
-		CHECK(xmem_sequence(b) >= next);
-		next = xmem_sequence(b) + 1;
+		SAME(stamp_of(b), info_of(b).sequence);
+		CHECK(info_of(b).sequence >= next);
+		next = info_of(b).sequence + 1;
 		xmem_release(b);
 	}
 	xmem_unsubscribe(s);
@@ -213,10 +213,10 @@ static void goes_in_the_midst(unsigned int more)
 	CHECK(s);
 	at_step(XM_STEP_RECEIVE_READ, 0, STEP_CALL, publish_more);
 	while ((b = xmem_receive(s, 0))) {
-		SAME(stamp_of(b), xmem_sequence(b));
-		CHECK(xmem_sequence(b) >= more - (BUFFERS - KEEP));
-		CHECK(xmem_sequence(b) > last);
-		last = xmem_sequence(b);
+		SAME(stamp_of(b), info_of(b).sequence);
+		CHECK(info_of(b).sequence >= more - (BUFFERS - KEEP));
+		CHECK(info_of(b).sequence > last);
+		last = info_of(b).sequence;
 		xmem_release(b);
 	}
 	SAME(xmem_peek_last_error(NULL), -EAGAIN);

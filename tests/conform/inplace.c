@@ -79,7 +79,7 @@ TEST(P1_the_only_holder_writes_in_place)
 	uint64_t old = xmem_token(b), new = 0;
 	const void *where = xmem_data(b);
 
-	SAME(xmem_buffer_flags(b), XMEM_BUFFER_SHARED);
+	SAME(info_of(b).flags, XMEM_BUFFER_SHARED);
 	REFUSED(xmem_data_mut(b), EPERM);
 	REFUSED(xmem_metadata_mut(b), EPERM);
 	WORKED(xmem_get_mut(b));
@@ -87,7 +87,7 @@ TEST(P1_the_only_holder_writes_in_place)
 	SAME(xmem_size(b), BYTES);
 	SAME(xmem_token(b), 0);
 	SAME(xmem_metadata_ptr(b)->id, 1);
-	SAME(xmem_publisher(b), xmem_pool_client(s.stage));
+	SAME(info_of(b).publisher, xmem_pool_client(s.stage));
 	SAME(slot_of(s.sink, old).upgrader, xmem_pool_client(s.stage));
 	SAME(slot_of(s.sink, old).state, XMEM_USE_WRITING);
 	SAME(slot_of(s.sink, old).token, 0);
@@ -103,7 +103,7 @@ TEST(P1_the_only_holder_writes_in_place)
 	got = receive_one(s.second);
 	SAME(stamp_of(got), 2);
 	SAME(xmem_token(got), new);
-	SAME(xmem_publisher(got), xmem_pool_client(s.stage));
+	SAME(info_of(got).publisher, xmem_pool_client(s.stage));
 	CHECK(xmem_size(got) == BYTES && xmem_metadata_ptr(got)->size == BYTES);
 	REFUSED(xmem_get(s.sink, old), ESTALE);
 	REFUSED(xmem_acquire(s.owner, 0, 0), EAGAIN);
@@ -153,9 +153,9 @@ TEST(P1_a_part_is_published_after_writing_in_place)
 	o.length = 128;
 	WORKED(xmem_publish(b, &o, NULL));
 	SAME(stamp_of(b), 5);
-	CHECK(xmem_size(b) == 128 && xmem_timestamp_ns(b) == 77);
+	CHECK(xmem_size(b) == 128 && info_of(b).timestamp_ns == 77);
 	got = receive_one(s.second);
-	CHECK(xmem_size(got) == 128 && xmem_timestamp_ns(got) == 77);
+	CHECK(xmem_size(got) == 128 && info_of(got).timestamp_ns == 77);
 	SAME(xmem_token(got), xmem_token(b));
 	SAME(xmem_get_mut(got), -EBUSY);
 	xmem_release(b);
@@ -246,7 +246,7 @@ TEST(P6_sealed_contents_are_not_written_in_place)
 				XMEM_OPTIONS(xmem_preallocate_options,
 					     .flags = XMEM_MEMORY_SEALED)));
 	b = publish_and_get(owner, stage, 1);
-	SAME(xmem_buffer_flags(b), 0);
+	SAME(info_of(b).flags, 0);
 	SAME(xmem_get_mut(b), -EOPNOTSUPP);
 	SAME(xmem_peek_last_error(&why), -EOPNOTSUPP);
 	CHECK(strstr(why, "XMEM_MEMORY_SEALED"));

@@ -85,8 +85,8 @@ static void *receive_some(void *unused)
 	struct xmem_buffer *b;
 
 	while ((b = xmem_receive(shared.s, patience_ns()))) {
-		SAME(stamp_of(b), xmem_sequence(b));
-		__atomic_add_fetch(&shared.seen[xmem_sequence(b)], 1, __ATOMIC_SEQ_CST);
+		SAME(stamp_of(b), info_of(b).sequence);
+		__atomic_add_fetch(&shared.seen[info_of(b).sequence], 1, __ATOMIC_SEQ_CST);
 		xmem_release(b);
 	}
 	SAME(xmem_peek_last_error(NULL), -ECANCELED);

@@ -184,11 +184,11 @@ static void follow_to_the_end(struct xmem_subscription *s, struct kill *how)
 	struct xmem_buffer *b;
 
 	while ((b = xmem_receive(s, patience_ns()))) {
-		CHECK(xmem_sequence(b) >= next);
+		CHECK(info_of(b).sequence >= next);
 		if (how->flags & XMEM_SUBSCRIBE_WAITS)
-			SAME(xmem_sequence(b), next);
-		SAME(stamp_of(b), xmem_sequence(b));
-		next = xmem_sequence(b) + 1;
+			SAME(info_of(b).sequence, next);
+		SAME(stamp_of(b), info_of(b).sequence);
+		next = info_of(b).sequence + 1;
 		received++;
 		xmem_release(b);
 	}
@@ -339,7 +339,7 @@ TEST(P3_killed_while_it_overwrites_an_entry_loses_that_one_alone)
 		for (next = opened + complete; next < 4u + complete; next++) {
 			struct xmem_buffer *b = receive_one(s);
 
-			SAME(xmem_sequence(b), next);
+			SAME(info_of(b).sequence, next);
 			SAME(stamp_of(b), next);
 			xmem_release(b);
 		}

@@ -449,7 +449,7 @@ static void one_of_many(void *argument)
 		struct xmem_buffer *b = receive_one(s);
 
 		SAME(stamp_of(b), i);
-		SAME(xmem_sequence(b), i);
+		SAME(info_of(b).sequence, i);
 		xmem_release(b);
 	}
 	SAME(sub_info(s).lost, 0);
@@ -497,7 +497,7 @@ TEST(P4_two_publishers_in_one_pool)
 		publish_stamp(b, 2000 + i);
 		x = receive_one(of_a);
 		SAME(stamp_of(x), 1000 + i);
-		SAME(xmem_sequence(x), i);
+		SAME(info_of(x).sequence, i);
 		xmem_release(x);
 		x = receive_one(of_b);
 		SAME(stamp_of(x), 2000 + i);

@@ -33,7 +33,7 @@ static inline void receive_stamp(struct xmem_subscription *s, uint64_t stamp)
 
 	CHECK(b);
 	SAME(stamp_of(b), stamp);
-	SAME(xmem_sequence(b), stamp);
+	SAME(info_of(b).sequence, stamp);
 	xmem_release(b);
 }
 

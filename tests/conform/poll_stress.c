@@ -71,7 +71,7 @@ static unsigned int take(struct xmem_subscription *s, unsigned int next, unsigne
 	unsigned int n;
 
 	for (n = 0; n < most && (b = xmem_receive(s, 0)); n++) {
-		SAME(xmem_sequence(b), next + n);
+		SAME(info_of(b).sequence, next + n);
 		SAME(*(const uint64_t *)xmem_data(b), next + n);
 		xmem_release(b);
 	}

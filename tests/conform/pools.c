@@ -180,6 +180,16 @@ struct xmem_subscription_info sub_info(struct xmem_subscription *subscription)
 	memset(&info, 0xcc, sizeof(info));
 	info.size = sizeof(info);
 	WORKED(xmem_subscription_stat(subscription, &info));
+	return info;
+}
+
+struct xmem_buffer_info info_of(struct xmem_buffer *buffer)
+{
+	struct xmem_buffer_info info;
+
+	memset(&info, 0xcc, sizeof(info));
+	info.size = sizeof(info);
+	WORKED(xmem_buffer_stat(buffer, &info));
 	SAME(info.size, sizeof(info));
 	return info;
 }

@@ -72,7 +72,7 @@ TEST(P1_what_a_waited_for_subscriber_may_receive_is_not_reused)
 	for (i = 0; i < 30; i++) {
 		b = receive_one(s);
 		SAME(stamp_of(b), i);
-		SAME(xmem_sequence(b), i);
+		SAME(info_of(b).sequence, i);
 		REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
 		xmem_release(b);
 		publish_stamp(writer, i + 3);
@@ -105,7 +105,7 @@ TEST(P1_the_oldest_entry_of_a_full_ring_is_still_in_flight)
 	}
 	for (i = 1; i < 4; i++) {
 		b = receive_one(s);
-		SAME(xmem_sequence(b), i);
+		SAME(info_of(b).sequence, i);
 		SAME(stamp_of(b), i);
 		xmem_release(b);
 	}
@@ -295,11 +295,11 @@ TEST(P1_the_publisher_overtakes_in_the_midst_of_a_receive)
 			SAME(stamp_of(race.got), 7);
 		overtake(0);
 		/* Whatever it was, it is still that, and is what its sequence says. */
-		if (xmem_sequence(race.got) == 0)
+		if (info_of(race.got).sequence == 0)
 			SAME(stamp_of(race.got), 7);
 		else
-			SAME(stamp_of(race.got), 500 + xmem_sequence(race.got) - 1);
-		SAME(sub_info(race.subscription).lost, xmem_sequence(race.got));
+			SAME(stamp_of(race.got), 500 + info_of(race.got).sequence - 1);
+		SAME(sub_info(race.subscription).lost, info_of(race.got).sequence);
 		race_end();
 	}
 }
@@ -368,7 +368,7 @@ static void stress_reader(void *argument)
 		}
 		held[i] = receive_one(s);
 		stamp[i] = stamp_of(held[i]);
-		SAME(stamp[i], xmem_sequence(held[i]) + 1);
+		SAME(stamp[i], info_of(held[i]).sequence + 1);
 		CHECK(stamp[i] > last);
 		last = stamp[i];
 		tell_parent(last);

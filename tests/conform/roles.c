@@ -198,7 +198,7 @@ TEST(P9_who_receives_follows_a_client_that_becomes_a_writer)
 	CHECK(!pthread_join(thread, &b));
 	CHECK(b);
 	SAME(stamp_of(b), 8);
-	SAME(xmem_publisher(b), xmem_pool_client(pool));
+	SAME(info_of(b).publisher, xmem_pool_client(pool));
 	xmem_release(b);
 	xmem_unsubscribe(s);
 	raw_close(&raw);

@@ -23,6 +23,8 @@
 /* Use @b in all ways; returns in how many. */
 static unsigned int use_stale(struct xmem_buffer *b)
 {
+	struct xmem_buffer_info info = XMEM_INIT(info);
+
 	STALE(xmem_release(b));
 	REFUSED(xmem_clone(b), EBADF);
 	REFUSED(xmem_data(b), EBADF);
@@ -33,9 +35,8 @@ static unsigned int use_stale(struct xmem_buffer *b)
 	STALE(SAME(xmem_size(b), 0));
 	STALE(SAME(xmem_capacity(b), 0));
 	STALE(SAME(xmem_token(b), 0));
-	STALE(SAME(xmem_sequence(b), 0));
-	STALE(SAME(xmem_timestamp_ns(b), 0));
-	return 12;
+	SAME(xmem_buffer_stat(b, &info), -EBADF);
+	return 11;
 }
 
 TEST(API_a_stale_handle_is_EBADF_in_every_function)

@@ -140,7 +140,7 @@ TEST(API_publish_options_grow)
 	b = xmem_receive(s, 0);
 	CHECK(b);
 	SAME(xmem_size(b), 10);
-	SAME(xmem_timestamp_ns(b), 7);
+	SAME(info_of(b).timestamp_ns, 7);
 	xmem_release(b);
 
 	b = xmem_acquire(writer, 10, 0);

@@ -295,11 +295,8 @@ ROW(size)			{ SAME(xmem_size(stage.read), BYTES); }
 ROW(capacity)			{ SAME(xmem_capacity(stage.read), BYTES); }
 ROW(token)			{ SAME(xmem_token(stage.read), stage.token); }
 ROW(slot)			{ SAME(xmem_slot(stage.read), stage.token & 0xffff); }
-ROW(sequence)			{ SAME(xmem_sequence(stage.read), 0); }
-ROW(timestamp_ns)		{ SAME(xmem_timestamp_ns(stage.read), 0); }
 ROW(metadata_ptr)		{ SAME(xmem_metadata_ptr(stage.read)->id, 0xab); }
 ROW(metadata_mut)	{ CHECK(xmem_metadata_mut(stage.written)); }
-ROW(publisher)	{ SAME(xmem_publisher(stage.read), xmem_pool_client(stage.writer)); }
 ROW(pool_backend)		{ CHECK(*xmem_pool_backend(stage.reader)); }
 ROW(pool_client)		{ CHECK(xmem_pool_client(stage.reader) > 0); }
 ROW(pool_stat)			{ CHECK(stat_of(stage.reader).holds >= 1); }
@@ -578,7 +575,7 @@ static bool try_receive(void)
 
 	if (!b)
 		return false;
-	SAME(xmem_sequence(b), stream.received);
+	SAME(info_of(b).sequence, stream.received);
 	SAME(stamp_of(b), stream.received);
 	xmem_release(b);
 	__atomic_add_fetch(&stream.received, 1, __ATOMIC_RELEASE);

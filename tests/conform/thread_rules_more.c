@@ -353,7 +353,7 @@ ROW(attach_fd)
 
 	if (b)
 		SAME(xmem_publish(b, NULL, NULL), 0);
-	CHECK(!more || xmem_buffer_flags(more) & XMEM_BUFFER_ATTACHED);
+	CHECK(!more || info_of(more).flags & XMEM_BUFFER_ATTACHED);
 	xmem_release(more);
 }
 
@@ -482,14 +482,15 @@ ROW(data_private)
 	CHECK(!mine || *mine == 0xab);
 }
 
-ROW(buffer_flags)		{ SAME(xmem_buffer_flags(stage.read), XMEM_BUFFER_SHARED); }
-
-ROW(publisher_label)
+ROW(buffer_stat)
 {
-	struct xmem_client_info info = { .size = sizeof(info) };
-	char label[16];
+	struct xmem_client_info client = { .size = sizeof(client) };
+	struct xmem_buffer_info info = info_of(stage.read);
 
-	SAME(xmem_publisher_label(stage.read, label), 0);
-	SAME(xmem_pool_client_info(stage.reader, xmem_pool_client(stage.writer), &info), 0);
-	CHECK(!strcmp(label, info.label));
+	SAME(info.flags, XMEM_BUFFER_SHARED);
+	SAME(info.sequence, 0);
+	SAME(info.timestamp_ns, 0);
+	SAME(info.publisher, xmem_pool_client(stage.writer));
+	SAME(xmem_pool_client_info(stage.reader, info.publisher, &client), 0);
+	CHECK(!strcmp(info.label, client.label));
 }

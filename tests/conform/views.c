@@ -387,7 +387,7 @@ static void *ask_everything(void *argument)
 	SAME(xmem_capacity(b), SHARED_VIEW);
 	CHECK(xmem_data(b));
 	REFUSED(xmem_data_mut(b), EPERM);
-	CHECK(xmem_publisher(b) >= 0);
+	CHECK(info_of(b).publisher != XMEM_NOBODY);
 	WORKED(xmem_set_ref_count(b, 1, 0));
 	return NULL;
 }

@@ -151,9 +151,9 @@ TEST(API_a_subscription_receives_from_all_writers)
 	for (i = 0; i < 2; i++) {
 		got = receive_one(s);
 		stamps += stamp_of(got);
-		SAME(xmem_publisher(got), xmem_pool_client(stamp_of(got) == 1 ? a : b));
-		SAME(sub_info(s).publisher, xmem_publisher(got));
-		SAME(xmem_sequence(got), 0);
+		SAME(info_of(got).publisher, xmem_pool_client(stamp_of(got) == 1 ? a : b));
+		SAME(sub_info(s).publisher, info_of(got).publisher);
+		SAME(info_of(got).sequence, 0);
 		xmem_release(got);
 	}
 	SAME(stamps, 3);
@@ -578,7 +578,7 @@ static void receive_without_descriptors(void *argument)
 	CHECK(!setrlimit(RLIMIT_NOFILE, &old));
 	b = xmem_receive(s, 0);
 	CHECK(b);
-	SAME(xmem_sequence(b), 1);
+	SAME(info_of(b).sequence, 1);
 	limit_files(&old, 0);
 	CHECK(xmem_data(b));
 	SAME(stamp_of(b), 2);

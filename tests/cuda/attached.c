@@ -123,7 +123,7 @@ static void attach_and_publish(void *argument)
 	if (!buffer)
 		WORKED(xmem_peek_last_error(NULL));
 	SAME(xmem_size(buffer), BYTES);
-	SAME(!(xmem_buffer_flags(buffer) & XMEM_BUFFER_MORTAL), !attacher->way->mortal);
+	SAME(!(info_of(buffer).flags & XMEM_BUFFER_MORTAL), !attacher->way->mortal);
 	CHECK(xmem_cuda_ptr(buffer) == (void *)(made.at + OFFSET));
 	REFUSED(xmem_cuda_ptr_mut(buffer), EPERM);
 	WORKED(xmem_publish(buffer, NULL, NULL));

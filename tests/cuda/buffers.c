@@ -59,7 +59,7 @@ static void hand_over(uint32_t flags, uint32_t role)
 		SAME(xmem_size(buffer), BYTES);
 		SAME(xmem_cuda_device(buffer), 0);
 		CHECK(xmem_cuda_ptr(buffer));
-		CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA);
+		CHECK(info_of(buffer).flags & XMEM_BUFFER_CUDA);
 		cuda_check(buffer, i);
 		xmem_release(buffer);
 	}

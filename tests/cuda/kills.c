@@ -296,7 +296,7 @@ static void kill_publisher(int step, unsigned int after)
 
 	tell(child, 1);
 	while ((buffer = xmem_receive(sub, patience_ns()))) {
-		cuda_check(buffer, xmem_sequence(buffer) + 1);
+		cuda_check(buffer, info_of(buffer).sequence + 1);
 		xmem_release(buffer);
 	}
 	SAME(xmem_peek_last_error(NULL), -EPIPE);

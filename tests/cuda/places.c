@@ -217,7 +217,7 @@ static void pass_on(void *argument)
 	tell_parent(1);
 	buffer = xmem_receive(sub, patience_ns());
 	CHECK(buffer);
-	CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA);
+	CHECK(info_of(buffer).flags & XMEM_BUFFER_CUDA);
 	REFUSED(xmem_cuda_ptr(buffer), ENODEV);
 	WORKED(xmem_publish(buffer, NULL, NULL));
 	hear_parent();
@@ -414,7 +414,7 @@ TEST(CUDA_slow_subscribers_lose_the_oldest)
 	for (i = 1; i <= 20; i++)
 		cuda_publish(pool, BYTES, i, NULL);
 	while ((buffer = xmem_receive(sub, 0))) {
-		last = xmem_sequence(buffer) + 1;
+		last = info_of(buffer).sequence + 1;
 		cuda_check(buffer, last);
 		xmem_release(buffer);
 	}

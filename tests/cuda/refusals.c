@@ -368,8 +368,8 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 		WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 		SAME(xmem_peek_last_error(NULL), 0);
 		buffer = cuda_acquire(pool, BYTES);
-		CHECK(xmem_buffer_flags(buffer) & XMEM_BUFFER_MORTAL);
-		CHECK(!(xmem_buffer_flags(buffer) & XMEM_BUFFER_SHARED));
+		CHECK(info_of(buffer).flags & XMEM_BUFFER_MORTAL);
+		CHECK(!(info_of(buffer).flags & XMEM_BUFFER_SHARED));
 		WORKED(xmem_publish(buffer, &keep, NULL));
 		SAME(xmem_get_mut(buffer), -EOPNOTSUPP);
 		SAYS(EOPNOTSUPP, "IPC handles");

@@ -89,9 +89,9 @@ static bool look_at_one(struct xmem_subscription *sub, struct sums *sums, uint32
 	}
 	sum = sum_by_kernel(sums, at, BYTES);
 	if (!xmem_wait_contents(buffer, 0)) {
-		SAME(sum, right_sum(xmem_sequence(buffer) + 1, BYTES));
+		SAME(sum, right_sum(info_of(buffer).sequence + 1, BYTES));
 		if (ret_stamp)
-			*ret_stamp = xmem_sequence(buffer) + 1;
+			*ret_stamp = info_of(buffer).sequence + 1;
 	} else {
 		SAME(xmem_peek_last_error(NULL), -EOWNERDEAD);
 	}

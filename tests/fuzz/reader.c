@@ -41,11 +41,11 @@ static void look_at(struct xmem_buffer *buffer)
 	struct xmem_image image = { .size = sizeof(image) };
 	const void *data = xmem_data(buffer);
 	size_t bytes = xmem_size(buffer);
+	struct xmem_buffer_info info = XMEM_INIT(info);
 	struct xmem_metadata m;
 
-	xmem_sequence(buffer);
-	xmem_timestamp_ns(buffer);
-	xmem_publisher(buffer);
+	MUST(!xmem_buffer_stat(buffer, &info) && info.bytes == bytes &&
+	     memchr(info.label, 0, sizeof(info.label)));
 	MUST(!xmem_metadata_view(buffer, &m));
 	look_at_strings(&m);
 	if (!data)

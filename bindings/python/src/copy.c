@@ -13,7 +13,7 @@
 /* Copy; 0, or -errno of the library, or -ENOMEM. Without the GIL. */
 static int copy(struct xmem_buffer *to, size_t offset, const struct xp_source *source)
 {
-	bool on_gpu = xmem_buffer_flags(to) & XMEM_BUFFER_CUDA, dense = xp_source_is_dense(source);
+	bool on_gpu = xp_flags(to) & XMEM_BUFFER_CUDA, dense = xp_source_is_dense(source);
 	char *data = on_gpu ? NULL : xmem_data_mut(to);
 	size_t bytes = source->bytes;
 	bool overlaps;

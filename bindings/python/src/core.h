@@ -244,6 +244,7 @@ struct xp_guard {
 	bool in_place;			/* it is being written since get_mut */
 	unsigned int users;		/* calls without the GIL that need the handle */
 	unsigned int exports;		/* memoryviews and others by the buffer protocol */
+	uint32_t flags;			/* XMEM_BUFFER_*; constant */
 	bool cuda;			/* constant: on a GPU, as the library says in no child of
 					 * fork */
 	bool lent;			/* consumers of an interface keep this object, and the
@@ -266,6 +267,14 @@ PyObject *xp_guard_new(struct xp_state *state, PyObject *pool, struct xmem_buffe
  * The functions on guards that follow are called under the lock of the guard, but for those of
  * which another guard is said.
  */
+
+/* XMEM_BUFFER_* of a handle. */
+static inline uint32_t xp_flags(struct xmem_buffer *buffer)
+{
+	struct xmem_buffer_info info = XMEM_INIT(info);
+
+	return xmem_buffer_stat(buffer, &info) ? 0 : info.flags;
+}
 
 /* The handle for a look; NULL with an exception if the guard is gone or busy. */
 struct xmem_buffer *xp_guard_look(struct xp_guard *self);

@@ -98,7 +98,7 @@ PyObject *xp_guard_get_cuda_array_interface(PyObject *object, void *unused)
 		return NULL;
 	}
 	writable = self->mode == XP_WRITING &&
-		   !(xmem_buffer_flags(self->buffer) & XMEM_BUFFER_ATTACHED);
+		   !(self->flags & XMEM_BUFFER_ATTACHED);
 	if (xp_guard_cuda_address(self, writable, &at) || !xp_guard_look(self) ||
 	    xp_guard_cuda_view(self))
 		return NULL;

@@ -123,7 +123,7 @@ int xp_guard_device(struct xp_guard *self, struct dl_device *ret)
 
 	if (!buffer)
 		return -1;
-	if (!(xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA)) {
+	if (!self->cuda) {
 		*ret = (struct dl_device){ DL_CPU, 0 };
 		return 0;
 	}
@@ -283,7 +283,7 @@ static struct xp_dlpack *copied(struct xp_guard *self, struct xp_view *view, boo
 	const struct dl_device cpu = { DL_CPU, 0 };
 	struct xmem_buffer *buffer = xp_guard_begin(self);
 	void *memory = xp_memory(view->bytes), *raw = NULL;
-	bool gpu = buffer && xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA;
+	bool gpu = buffer && self->cuda;
 	struct xp_dlpack *dlpack = NULL;
 	size_t bytes = gpu ? xmem_size(buffer) : 0;
 	int err = 0;

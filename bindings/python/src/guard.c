@@ -25,7 +25,8 @@ PyObject *xp_guard_new(struct xp_state *state, PyObject *pool, struct xmem_buffe
 	}
 	self->state = state;
 	self->buffer = buffer;
-	self->cuda = xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA;
+	self->flags = xp_flags(buffer);
+	self->cuda = self->flags & XMEM_BUFFER_CUDA;
 	Py_INCREF(pool);
 	self->pool = pool;
 	self->mode = mode;

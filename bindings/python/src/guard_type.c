@@ -7,18 +7,31 @@
 
 /* ---- what it says of itself ---- */
 
-#define NUMBER(name, type, make)							\
-static PyObject *get_ ## name(PyObject *object, void *unused)				\
-{											\
-	struct xmem_buffer *buffer = xp_guard_look((struct xp_guard *)object);		\
-											\
-	return buffer ? make(xmem_ ## name(buffer)) : NULL;				\
+/* What is known of the buffer of a guard; false: raised. */
+static bool look(struct xp_guard *self, struct xmem_buffer_info *ret)
+{
+	struct xmem_buffer *buffer = xp_guard_look(self);
+
+	if (!buffer)
+		return false;
+	if (!xmem_buffer_stat(buffer, ret))
+		return true;
+	xp_raise(self->state);
+	return false;
 }
 
-NUMBER(capacity, size_t, PyLong_FromSize_t)
-NUMBER(sequence, uint64_t, PyLong_FromUnsignedLongLong)
-NUMBER(timestamp_ns, uint64_t, PyLong_FromUnsignedLongLong)
-NUMBER(buffer_flags, uint32_t, PyLong_FromUnsignedLong)
+#define NUMBER(name, make)								\
+static PyObject *get_ ## name(PyObject *object, void *unused)				\
+{											\
+	struct xmem_buffer_info info = XMEM_INIT(info);					\
+											\
+	return look((struct xp_guard *)object, &info) ? make(info.name) : NULL;		\
+}
+
+NUMBER(capacity, PyLong_FromUnsignedLongLong)
+NUMBER(sequence, PyLong_FromUnsignedLongLong)
+NUMBER(timestamp_ns, PyLong_FromUnsignedLongLong)
+NUMBER(flags, PyLong_FromUnsignedLong)
 
 static PyObject *get_nbytes(PyObject *object, void *unused)
 {
@@ -50,25 +63,25 @@ static PyObject *get_meta_index(PyObject *object, void *unused)
 static PyObject *get_publisher(PyObject *object, void *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
-	int client = buffer ? xmem_publisher(buffer) : 0;
+	struct xmem_buffer_info info = XMEM_INIT(info);
 
-	if (!buffer)
+	if (!look(self, &info))
 		return NULL;
-	return client < 0 ? xp_raise(self->state) : PyLong_FromLong(client);
+	return info.publisher != XMEM_NOBODY ? PyLong_FromUnsignedLong(info.publisher) :
+		xp_raise_errno(self->state, ENOENT, "publisher: it has ended, and nothing of it is "
+			       "left");
 }
 
 static PyObject *get_publisher_label(PyObject *object, void *unused)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
-	struct xmem_buffer *buffer = xp_guard_look(self);
-	char label[16];
+	struct xmem_buffer_info info = XMEM_INIT(info);
 
-	if (!buffer)
+	if (!look(self, &info))
 		return NULL;
-	if (xmem_publisher_label(buffer, label) < 0)
-		return xp_raise(self->state);
-	return PyUnicode_FromString(label);
+	return *info.label ? PyUnicode_FromString(info.label) :
+		xp_raise_errno(self->state, ENOENT, "publisher_label: the publisher has none, or "
+			       "has ended and its label is not known any more");
 }
 
 static PyObject *get_readonly(PyObject *object, void *unused)
@@ -153,7 +166,7 @@ static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 	GET("capacity", get_capacity, XP_DOC_guard_capacity)				\
 	GET("sequence", get_sequence, XP_DOC_guard_sequence)				\
 	GET("timestamp_ns", get_timestamp_ns, XP_DOC_guard_timestamp_ns)		\
-	GET("flags", get_buffer_flags, XP_DOC_guard_flags)				\
+	GET("flags", get_flags, XP_DOC_guard_flags)				\
 	GET("publisher", get_publisher, XP_DOC_guard_publisher)				\
 	GET("publisher_label", get_publisher_label, XP_DOC_guard_publisher_label)	\
 	GET("readonly", get_readonly, XP_DOC_guard_readonly)				\

@@ -9,6 +9,7 @@
 enum xp_layout_id {
 	XP_METADATA,
 	XP_SUBSCRIPTION_INFO,
+	XP_BUFFER_INFO,
 	XP_LIMBO,
 	XP_CUDA_INFO,
 	XP_CUDA_DEVICE_INFO,
@@ -82,6 +83,31 @@ static const struct xp_field xmem_subscription_info_fields[] = {
 	XP_FIELD(xmem_subscription_info, behind, XP_UNSIGNED, 0,
 		"publications that it has yet to receive, of all publishers together; "
 		"history does not count"),
+};
+
+static const struct xp_field xmem_buffer_info_fields[] = {
+	XP_FIELD(xmem_buffer_info, flags, XP_UNSIGNED, 0,
+		"XMEM_BUFFER_*, also bits that later versions define"),
+	XP_FIELD(xmem_buffer_info, slot, XP_UNSIGNED, 0,
+		"xmem_slot"),
+	XP_FIELD(xmem_buffer_info, token, XP_UNSIGNED, 0,
+		"xmem_token: 0 while the buffer is written"),
+	XP_FIELD(xmem_buffer_info, sequence, XP_UNSIGNED, 0,
+		"number of the publication, which its publisher counts from 0; 0 while the "
+		"buffer is written, and if it was got by its token"),
+	XP_FIELD(xmem_buffer_info, timestamp_ns, XP_UNSIGNED, 0,
+		"that the publisher gave, of CLOCK_MONOTONIC; 0: none, or the buffer is "
+		"written or was got by its token"),
+	XP_FIELD(xmem_buffer_info, bytes, XP_UNSIGNED, 0,
+		"xmem_size"),
+	XP_FIELD(xmem_buffer_info, capacity, XP_UNSIGNED, 0,
+		"xmem_capacity"),
+	XP_FIELD(xmem_buffer_info, publisher, XP_UNSIGNED, 0,
+		"client id; XMEM_NOBODY: the buffer was got by its token, and its publisher "
+		"has ended long ago"),
+	XP_FIELD(xmem_buffer_info, label, XP_CHARS, 16,
+		"of the publisher, NUL-terminated; empty: it has none, or it has ended and "
+		"its label is forgotten"),
 };
 
 static const struct xp_field xmem_limbo_fields[] = {
@@ -375,6 +401,9 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"xmem_describe_tensor and xmem_describe_image set."),
 	[XP_SUBSCRIPTION_INFO] = XP_LAYOUT(xmem_subscription_info, "xmem.SubscriptionInfo",
 		"What is known of a subscription."),
+	[XP_BUFFER_INFO] = XP_LAYOUT(xmem_buffer_info, "xmem.BufferInfo",
+		"What a handle of a buffer knows. While the buffer is written, this client "
+		"is the publisher."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
 		"Limbo: buffers that are used longer than they should be. Either their owner "
 		"has ended, and somebody holds them or has yet to receive them; or they are "

@@ -7,10 +7,9 @@
 #include "core.h"
 
 /* Does a publish wait, for the host or a stream? Contents written in place, and those of GPUs. */
-static bool waits(const struct xp_guard *self, struct xmem_buffer *buffer)
+static bool waits(const struct xp_guard *self)
 {
-	return self->in_place ||
-	       xmem_buffer_flags(buffer) & (XMEM_BUFFER_CUDA | XMEM_BUFFER_ATTACHED);
+	return self->in_place || self->flags & (XMEM_BUFFER_CUDA | XMEM_BUFFER_ATTACHED);
 }
 
 /* -1 with an exception: readers would find a tensor or image that reaches beyond this part. */
@@ -64,7 +63,7 @@ static PyObject *hand_over(struct xp_guard *self, struct xmem_publish_options *o
 		if (!buffer)
 			return NULL;
 		options->flags = flags | (keep || kept ? XMEM_PUBLISH_KEEP : 0);
-		thread = slow || waits(self, buffer) ? PyEval_SaveThread() : NULL;
+		thread = slow || waits(self) ? PyEval_SaveThread() : NULL;
 		err = xmem_publish(buffer, options, &token);
 		if (thread)
 			PyEval_RestoreThread(thread);

@@ -84,14 +84,16 @@ static void delete(struct xt_dlpack *dlpack)
 struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, void *address,
 			    bool own)
 {
+	struct xmem_buffer_info info = XMEM_INIT(info);
 	struct xt_hold *hold = calloc(1, sizeof(*hold));
 
 	if (!hold)
 		return NULL;
+	xmem_buffer_stat(buffer, &info);
 	*hold = (struct xt_hold){
 		.shares = 1, .pool = pool, .buffer = buffer, .address = address,
-		.bytes = xmem_size(buffer), .token = xmem_token(buffer), .own = own,
-		.gpu = xmem_buffer_flags(buffer) & XMEM_BUFFER_CUDA,
+		.bytes = info.bytes, .token = info.token, .own = own,
+		.gpu = info.flags & XMEM_BUFFER_CUDA,
 	};
 	hold->shape[0] = hold->bytes;
 	hold->dlpack = (struct xt_dlpack){

@@ -175,7 +175,7 @@ int xp_guard_view(struct xp_guard *self)
 bool xp_guard_readonly(struct xp_guard *self)
 {
 	return self->mode != XP_WRITING ||
-	       xmem_buffer_flags(self->buffer) & XMEM_BUFFER_ATTACHED;
+	       self->flags & XMEM_BUFFER_ATTACHED;
 }
 
 /* ---- the buffer protocol ---- */

@@ -70,6 +70,34 @@ class SubscriptionInfo(tuple[Any, ...]):
 
 
 @final
+class BufferInfo(tuple[Any, ...]):
+    """What a handle of a buffer knows. While the buffer is written, this client is the publisher."""
+
+    #: XMEM_BUFFER_*, also bits that later versions define
+    flags: Final[int]
+    #: xmem_slot
+    slot: Final[int]
+    #: xmem_token: 0 while the buffer is written
+    token: Final[int]
+    #: number of the publication, which its publisher counts from 0; 0 while the buffer is written,
+    #: and if it was got by its token
+    sequence: Final[int]
+    #: that the publisher gave, of CLOCK_MONOTONIC; 0: none, or the buffer is written or was got by
+    #: its token
+    timestamp_ns: Final[int]
+    #: xmem_size
+    bytes: Final[int]
+    #: xmem_capacity
+    capacity: Final[int]
+    #: client id; XMEM_NOBODY: the buffer was got by its token, and its publisher has ended long
+    #: ago
+    publisher: Final[int]
+    #: of the publisher, NUL-terminated; empty: it has none, or it has ended and its label is
+    #: forgotten
+    label: Final[str]
+
+
+@final
 class Limbo(tuple[Any, ...]):
     """Limbo: buffers that are used longer than they should be. Either their owner has ended, and
     somebody holds them or has yet to receive them; or they are *overdue*: their owner has found

@@ -55,6 +55,29 @@ class SubscribeFlags(enum.IntFlag):
     LASTS = 0x8
 
 
+class BufferFlags(enum.IntFlag):
+    """Flags: XMEM_BUFFER_*."""
+
+    #: xmem_get_mut can write it
+    SHARED = 0x1
+    #: nobody can write this file any more
+    CONSTANT = 0x2
+    #: it is in huge pages (hugetlb)
+    HUGE = 0x4
+    #: from xmem_attach_fd or xmem_attach_cuda
+    ATTACHED = 0x8
+    #: a dma-buf: see xmem_attach_fd
+    DMABUF = 0x10
+    #: in memory of a GPU: xmem/cuda.h
+    CUDA = 0x20
+    #: CUDA: the memory ends with its owner
+    MORTAL = 0x40
+    #: CUDA: readers get it: XMEM_MEMORY_READERS
+    READERS = 0x80
+    #: the xmem_get that made this handle has taken a reference that was set aside (claims.h)
+    CLAIMED = 0x80000000
+
+
 class PublishFlags(enum.IntFlag):
     """Flags: XMEM_PUBLISH_*."""
 
@@ -96,29 +119,6 @@ class CudaCanFlags(enum.IntFlag):
     REGISTER_READ_ONLY = 0x20
     #: and changed atomically
     HOST_ATOMICS = 0x40
-
-
-class BufferFlags(enum.IntFlag):
-    """Flags: XMEM_BUFFER_*."""
-
-    #: xmem_get_mut can write it
-    SHARED = 0x1
-    #: nobody can write this file any more
-    CONSTANT = 0x2
-    #: it is in huge pages (hugetlb)
-    HUGE = 0x4
-    #: from xmem_attach_fd or xmem_attach_cuda
-    ATTACHED = 0x8
-    #: a dma-buf: see xmem_attach_fd
-    DMABUF = 0x10
-    #: in memory of a GPU: xmem/cuda.h
-    CUDA = 0x20
-    #: CUDA: the memory ends with its owner
-    MORTAL = 0x40
-    #: CUDA: readers get it: XMEM_MEMORY_READERS
-    READERS = 0x80
-    #: the xmem_get that made this handle has taken a reference that was set aside (claims.h)
-    CLAIMED = 0x80000000
 
 
 class TensorFlags(enum.IntFlag):
@@ -400,7 +400,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "EBADF": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_receive",
-        "xmem_receive_any", "xmem_subscription_stat", "xmem_slot", "xmem_publisher_label",
+        "xmem_receive_any", "xmem_subscription_stat", "xmem_slot", "xmem_buffer_stat",
         "xmem_claims", "xmem_cuda_device", "xmem_attach_fd", "xmem_release_on",
     ),
     "EBADMSG": (
@@ -417,15 +417,14 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ECHILD": (
         "xmem_cancel", "xmem_pool_client", "xmem_subscription_stat", "xmem_slot",
-        "xmem_publisher", "xmem_publisher_label", "xmem_preallocate", "xmem_collect",
-        "xmem_limbo_hook", "xmem_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
-        "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
-        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
-        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_pool_stat",
-        "xmem_pool_client_info", "xmem_subscriber_next", "xmem_wait_subscribers",
-        "xmem_pool_slot_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next",
-        "xmem_release_on",
+        "xmem_buffer_stat", "xmem_preallocate", "xmem_collect", "xmem_limbo_hook", "xmem_claims",
+        "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query", "xmem_cuda_device_query",
+        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
+        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
+        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
+        "xmem_copy_to_device_on", "xmem_pool_stat", "xmem_pool_client_info",
+        "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_release_on",
     ),
     "EDQUOT": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
@@ -453,22 +452,21 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EINVAL": (
         "xmem_pool_open", "xmem_cancel", "xmem_pool_reopen", "xmem_pool_fd_narrow",
         "xmem_pool_client", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
-        "xmem_subscription_stat", "xmem_get", "xmem_slot", "xmem_publisher",
-        "xmem_publisher_label", "xmem_acquire", "xmem_publish", "xmem_retract",
-        "xmem_preallocate", "xmem_collect", "xmem_limbo_hook", "xmem_pool_set_mode",
-        "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant", "xmem_set_ref_count",
-        "xmem_offer", "xmem_add_ref", "xmem_drop_ref", "xmem_claims", "xmem_void_claims",
-        "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query", "xmem_cuda_device_query",
-        "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_copy_to_cuda",
-        "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on", "xmem_copy_to_cpu_on",
-        "xmem_copy_to_device_on", "xmem_pool_stat", "xmem_pool_client_info",
-        "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
-        "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes",
-        "xmem_describe_source", "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view",
-        "xmem_image_plane", "xmem_tensor_check",
+        "xmem_subscription_stat", "xmem_get", "xmem_slot", "xmem_buffer_stat", "xmem_acquire",
+        "xmem_publish", "xmem_retract", "xmem_preallocate", "xmem_collect", "xmem_limbo_hook",
+        "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant",
+        "xmem_set_ref_count", "xmem_offer", "xmem_add_ref", "xmem_drop_ref", "xmem_claims",
+        "xmem_void_claims", "xmem_copy", "xmem_copy_bytes", "xmem_cuda_query",
+        "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
+        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
+        "xmem_copy_to_cuda", "xmem_copy_to_cpu", "xmem_copy_to_device", "xmem_copy_to_cuda_on",
+        "xmem_copy_to_cpu_on", "xmem_copy_to_device_on", "xmem_pool_stat",
+        "xmem_pool_client_info", "xmem_subscriber_next", "xmem_wait_subscribers",
+        "xmem_pool_slot_info", "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query",
+        "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image",
+        "xmem_image_bytes", "xmem_describe_source", "xmem_metadata_view", "xmem_tensor_view",
+        "xmem_image_view", "xmem_image_plane", "xmem_tensor_check",
     ),
     "EIO": (
         "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_preallocate",
@@ -519,9 +517,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive_any",
-        "xmem_publisher", "xmem_publisher_label", "xmem_publish", "xmem_void_claims",
-        "xmem_pool_client_info", "xmem_subscriber_next", "xmem_pool_device_info",
-        "xmem_pool_holds", "xmem_limit_next", "xmem_pool_next",
+        "xmem_publish", "xmem_void_claims", "xmem_pool_client_info", "xmem_subscriber_next",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_pool_next",
     ),
     "ENOEXEC": (
         "xmem_attach_fd",

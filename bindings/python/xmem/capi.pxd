@@ -74,6 +74,19 @@ cdef extern from "xmem_python.h" nogil:
         uint64_t lost
         uint64_t behind
 
+    struct xmem_buffer_info:
+        size_t size
+        uint32_t flags
+        uint32_t slot
+        uint64_t token
+        uint64_t sequence
+        uint64_t timestamp_ns
+        uint64_t bytes
+        uint64_t capacity
+        uint32_t publisher
+        char label[16]
+        uint32_t reserved
+
     struct xmem_publish_options:
         size_t size
         uint32_t flags
@@ -308,6 +321,16 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_SUBSCRIBE_NOWAIT
     const uint32_t XMEM_SUBSCRIBE_LASTS
 
+    const uint32_t XMEM_BUFFER_SHARED
+    const uint32_t XMEM_BUFFER_CONSTANT
+    const uint32_t XMEM_BUFFER_HUGE
+    const uint32_t XMEM_BUFFER_ATTACHED
+    const uint32_t XMEM_BUFFER_DMABUF
+    const uint32_t XMEM_BUFFER_CUDA
+    const uint32_t XMEM_BUFFER_MORTAL
+    const uint32_t XMEM_BUFFER_READERS
+    const uint32_t XMEM_BUFFER_CLAIMED
+
     const uint32_t XMEM_PUBLISH_KEEP
     const uint32_t XMEM_PUBLISH_CLIENT
 
@@ -324,16 +347,6 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_CUDA_CAN_REGISTER
     const uint32_t XMEM_CUDA_CAN_REGISTER_READ_ONLY
     const uint32_t XMEM_CUDA_CAN_HOST_ATOMICS
-
-    const uint32_t XMEM_BUFFER_SHARED
-    const uint32_t XMEM_BUFFER_CONSTANT
-    const uint32_t XMEM_BUFFER_HUGE
-    const uint32_t XMEM_BUFFER_ATTACHED
-    const uint32_t XMEM_BUFFER_DMABUF
-    const uint32_t XMEM_BUFFER_CUDA
-    const uint32_t XMEM_BUFFER_MORTAL
-    const uint32_t XMEM_BUFFER_READERS
-    const uint32_t XMEM_BUFFER_CLAIMED
 
     const uint32_t XMEM_TENSOR_DENSE
     const uint32_t XMEM_TENSOR_ALIGNED
@@ -476,11 +489,9 @@ cdef extern from "xmem_python.h" nogil:
             uint64_t *ret_token) noexcept nogil
         xmem_buffer *(*receive)(xmem_subscription *subscription, int64_t timeout_ns) noexcept nogil
         void (*release)(xmem_buffer *buffer) noexcept nogil
-        uint64_t (*sequence)(xmem_buffer *buffer) noexcept nogil
         size_t (*size)(xmem_buffer *buffer) noexcept nogil
         xmem_subscription *(*subscribe)(xmem_pool *pool,
             const xmem_subscribe_options *options) noexcept nogil
-        uint64_t (*timestamp_ns)(xmem_buffer *buffer) noexcept nogil
         uint64_t (*token)(xmem_buffer *buffer) noexcept nogil
         void (*unsubscribe)(xmem_subscription *subscription) noexcept nogil
         size_t (*capacity)(xmem_buffer *buffer) noexcept nogil
@@ -496,14 +507,12 @@ cdef extern from "xmem_python.h" nogil:
             xmem_slot_info *ret_info) noexcept nogil
         int (*cancel)(xmem_pool *pool) noexcept nogil
         int (*pool_poll_fd)(xmem_pool *pool) noexcept nogil
-        int (*publisher)(xmem_buffer *buffer) noexcept nogil
         xmem_buffer *(*receive_any)(xmem_pool *pool, int64_t timeout_ns,
             xmem_subscription **ret_subscription) noexcept nogil
         int (*subscription_poll_fd)(xmem_subscription *subscription) noexcept nogil
         int (*add_ref)(xmem_pool *pool, uint64_t token) noexcept nogil
         xmem_buffer *(*attach_fd)(xmem_pool *pool, int fd, uint64_t offset, uint64_t length,
             uint32_t flags) noexcept nogil
-        uint32_t (*buffer_flags)(xmem_buffer *buffer) noexcept nogil
         int (*collect)(xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes) noexcept nogil
         int (*copy)(xmem_buffer *to, xmem_buffer *from_) noexcept nogil
         int (*copy_bytes)(xmem_buffer *to, size_t offset, const void *from_,
@@ -521,7 +530,6 @@ cdef extern from "xmem_python.h" nogil:
         int (*metadata_view)(xmem_buffer *buffer, xmem_metadata *ret_metadata) noexcept nogil
         int (*offer)(xmem_buffer *buffer, uint32_t more, int64_t timeout_ns) noexcept nogil
         xmem_pool *(*pool_reopen)(xmem_pool *pool) noexcept nogil
-        int (*publisher_label)(xmem_buffer *buffer, char ret_label[16]) noexcept nogil
         int (*retract)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*set_ref_count)(xmem_buffer *buffer, uint32_t count, int64_t timeout_ns) noexcept nogil
         int (*tensor_check)(const xmem_metadata *metadata, uint64_t bytes) noexcept nogil
@@ -531,6 +539,7 @@ cdef extern from "xmem_python.h" nogil:
             int64_t timeout_ns) noexcept nogil
         xmem_buffer *(*attach_cuda)(xmem_pool *pool, void *ptr, size_t bytes, uint32_t flags,
             void (*done)(void *user) noexcept nogil, void *user) noexcept nogil
+        int (*buffer_stat)(xmem_buffer *buffer, xmem_buffer_info *ret_info) noexcept nogil
         int (*claims)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*copy_to_cpu)(void *to, xmem_buffer *from_, size_t offset, size_t bytes) noexcept nogil
         int (*copy_to_cpu_on)(void *to, xmem_buffer *from_, size_t offset, size_t bytes,

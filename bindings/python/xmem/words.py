@@ -92,8 +92,6 @@ WORDS = {
     "xmem_preallocate with XMEM_MEMORY_CUDA": "preallocate_cuda()",
     "xmem_publish": "publish()",
     "publish: client": "send: client",
-    "xmem_publisher": "publisher",
-    "xmem_publisher_label": "publisher_label",
     "xmem_release": "release()",
     "xmem_release_on": "release(stream=)",
     "xmem_subscription_stat": "lost",
