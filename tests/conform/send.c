@@ -119,7 +119,7 @@ TEST(P1_retract_takes_back_what_nobody_has)
 	SAME(stamp_of(b), 2);
 	SAME(xmem_retract(line.stage, second), -EPERM);
 	SAME(xmem_retract(line.reader, second), -EPERM);
-	SAME(xmem_retract(line.owner, 0xffff), -ESTALE);
+	SAME(xmem_retract(line.owner, 1 << 16), -ESTALE);
 	SAME(xmem_retract(NULL, second), -EINVAL);
 	WORKED(xmem_publish(b, NULL, NULL));
 	SAME(xmem_retract(line.owner, second), -EBUSY);
