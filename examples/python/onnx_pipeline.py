@@ -67,8 +67,7 @@ def main():
     options = parser.parse_args()
     session = onnxruntime.InferenceSession(options.model or edges())
     with xmem.BufferPool(options.results, writer=True, wait_bound=1, keep=16) as results:
-        with xmem.BufferPool(options.pool).subscribe(
-                waits=True, history=64, lasts=False) as frames:
+        with xmem.BufferPool(options.pool).subscribe(waits=True, history=64, lasts=False) as frames:
             work(session, frames, results)
 
 

@@ -173,7 +173,7 @@ def test_an_exception_in_a_handler_ends_each_wait_and_loses_nothing() -> None:
             empty = xmem.BufferPool(fresh_name())
             waits: list[Callable[[], Any]] = [
                 subscription.receive, lambda: next(subscription), reader.receive,
-                lambda: writer.acquire_cpu(8), empty.subscribe]
+                lambda: writer.acquire_cpu(8), lambda: empty.subscribe(lasts=False)]
             for wait in waits:
                 with pytest.raises(KeyboardInterrupt):
                     in_time(wait)
