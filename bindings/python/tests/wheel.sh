@@ -57,7 +57,7 @@ repository() {
 	empty "$name"
 	flock build "$work/$name/bin/python" -m pip install -q ./bindings/python
 	judged "$name" bundled "$(inside "$name")"
-	diff <(echo "$before") <(flock build git status --porcelain --ignored -- bindings)
+	[ "$before" = "$(flock build git status --porcelain --ignored -- bindings)" ]
 }
 
 # With Debian's setuptools and no network, from where no repository is.
