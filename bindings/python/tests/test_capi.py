@@ -98,17 +98,17 @@ except xmem.Error as error:
 
 
 def test_the_examples_setup_builds_it(folder: Path) -> None:
-    run(sys.executable, "-c", f"""
+    python(f"""
 import os, runpy, shutil, sys
 shutil.copytree({str(EXAMPLE.parent)!r}, {str(folder / "setup")!r})
 os.chdir({str(folder / "setup")!r})
 sys.argv = ["setup.py", "-q", "build_ext", "--inplace"]
 runpy.run_path("setup.py")
-""")
+""", quiet=False)
     built = list((folder / "setup").glob("inverter.*.so"))
     assert len(built) == 1, built
-    run(sys.executable, "-c", f"import sys; sys.path[:0] = [{str(built[0].parent)!r}]; "
-        "import inverter; inverter.Inverter")
+    python(f"import sys; sys.path[:0] = [{str(folder / 'setup')!r}]; import inverter; "
+           "inverter.Inverter")
 
 
 # ---- one library
