@@ -15,10 +15,10 @@
 
 void die(const char *what)
 {
-	const char *message = "";
-	int err = xmem_peek_last_error(&message);
+	struct xmem_error last = XMEM_INIT(last);
+	int err = xmem_peek_last_error(&last);
 
-	fprintf(stderr, "bench: %s: %s (%s)\n", what, err ? message : "failed",
+	fprintf(stderr, "bench: %s: %s (%s)\n", what, err ? last.message : "failed",
 		strerror(err ? -err : errno));
 	_Exit(2);
 }

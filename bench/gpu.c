@@ -315,12 +315,12 @@ void case_gpu(struct bench *bench, int side)
 {
 	struct xmem_cuda_info info = { .size = sizeof(info) };
 	struct line line = { .bench = bench, .side = side };
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	if (xmem_cuda_query(&info)) {
 		xmem_peek_last_error(&why);
 		if (!side)
-			printf("SKIP gpu: %s\n", why);
+			printf("SKIP gpu: %s\n", why.message);
 		return;
 	}
 	open_line(&line);

@@ -43,10 +43,10 @@ int cli_usage(const char *format, ...)
 
 int cli_fail_xmem(void)
 {
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	xmem_peek_last_error(&why);
-	return cli_fail("%s", why);
+	return cli_fail("%s", why.message);
 }
 
 void cli_no_memory(void)

@@ -34,10 +34,10 @@ struct message {
 
 static void fail(const char *what)
 {
-	const char *why = "";
+	struct xmem_error why = XMEM_INIT(why);
 	int err = xmem_get_last_error(&why);
 
-	fprintf(stderr, "claims: %s%s%s\n", what, err ? ": " : "", why);
+	fprintf(stderr, "claims: %s%s%s\n", what, err ? ": " : "", why.message);
 	exit(1);
 }
 

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 	struct epoll_event socket_event = { .events = EPOLLIN }, event = { .events = EPOLLIN };
 	struct xmem_subscription *subscription;
 	int epoll = epoll_create1(0), over = -1;
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	socket_event.data.fd = argc == 2 ? listen_at(argv[1]) : -1;
 	if (socket_event.data.fd < 0) {
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	}
 	if (over < 0) {
 		xmem_get_last_error(&why);
-		fprintf(stderr, "event_loop: %s\n", why);
+		fprintf(stderr, "event_loop: %s\n", why.message);
 		return 1;
 	}
 	printf("the publisher has ended\n");

@@ -15,10 +15,10 @@
 
 static void fail(void)
 {
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	xmem_get_last_error(&why);
-	fprintf(stderr, "gpu_consumer: %s\n", why);
+	fprintf(stderr, "gpu_consumer: %s\n", why.message);
 	exit(1);	/* the host releases all that we hold */
 }
 

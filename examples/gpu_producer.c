@@ -19,10 +19,10 @@ enum { WIDTH = 320, HEIGHT = 240, BYTES = WIDTH * HEIGHT, GPU = 0 };
 
 static void fail(void)
 {
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	xmem_get_last_error(&why);
-	fprintf(stderr, "gpu_producer: %s\n", why);
+	fprintf(stderr, "gpu_producer: %s\n", why.message);
 	exit(1);	/* the host releases all that we have */
 }
 

@@ -17,10 +17,10 @@ enum { WIDTH = 320, HEIGHT = 240, BYTES = WIDTH * HEIGHT };
 
 static void fail(void)
 {
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	xmem_get_last_error(&why);
-	fprintf(stderr, "producer: %s\n", why);
+	fprintf(stderr, "producer: %s\n", why.message);
 	exit(1);	/* the host releases all that we have */
 }
 

@@ -11,7 +11,7 @@ int main(void)
 	struct xmem_pool *pool = xmem_pool_open("camera", &writer);
 	int well = pool && !xmem_preallocate(pool, BYTES, 8, NULL);
 	struct xmem_buffer *frame;
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	while (well && (frame = xmem_acquire(pool, BYTES, XMEM_FOREVER)) && xmem_data_mut(frame)) {
 		read.length = fread(xmem_data_mut(frame), 1, BYTES, stdin);
@@ -20,6 +20,6 @@ int main(void)
 		well = !xmem_publish(frame, &read, NULL);
 	}
 	xmem_get_last_error(&why);
-	fprintf(stderr, "publisher: %s\n", why);
+	fprintf(stderr, "publisher: %s\n", why.message);
 	return 1;
 }

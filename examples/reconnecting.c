@@ -13,10 +13,10 @@
 
 static void say_error(void)
 {
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	xmem_peek_last_error(&why);
-	fprintf(stderr, "reconnecting: %s\n", why);
+	fprintf(stderr, "reconnecting: %s\n", why.message);
 }
 
 /* Whoever publishes, as long as the host is there. Returns the error. */

@@ -9,13 +9,13 @@ int main(void)
 	struct xmem_subscription *frames = !pool ? NULL : xmem_subscribe(pool,
 		XMEM_OPTIONS(xmem_subscribe_options, .flags = XMEM_SUBSCRIBE_LASTS, .history = 1));
 	struct xmem_buffer *frame;
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	while (frames && (frame = xmem_receive(frames, XMEM_FOREVER)) && xmem_data(frame)) {
 		printf("%zu bytes at %p\n", xmem_size(frame), xmem_data(frame));
 		xmem_release(frame);
 	}
 	xmem_get_last_error(&why);
-	fprintf(stderr, "subscriber: %s\n", why);
+	fprintf(stderr, "subscriber: %s\n", why.message);
 	return 1;
 }

@@ -15,10 +15,10 @@
 
 static void fail(const char *who)
 {
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	fprintf(stderr, "token_pipe: %s: %s\n", who,
-		xmem_get_last_error(&why) ? why : "the process at the other end has ended");
+		xmem_get_last_error(&why) ? why.message : "the process at the other end has ended");
 	exit(1);
 }
 

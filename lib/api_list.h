@@ -71,12 +71,9 @@
 	X(copy_to_cuda_on) \
 	X(copy_to_device) \
 	X(copy_to_device_on) \
-	X(cuda_clear_last_result) \
 	X(cuda_device) \
 	X(cuda_device_query) \
-	X(cuda_get_last_result) \
 	X(cuda_image_view) \
-	X(cuda_peek_last_result) \
 	X(cuda_ptr) \
 	X(cuda_ptr_mut) \
 	X(cuda_query) \

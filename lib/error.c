@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/error.h"
 #include "private.h"
+#include "structs.h"
 
 static __thread struct {
 	int error;		/* negative errno; 0: none */
@@ -69,24 +71,36 @@ void xl_error_restore(const struct xl_error *saved)
 		memcpy(last.text, saved->text, sizeof(last.text));
 }
 
-XMEM_API int xmem_peek_last_error(const char **ret_message)
-{
-	if (ret_message)
-		*ret_message = last.error ? last.message : "";
-	return last.error;
-}
-
 XMEM_API void xmem_clear_last_error(void)
 {
 	last.error = 0;
+	xl_cuda_result = 0;
 }
 
-XMEM_API int xmem_get_last_error(const char **ret_message)
+static int answer(struct xmem_error *ret, bool forget)
 {
-	int error = xmem_peek_last_error(ret_message);
+	struct xmem_error now = { .error = last.error, .cuda_result = xl_cuda_result };
 
-	last.error = 0;
-	return error;
+	if (ret) {
+		if (xl_answer_check("xmem_error", ret))
+			return -EINVAL;
+		now.message = now.error ? last.message : "";
+		now.cuda_name = xl_cuda_name(now.cuda_result);
+		xl_answer_give(ret, &now, sizeof(now));
+	}
+	if (forget)
+		xmem_clear_last_error();
+	return now.error;
+}
+
+XMEM_API int xmem_peek_last_error(struct xmem_error *ret_error)
+{
+	return answer(ret_error, false);
+}
+
+XMEM_API int xmem_get_last_error(struct xmem_error *ret_error)
+{
+	return answer(ret_error, true);
 }
 
 /* A word in the pages has an impossible value: end the process before it acts on it. */

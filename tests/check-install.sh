@@ -39,15 +39,15 @@ write_sources() {
 		};
 		struct xmem_pool *pool = xmem_pool_open(NULL, &writer);
 		struct xmem_buffer *buffer = NULL;
-		const char *why = "";
+		struct xmem_error why = XMEM_INIT(why);
 		int bad = !pool || xmem_preallocate(pool, 2, 100) ||
 			  !(buffer = xmem_acquire(pool, 100, 0)) ||
 			  xmem_publish(buffer, NULL, NULL);
 
 		if (bad)
 			xmem_peek_last_error(&why);
-		if (*why)
-			fprintf(stderr, "%s\n", why);
+		if (why.error)
+			fprintf(stderr, "%s\n", why.message);
 		if (!bad)
 			bad = system(argv[1]);
 		xmem_pool_close(pool);

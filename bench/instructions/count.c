@@ -25,10 +25,10 @@ static uint64_t token;
 
 static void die(const char *what)
 {
-	const char *message;
+	struct xmem_error error = XMEM_INIT(error);
 
-	xmem_peek_last_error(&message);
-	fprintf(stderr, "count: %s: %s\n", what, message);
+	xmem_peek_last_error(&error);
+	fprintf(stderr, "count: %s: %s\n", what, error.message);
 	_Exit(2);
 }
 

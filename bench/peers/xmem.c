@@ -20,10 +20,10 @@ static struct { const void *data; struct xmem_buffer *buffer; } out[128];
 
 static void die(const char *what)
 {
-	const char *message;
+	struct xmem_error error = XMEM_INIT(error);
 
-	xmem_peek_last_error(&message);
-	fprintf(stderr, "xmem: %s\n", message);
+	xmem_peek_last_error(&error);
+	fprintf(stderr, "xmem: %s\n", error.message);
 	errno = 0;
 	peer_die(what);
 }

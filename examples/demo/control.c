@@ -77,9 +77,9 @@ void control_fail(int control, const char *format, ...)
 
 void control_fail_xmem(int control, const char *what)
 {
-	const char *why = "";
+	struct xmem_error why = XMEM_INIT(why);
 	int err = xmem_get_last_error(&why);
 
-	control_fail(control, "%s: %s (%s)", what, why && *why ? why : "no reason given",
+	control_fail(control, "%s: %s (%s)", what, err ? why.message : "no reason given",
 		     strerror(-err));
 }

@@ -44,10 +44,10 @@ static struct report report;
 
 static bool fail_xmem(const char *what)
 {
-	const char *why = "";
+	struct xmem_error why = XMEM_INIT(why);
 	int err = xmem_get_last_error(&why);
 
-	return crew_fail(false, "%s: %s (%s)", what, why && *why ? why : "no reason given",
+	return crew_fail(false, "%s: %s (%s)", what, err ? why.message : "no reason given",
 			 strerror(-err));
 }
 

@@ -18,7 +18,7 @@ static gboolean frames_came(gint fd, GIOCondition condition, gpointer data)
 {
 	struct xmem_subscription *frames = data;
 	struct xmem_buffer *frame;
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	(void)fd;
 	(void)condition;
@@ -34,7 +34,7 @@ static gboolean frames_came(gint fd, GIOCondition condition, gpointer data)
 		stop(0);
 		break;
 	default:
-		fprintf(stderr, "glib_loop: %s\n", why);
+		fprintf(stderr, "glib_loop: %s\n", why.message);
 		stop(1);
 	}
 	return G_SOURCE_REMOVE;
@@ -53,11 +53,11 @@ int main(void)
 	struct xmem_pool *pool = xmem_pool_open("camera", NULL);
 	struct xmem_subscription *frames = pool ? xmem_subscribe(pool, NULL) : NULL;
 	int fd = frames ? xmem_subscription_poll_fd(frames) : -1;
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	if (fd < 0) {
 		xmem_get_last_error(&why);
-		fprintf(stderr, "glib_loop: %s\n", why);
+		fprintf(stderr, "glib_loop: %s\n", why.message);
 		return 1;
 	}
 	printf("following a publisher\n");

@@ -11,7 +11,7 @@ static void frames_came(uv_poll_t *handle, int status, int events)
 {
 	struct xmem_subscription *frames = handle->data;
 	struct xmem_buffer *frame;
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	(void)status;
 	(void)events;
@@ -26,7 +26,7 @@ static void frames_came(uv_poll_t *handle, int status, int events)
 		printf("the publisher has ended\n");
 		break;
 	default:
-		fprintf(stderr, "uv_loop: %s\n", why);
+		fprintf(stderr, "uv_loop: %s\n", why.message);
 		result = 1;
 	}
 	uv_stop(handle->loop);
@@ -47,11 +47,11 @@ int main(void)
 	uv_loop_t *loop = uv_default_loop();
 	uv_timer_t timer;
 	uv_poll_t watch;
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	if (fd < 0) {
 		xmem_get_last_error(&why);
-		fprintf(stderr, "uv_loop: %s\n", why);
+		fprintf(stderr, "uv_loop: %s\n", why.message);
 		return 1;
 	}
 	printf("following a publisher\n");

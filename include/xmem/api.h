@@ -37,8 +37,8 @@ struct xmem_api {
 	const void *(*data)(struct xmem_buffer *buffer);
 	void *(*data_mut)(struct xmem_buffer *buffer);
 	struct xmem_buffer *(*get)(struct xmem_pool *pool, uint64_t token);
-	int (*get_last_error)(const char **ret_message);
-	int (*peek_last_error)(const char **ret_message);
+	int (*get_last_error)(struct xmem_error *ret_error);
+	int (*peek_last_error)(struct xmem_error *ret_error);
 	const char *(*pool_backend)(struct xmem_pool *pool);
 	int (*pool_client)(struct xmem_pool *pool);
 	void (*pool_close)(struct xmem_pool *pool);
@@ -119,12 +119,9 @@ struct xmem_api {
 			size_t from_offset, size_t bytes);
 	int (*copy_to_device_on)(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
 			size_t from_offset, size_t bytes, struct CUstream_st *stream);
-	void (*cuda_clear_last_result)(void);
 	int (*cuda_device)(struct xmem_buffer *buffer);
 	int (*cuda_device_query)(int device, struct xmem_cuda_device_info *ret_info);
-	int (*cuda_get_last_result)(const char **ret_name);
 	int (*cuda_image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
-	int (*cuda_peek_last_result)(const char **ret_name);
 	const void *(*cuda_ptr)(struct xmem_buffer *buffer);
 	void *(*cuda_ptr_mut)(struct xmem_buffer *buffer);
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);

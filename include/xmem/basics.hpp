@@ -45,13 +45,31 @@ private:
 	}
 };
 
+namespace detail {
+
+/* A struct of the library's API that knows its size. */
+template <class T> T sized() noexcept
+{
+	T made{};
+
+	made.size = sizeof(T);
+	return made;
+}
+
+inline xmem_error peek() noexcept
+{
+	auto last = sized<xmem_error>();
+
+	xmem_peek_last_error(&last);
+	return last;
+}
+
+} // namespace detail
+
 /* The message of the calling thread's last call that failed; empty if there was none. */
 inline std::string last_message()
 {
-	const char *message = "";
-
-	xmem_peek_last_error(&message);
-	return message;
+	return detail::peek().message;
 }
 
 inline std::error_code last_error() noexcept
@@ -93,12 +111,8 @@ template <class F> auto or_throw(F &&call)
 	std::error_code code;
 	auto result = call(code);
 
-	if (code) {
-		const char *message = "";
-
-		xmem_peek_last_error(&message);
-		fail(code, message);
-	}
+	if (code)
+		fail(code, peek().message);
 	return result;
 }
 
@@ -127,15 +141,6 @@ inline bool done(int result, std::error_code &ret_code) noexcept
 {
 	counted(result, ret_code);
 	return !ret_code;
-}
-
-/* A struct of the library's API that knows its size. */
-template <class T> T sized() noexcept
-{
-	T made{};
-
-	made.size = sizeof(T);
-	return made;
 }
 
 } // namespace detail

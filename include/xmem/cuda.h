@@ -49,33 +49,6 @@ struct xmem_tensor;
 struct xmem_image;
 struct CUstream_st;		/* CUstream and cudaStream_t point to it */
 
-/* ---- errors of the driver ---- */
-
-/*
- * Get the result of the calling thread's last call of the driver that failed in a function of this
- * library, and forget it. It stands beside the thread's last error, whose message has it too, and
- * stays when a later error has nothing to do with CUDA.
- * @ret_name: its name, such as "CUDA_ERROR_OUT_OF_MEMORY"; "CUDA_SUCCESS" if there is none; may be
- *            NULL.
- * Returns: a CUresult, so a positive number; 0: none has failed since it was last forgotten. 3,
- * CUDA_ERROR_NOT_INITIALIZED, is also the result where there is no driver or it is too old, and
- * in a forked child.
- * Ownership: the name is constant. Threads: each thread has its own. Since: 0.5.
- */
-int xmem_cuda_get_last_result(const char **ret_name);
-
-/*
- * Get the same without forgetting it.
- * Parameters, Returns, Ownership, Threads: as xmem_cuda_get_last_result. Since: 0.5.
- */
-int xmem_cuda_peek_last_result(const char **ret_name);
-
-/*
- * Forget the calling thread's last result.
- * Threads: each thread has its own. Since: 0.5.
- */
-void xmem_cuda_clear_last_result(void);
-
 /* ---- the driver and its devices ---- */
 
 /* The driver, as this process finds it. */

@@ -12,30 +12,16 @@ namespace xmem {
 
 /* ---- the driver's result behind an error ---- */
 
-/* The calling thread's last CUresult that was an error; 0: there is none. */
+/* The calling thread's last CUresult that was an error; 0: there is none, or it was forgotten. */
 inline int last_cuda_result() noexcept
 {
-	return xmem_cuda_peek_last_result(nullptr);
+	return detail::peek().cuda_result;
 }
 
 /* Its name; "CUDA_SUCCESS" if there is none. */
 inline const char *last_cuda_name() noexcept
 {
-	const char *name = "";
-
-	xmem_cuda_peek_last_result(&name);
-	return name;
-}
-
-inline void clear_last_cuda_result() noexcept
-{
-	xmem_cuda_clear_last_result();
-}
-
-/* Get it, and forget it. */
-inline int take_last_cuda_result() noexcept
-{
-	return xmem_cuda_get_last_result(nullptr);
+	return detail::peek().cuda_name;
 }
 
 /* ---- what is there ---- */

@@ -13,22 +13,39 @@ extern "C" {
 #endif
 
 /*
- * Get the last error of the calling thread, and forget it.
- * @ret_message: a sentence about it, empty if there is none; may be NULL.
- * Returns: a negative errno; 0: no call has failed since the error was last forgotten.
- * Ownership: the message is the library's and valid until the thread's next xmem call.
+ * The result of the GPUs' driver is that of the last call of the driver that failed in a function
+ * of this library. It stays when a later error has nothing to do with CUDA, and goes when the error
+ * is forgotten. 3, CUDA_ERROR_NOT_INITIALIZED, is also the result where there is no driver or it is
+ * too old, and in a forked child.
+ */
+struct xmem_error {
+	size_t size;			/* in: sizeof(struct xmem_error); out: valid bytes */
+	int32_t error;			/* a negative errno; 0: no call has failed */
+	int32_t cuda_result;		/* a CUresult; 0: no call of the driver has failed */
+	const char *message;		/* a sentence about the error; empty if there is none */
+	const char *cuda_name;		/* of cuda_result, such as "CUDA_ERROR_OUT_OF_MEMORY";
+					 * "CUDA_SUCCESS" if it is 0 */
+};
+
+/*
+ * Get the last error of the calling thread and the driver's result, and forget both.
+ * @ret_error: its size field is set; may be NULL.
+ * Returns: a negative errno; 0: no call has failed since the error was last forgotten. -EINVAL is
+ * also the error of this call if size is less than that of the size field.
+ * Ownership: the message is the library's and valid until the thread's next xmem call; the name is
+ * constant.
  * Threads: each thread has its own last error. Since: 0.1.
  */
-int xmem_get_last_error(const char **ret_message);
+int xmem_get_last_error(struct xmem_error *ret_error);
 
 /*
- * Get the last error of the calling thread without forgetting it.
+ * Get them without forgetting them.
  * Parameters, Returns, Ownership, Threads: as xmem_get_last_error. Since: 0.1.
  */
-int xmem_peek_last_error(const char **ret_message);
+int xmem_peek_last_error(struct xmem_error *ret_error);
 
 /*
- * Forget the last error of the calling thread.
+ * Forget the last error of the calling thread, and the driver's result.
  * Threads: each thread has its own last error. Since: 0.1.
  */
 void xmem_clear_last_error(void);

@@ -89,7 +89,7 @@ struct xmem_preallocate_options {
  *	-EOPNOTSUPP  this GPU, or its driver, has no way to share memory
  *	-EMEDIUMTYPE  the host does not take descriptors of this driver (docs/environment.md)
  *	-ECHILD	as all functions of cuda.h
- *	-EIO	the driver failed; xmem_cuda_get_last_result says how
+ *	-EIO	the driver failed; xmem_get_last_error says how
  * Threads: any. Since: 0.1.
  */
 int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,

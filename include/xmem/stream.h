@@ -24,7 +24,7 @@
  * it; xmem_publish waits for that in the thread. With a stream xmem_publish also returns
  *	-EMEDIUMTYPE  the buffer is in memory of the CPU
  *	-EPERM	the buffer is held for reading
- *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; xmem_cuda_get_last_result says how
+ *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; xmem_get_last_error says how
  *	-EINTR, -ECANCELED  the wait for the stream was ended; the work in the stream goes on
  *
  * Without xmem_wait_on the first xmem_cuda_ptr, xmem_cuda_ptr_mut or copy of the buffer waits, in

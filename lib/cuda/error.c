@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "driver.h"
-#include "xmem/cuda.h"
 
 struct meaning {
 	int result;
@@ -146,24 +145,4 @@ int xl_cuda_fail(CUresult result, const char *format, ...)
 	xl_cuda_result = result;
 	return xl_fail(-err, "%s: %s (%d)%s%s", tried, xl_cuda_name(result), result,
 		       *advice ? ": " : "", advice);
-}
-
-XMEM_API int xmem_cuda_peek_last_result(const char **ret_name)
-{
-	if (ret_name)
-		*ret_name = xl_cuda_name(xl_cuda_result);
-	return xl_cuda_result;
-}
-
-XMEM_API void xmem_cuda_clear_last_result(void)
-{
-	xl_cuda_result = 0;
-}
-
-XMEM_API int xmem_cuda_get_last_result(const char **ret_name)
-{
-	int result = xmem_cuda_peek_last_result(ret_name);
-
-	xl_cuda_result = 0;
-	return result;
 }

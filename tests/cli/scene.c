@@ -45,10 +45,10 @@ struct member {
 
 static void fail(const char *what)
 {
-	const char *why;
+	struct xmem_error why = XMEM_INIT(why);
 
 	xmem_peek_last_error(&why);
-	fprintf(stderr, "cli-scene: %s: %s\n", what, why);
+	fprintf(stderr, "cli-scene: %s: %s\n", what, why.message);
 	exit(1);
 }
 

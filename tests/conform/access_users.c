@@ -213,13 +213,13 @@ static void read_messages(void *argument)
 
 	be(OTHER);
 	SAME(join(scene->name[0], -1, W), -ENOENT);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "user 2001") && strstr(why, "0606") && strstr(why, "0660"));
 	SAME(join(scene->name[3], -1, W), -EACCES);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "user 2001") && strstr(why, "0604") && strstr(why, "0606"));
 	SAME(join(NULL, scene->reads[4], W), -EACCES);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "narrowed"));
 }
 
@@ -455,7 +455,7 @@ static void join_in_a_wrong_group(void *argument)
 
 	be(MEMBER);
 	REFUSED(xmem_pool_open(argument, &options), EPERM);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "group 2003"));
 	REFUSED(xmem_pool_open(argument, &(struct xmem_pool_options){
 		.size = sizeof(options), .flags = XMEM_OPEN_EXISTING }), ENOENT);

@@ -41,7 +41,7 @@ TEST(API_the_table_of_another_version_is_refused)
 
 		xmem_clear_last_error();
 		REFUSED(xmem_get_api(other[i]), ENOTSUP);
-		xmem_peek_last_error(&why);
+		why = last_message();
 		CHECK(strstr(why, "compile it anew"));
 	}
 }

@@ -256,7 +256,7 @@ static void wrong(struct xmem_pool *writer, int file, uint64_t offset, uint64_t 
 	const char *message;
 
 	REFUSED(xmem_attach_fd(writer, file, offset, length, flags), error);
-	xmem_peek_last_error(&message);
+	message = last_message();
 	if (!strstr(message, word))
 		FAIL("'%s' does not say '%s'", message, word);
 	SAME(open_files(), files);
@@ -631,7 +631,7 @@ TEST(P6_what_reaches_beyond_the_end_is_ERANGE)
 	CHECK(zero >= 0);
 	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		REFUSED(xmem_attach_fd(writer, file, 64, lengths[i], 0), ERANGE);
-		xmem_peek_last_error(&why);
+		why = last_message();
 		CHECK(strstr(why, "beyond the end") && strstr(why, "8192"));
 		/* What is no memfd is told that first. */
 		REFUSED(xmem_attach_fd(writer, zero, 64, lengths[i], 0), EMEDIUMTYPE);

@@ -41,9 +41,9 @@ static inline struct xmem_buffer *attach_stamp(struct xmem_pool *writer, uint64_
 
 static inline void error_has(int error, const char *words)
 {
-	const char *why;
+	const char *why = last_message();
 
-	SAME(xmem_get_last_error(&why), -error);
+	SAME(xmem_get_last_error(NULL), -error);
 	if (!strstr(why, words))
 		FAIL("no '%s' in: %s", words, why);
 }

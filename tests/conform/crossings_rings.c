@@ -179,7 +179,7 @@ TEST(P8_an_acquire_in_vain_says_how_many_have_claims)
 	for (i = 0; i < BUFFERS - 1; i++)
 		b[i] = xmem_acquire(x.owner, BYTES, 0);
 	REFUSED(xmem_acquire(x.owner, BYTES, 0), EAGAIN);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	if (!strstr(why, "0 of 4 held, 1 set aside, 3 being written"))
 		FAIL("%s", why);
 	for (i = 0; i < BUFFERS - 1; i++)

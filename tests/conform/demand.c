@@ -134,7 +134,7 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes)
 
 	if (b)
 		return b;
-	xmem_peek_last_error(&why);
+	why = last_message();
 	FAIL("acquire %zu: %s", bytes, why);
 }
 
@@ -253,9 +253,10 @@ TEST(P10_demand_bytes_is_a_limit)
 	int i;
 
 	REFUSED(xmem_acquire(pool, 4 * MB + 1, 0), ENOSPC);
-	xmem_get_last_error(&why);
+	why = last_message();
 	REFUSED(xmem_acquire(pool, ~0UL, 0), ENOSPC);
-	SAME(xmem_get_last_error(&why), -ENOSPC);
+	why = last_message();
+	SAME(xmem_get_last_error(NULL), -ENOSPC);
 	CHECK(strstr(why, "demand_bytes"));
 	for (i = 0; i < 4; i++)
 		b[i] = acquire(pool, MB);

@@ -22,7 +22,7 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes)
 
 	if (b)
 		return b;
-	xmem_peek_last_error(&why);
+	why = last_message();
 	FAIL("acquire %zu: %s", bytes, why);
 }
 
@@ -232,9 +232,8 @@ TEST(API_a_preallocation_that_fails_ends_no_demand)
 /* What the thread's last error says contains that. */
 static void says(const char *words)
 {
-	const char *why = "";
+	const char *why = last_message();
 
-	xmem_peek_last_error(&why);
 	if (!strstr(why, words))
 		FAIL("no '%s' in: %s", words, why);
 }
@@ -357,7 +356,7 @@ TEST(API_an_acquire_on_demand_names_a_full_ring)
 		WORKED(xmem_publish(b, NULL, NULL));
 	}
 	REFUSED(xmem_acquire(writer, 1024, 0), EAGAIN);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "the ring of 4 entries"));
 	CHECK(!strstr(why, "demand_bytes"));
 	xmem_unsubscribe(s);

@@ -116,7 +116,7 @@ TEST(API_depth_is_not_for_those_who_are_waited_for)
 	const char *why;
 
 	REFUSED(xmem_subscribe(pool, &o), EINVAL);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "depth"));
 	xmem_pool_close(pool);
 }

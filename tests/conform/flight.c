@@ -388,7 +388,7 @@ static void ends_with(struct xmem_subscription *s, const char *word, uint64_t lo
 
 	for (i = 0; i < 2; i++) {
 		REFUSED(xmem_receive(s, 0), EPIPE);
-		xmem_peek_last_error(&why);
+		why = last_message();
 		if (!strstr(why, word))
 			FAIL("the message does not say '%s': %s", word, why);
 		SAME(sub_info(s).lost, lost);
@@ -489,7 +489,7 @@ TEST(P10_rings_that_are_waited_for_refuse_the_next_publisher)
 	refused_slots(next, who);
 	/* And no id for one more. */
 	REFUSED(xmem_pool_open(source.name, &o), EUSERS);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "10 have ended whose publications others hold or have yet to receive"));
 	/* It goes on with what the subscriber has received. */
 	drained(s[0], 0, 1);

@@ -48,22 +48,51 @@ TEST(API_errors_have_messages)
 	const char *why, *name = new_name();
 
 	xmem_clear_last_error();
-	SAME(xmem_peek_last_error(&why), 0);
+	why = last_message();
+	SAME(xmem_peek_last_error(NULL), 0);
 	CHECK(why && !*why);
 	CHECK(!xmem_pool_open(name, &options));
-	SAME(xmem_peek_last_error(&why), -ENOENT);
+	why = last_message();
+	SAME(xmem_peek_last_error(NULL), -ENOENT);
 	CHECK(strstr(why, name));
-	SAME(xmem_get_last_error(&why), -ENOENT);
+	why = last_message();
+	SAME(xmem_get_last_error(NULL), -ENOENT);
 	CHECK(strstr(why, name));
 	SAME(xmem_get_last_error(NULL), 0);
+}
+
+TEST(API_the_last_error_is_cut_to_the_callers_size)
+{
+	struct { struct xmem_error error; char behind[8]; } longer;
+	struct xmem_error older = { .size = offsetof(struct xmem_error, message) };
+	size_t none = sizeof(none) - 1;
+
+	REFUSED(xmem_get(NULL, 1), EINVAL);
+	memset(&longer, 0x5a, sizeof(longer));
+	longer.error.size = sizeof(longer);
+	SAME(xmem_peek_last_error(&longer.error), -EINVAL);
+	SAME(longer.error.size, sizeof(longer.error));
+	SAME(longer.error.error, -EINVAL);
+	SAME(longer.error.cuda_result, 0);
+	CHECK(!strcmp(longer.error.cuda_name, "CUDA_SUCCESS"));
+	SAME(longer.behind[0], 0x5a);
+	REFUSED(xmem_pool_open(new_name(), XMEM_OPTIONS(xmem_pool_options, XMEM_OPEN_EXISTING)),
+		ENOENT);
+	/* Without a place for its own size it is not told, nor forgotten. */
+	SAME(xmem_get_last_error((struct xmem_error *)&none), -EINVAL);
+	CHECK(strstr(last_message(), "sizeof(struct xmem_error)"));
+	SAME(xmem_get_last_error(&older), -EINVAL);
+	SAME(older.error, -EINVAL);
+	CHECK(!older.message);
+	SAME(xmem_peek_last_error(NULL), 0);
 }
 
 /* The last error is @err, and its message has all of @words, which end with NULL. */
 static void says(int err, const char *const *words)
 {
-	const char *why;
+	const char *why = last_message();
 
-	SAME(xmem_peek_last_error(&why), err);
+	SAME(xmem_peek_last_error(NULL), err);
 	for (; *words; words++)
 		if (!strstr(why, *words))
 			FAIL("'%s' does not say '%s'", why, *words);

@@ -68,6 +68,8 @@ void pause_now_and_then(void);
 	if (got_ != want_) \
 		FAIL("%s is %lld (0x%llx), not %s = %lld", #got, got_, got_, #want, want_); \
 } while (0)
+/* Why the last call of this thread has failed; empty: none has. */
+const char *last_message(void);
 /* A call that must fail with this errno, and whose thread's error says the same. */
 #define REFUSED(handle, error) do { \
 	pause_now_and_then(); \
@@ -77,12 +79,9 @@ void pause_now_and_then(void);
 } while (0)
 #define WORKED(call) do { \
 	pause_now_and_then(); \
-	const char *why_ = ""; \
 	int err_ = (call); \
-	if (err_ < 0) { \
-		xmem_peek_last_error(&why_); \
-		FAIL("%s: %s (%s)", #call, strerror(-err_), why_); \
-	} \
+	if (err_ < 0) \
+		FAIL("%s: %s (%s)", #call, strerror(-err_), last_message()); \
 } while (0)
 
 /* Describe the source of a buffer's contents in place. */

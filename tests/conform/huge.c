@@ -34,7 +34,7 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes)
 
 	if (b)
 		return b;
-	xmem_peek_last_error(&why);
+	why = last_message();
 	FAIL("acquire %zu: %s", bytes, why);
 }
 

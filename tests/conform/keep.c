@@ -230,7 +230,7 @@ TEST(API_keep_is_checked)
 	const char *why;
 
 	REFUSED(xmem_pool_open(new_name(), &o), EINVAL);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "keep"));
 	o.flags = XMEM_OPEN_WRITER;
 	o.keep = 4097;

@@ -28,14 +28,16 @@ TEST(P10_a_full_client_table_is_EUSERS)
 		pool[i] = open_reader(name);
 	more = xmem_pool_open(name, NULL);
 	CHECK(!more);
-	SAME(xmem_get_last_error(&why), -EUSERS);
+	why = last_message();
+	SAME(xmem_get_last_error(NULL), -EUSERS);
 	CHECK(strstr(why, name) && strstr(why, "clients"));
 	CHECK(strstr(why, "which is 4: 4 are alive, and 0 have ended"));
 	/* A descriptor says no name by which the pool could be looked up. */
 	fd = xmem_pool_fd(pool[0]);
 	WORKED(fd);
 	CHECK(!open_by_fd(fd, 0));
-	SAME(xmem_get_last_error(&why), -EUSERS);
+	why = last_message();
+	SAME(xmem_get_last_error(NULL), -EUSERS);
 	CHECK(strstr(why, "the pool has as many clients as it may have: 4 of 4"));
 	close(fd);
 	/* A place that comes free can be taken. */
@@ -57,7 +59,8 @@ TEST(P10_too_few_slots_is_ENOSPC_and_leaves_nothing)
 	WORKED(xmem_preallocate(a, BYTES, 60, NULL));
 	/* 68 are left, 64 of them in one group: what was attached before the error goes back. */
 	SAME(xmem_preallocate(b, BYTES, 65, NULL), -ENOSPC);
-	SAME(xmem_peek_last_error(&why), -ENOSPC);
+	why = last_message();
+	SAME(xmem_peek_last_error(NULL), -ENOSPC);
 	CHECK(strstr(why, "slots"));
 	SAME(stat_of(a).attached, 60);
 	WORKED(xmem_preallocate(b, BYTES, 64, NULL));
@@ -126,7 +129,8 @@ TEST(P10_too_many_pools_is_EDQUOT)
 		FAIL("%d pools, and no limit", MOST);
 	SAME(err, -EDQUOT);
 	CHECK(!xmem_pool_open(NULL, NULL));
-	SAME(xmem_get_last_error(&why), -EDQUOT);
+	why = last_message();
+	SAME(xmem_get_last_error(NULL), -EDQUOT);
 	CHECK(strstr(why, "as many pools") && !strstr(why, "connections"));
 	if (on_kernel()) {
 		CHECK(strstr(why, "all users together have as many pools as they may have: "
@@ -168,9 +172,9 @@ TEST(P10_too_many_payload_files_is_EDQUOT)
 
 static void says(int error, const char *word)
 {
-	const char *why;
+	const char *why = last_message();
 
-	SAME(xmem_get_last_error(&why), -error);
+	SAME(xmem_get_last_error(NULL), -error);
 	if (!strstr(why, word))
 		FAIL("the message does not say '%s': %s", word, why);
 }

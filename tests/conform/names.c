@@ -166,7 +166,7 @@ TEST(API_an_anonymous_pool_is_looked_at_by_its_number)
 	SAME(stat_of(pool).clients, 2);
 	xmem_pool_close(look);
 	REFUSED(xmem_pool_open(tag, &writer), EINVAL);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, tag) && strstr(why, "only a reader can join by it"));
 	SAME(join_by(tag, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), 0);
 	SAME(join_by(tag, XMEM_ROLE_READER, 0), -EINVAL);
@@ -266,7 +266,7 @@ static void make_one_more(void *argument)
 	(void)argument;
 	be_one_user();
 	REFUSED(xmem_pool_open(NULL, NULL), EDQUOT);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	if (!strstr(why, "has as many pools as it may have: 1024 of 1024"))
 		FAIL("it says: %s", why);
 	tell_parent(1);

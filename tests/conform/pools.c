@@ -101,14 +101,11 @@ struct xmem_pool *open_with(const char *name, const struct setup *setup)
 		.demand_bytes = setup->demand_bytes, .cache_bytes = setup->cache_bytes,
 		.cache_ns = setup->cache_ns, .memory = setup->memory,
 	};
-	const char *why = "";
 	struct xmem_pool *pool = xmem_pool_open(name, &options);
 
-	if (!pool) {
-		int err = xmem_peek_last_error(&why);
-
-		FAIL("opening %s: %s (%s)", name, strerror(-err), why);
-	}
+	if (!pool)
+		FAIL("opening %s: %s (%s)", name, strerror(-xmem_peek_last_error(NULL)),
+		     last_message());
 	return pool;
 }
 
@@ -152,14 +149,11 @@ struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t
 		.size = sizeof(options), .flags = flags | XMEM_SUBSCRIBE_PUBLISHER,
 		.publisher = publisher, .timeout_ns = patience_ns(),
 	};
-	const char *why = "";
 	struct xmem_subscription *subscription = xmem_subscribe(pool, &options);
 
-	if (!subscription) {
-		int err = xmem_peek_last_error(&why);
-
-		FAIL("subscribing: %s (%s)", strerror(-err), why);
-	}
+	if (!subscription)
+		FAIL("subscribing: %s (%s)", strerror(-xmem_peek_last_error(NULL)),
+		     last_message());
 	return subscription;
 }
 
@@ -219,18 +213,18 @@ void check_quiet(struct xmem_pool *pool, unsigned int clients)
 
 /* ---- why a call has failed ---- */
 
-static const char *why_not(void)
+const char *last_message(void)
 {
-	const char *why = "";
+	struct xmem_error error = XMEM_INIT(error);
 
-	xmem_peek_last_error(&why);
-	return why;
+	xmem_peek_last_error(&error);
+	return error.message;
 }
 
 void error_says(const char *words)
 {
-	if (!strstr(why_not(), words))
-		FAIL("'%s' does not say '%s'", why_not(), words);
+	if (!strstr(last_message(), words))
+		FAIL("'%s' does not say '%s'", last_message(), words);
 }
 
 /* ---- stamped contents ---- */
@@ -260,7 +254,7 @@ uint64_t stamp_of(struct xmem_buffer *buffer)
 	size_t i;
 
 	if (!word)
-		FAIL("no contents: %s", why_not());
+		FAIL("no contents: %s", last_message());
 	CHECK(xmem_size(buffer) >= 8);
 	stamp = __atomic_load_n(word, __ATOMIC_RELAXED);
 	for (i = 1; i < xmem_size(buffer) / 8; i++)
@@ -278,15 +272,12 @@ static uint64_t publish_as(struct xmem_pool *pool, uint64_t stamp, uint32_t flag
 			   struct xmem_buffer **ret_buffer)
 {
 	struct xmem_publish_options options = { .size = sizeof(options), .flags = flags };
-	const char *why = "";
 	uint64_t token = 0;
 
 	*ret_buffer = xmem_acquire(pool, 0, patience_ns());
-	if (!*ret_buffer) {
-		int err = xmem_peek_last_error(&why);
-
-		FAIL("acquiring: %s (%s)", strerror(-err), why);
-	}
+	if (!*ret_buffer)
+		FAIL("acquiring: %s (%s)", strerror(-xmem_peek_last_error(NULL)),
+		     last_message());
 	fill(*ret_buffer, stamp);
 	WORKED(xmem_publish(*ret_buffer, &options, &token));
 	CHECK(token);
@@ -319,8 +310,8 @@ struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *re
 
 	got = xmem_get(reader, token);
 	if (!got) {
-		const char *why = "";
-		int err = xmem_peek_last_error(&why);
+		const char *why = last_message();
+		int err = xmem_peek_last_error(NULL);
 
 		FAIL("getting: %s (%s)", strerror(-err), why);
 	}
@@ -332,14 +323,11 @@ struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *re
 
 struct xmem_buffer *receive_one(struct xmem_subscription *subscription)
 {
-	const char *why = "";
 	struct xmem_buffer *buffer = xmem_receive(subscription, patience_ns());
 
-	if (!buffer) {
-		int err = xmem_peek_last_error(&why);
-
-		FAIL("receiving: %s (%s)", strerror(-err), why);
-	}
+	if (!buffer)
+		FAIL("receiving: %s (%s)", strerror(-xmem_peek_last_error(NULL)),
+		     last_message());
 	stamp_of(buffer);
 	return buffer;
 }

@@ -197,7 +197,7 @@ static void join_without_a_name(void *argument)
 	struct xmem_pool *pool;
 
 	REFUSED(xmem_pool_reopen(heir->pool), EOPNOTSUPP);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "XMEM_OPEN_INHERIT"));
 	/* By hand it is done so: */
 	pool = open_by_fd(heir->fd, 0);

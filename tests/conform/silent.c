@@ -247,7 +247,6 @@ static bool works(unsigned int row, struct scene *scene)
 static void try(unsigned int row, int64_t timeout_ns)
 {
 	struct scene scene = { .s = NULL };
-	const char *why;
 
 	rows[row].begin(&scene);
 	be_silent(scene.pool);
@@ -255,8 +254,8 @@ static void try(unsigned int row, int64_t timeout_ns)
 		FAIL("%s: it has worked", rows[row].name);
 	if (silent.longest == XMEM_FOREVER)
 		FAIL("%s: it waited for the host without end", rows[row].name);
-	if (xmem_peek_last_error(&why) != (timeout_ns ? -ETIMEDOUT : -EAGAIN))
-		FAIL("%s: %s", rows[row].name, why);
+	if (xmem_peek_last_error(NULL) != (timeout_ns ? -ETIMEDOUT : -EAGAIN))
+		FAIL("%s: %s", rows[row].name, last_message());
 	if (!silent.asked)
 		FAIL("%s: the host was not asked", rows[row].name);
 	if (silent.longest > (timeout_ns ? timeout_ns + BRIEFLY : SECOND))

@@ -51,9 +51,8 @@ static void attach_everywhere(struct xmem_pool *writer, struct xmem_buffer **b)
 
 static void says(const char *words)
 {
-	const char *why = "";
+	const char *why = last_message();
 
-	xmem_peek_last_error(&why);
 	if (!strstr(why, words))
 		FAIL("no '%s' in: %s", words, why);
 }
@@ -65,7 +64,7 @@ static void refused_without_slots(struct xmem_pool *writer, const char *words)
 
 	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
 	REFUSED(xmem_acquire(writer, LARGE, XMEM_FOREVER), ENOSPC);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
 	says(words);
 }
@@ -75,7 +74,7 @@ static void refused_for_slots(struct xmem_pool *writer)
 	const char *why;
 
 	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
 }
 

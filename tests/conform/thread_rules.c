@@ -29,7 +29,7 @@ void was_refused(const char *what, int error, int more)
 
 	if (known)
 		return;
-	xmem_peek_last_error(&why);
+	why = last_message();
 	FAIL("%s: %s (%s)", what, strerror(-error), why);
 }
 
@@ -68,7 +68,8 @@ ROW(peek_last_error)
 	const char *why = "";
 
 	REFUSED(xmem_acquire(stage.reader, 1, 0), EPERM);
-	SAME(xmem_peek_last_error(&why), -EPERM);
+	why = last_message();
+	SAME(xmem_peek_last_error(NULL), -EPERM);
 	CHECK(*why);
 }
 

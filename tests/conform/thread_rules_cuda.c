@@ -27,32 +27,6 @@ ROW(cuda_device_query)
 	SAME(xmem_cuda_device_query(0, &info), -ENODEV);
 }
 
-/* CUDA_ERROR_NOT_INITIALIZED */
-ROW(cuda_get_last_result)
-{
-	struct xmem_cuda_device_info info = { .size = sizeof(info) };
-
-	SAME(xmem_cuda_device_query(0, &info), -ENODEV);
-	SAME(xmem_cuda_get_last_result(NULL), 3);
-	SAME(xmem_cuda_get_last_result(NULL), 0);
-}
-
-ROW(cuda_peek_last_result)
-{
-	struct xmem_cuda_device_info info = { .size = sizeof(info) };
-	const char *name = "";
-
-	SAME(xmem_cuda_device_query(0, &info), -ENODEV);
-	SAME(xmem_cuda_peek_last_result(&name), 3);
-	CHECK(!strcmp(name, "CUDA_ERROR_NOT_INITIALIZED"));
-}
-
-ROW(cuda_clear_last_result)
-{
-	xmem_cuda_clear_last_result();
-	SAME(xmem_cuda_peek_last_result(NULL), 0);
-}
-
 /* ---- buffers, of which there are none on a GPU here ---- */
 
 ROW(acquire_cuda)		{ REFUSED(xmem_acquire_cuda(stage.writer, 1, 0, 0), ENODEV); }

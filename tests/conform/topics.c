@@ -200,7 +200,7 @@ static void refused_label(struct xmem_pool *pool, const char *label, uint32_t fl
 	const char *why;
 
 	REFUSED(subscribe_to(pool, label, flags), EINVAL);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "label"));
 }
 
@@ -214,7 +214,7 @@ TEST(API_labels_are_checked)
 	refused_label(pool, "a\nb", 0);
 	refused_label(pool, "a", XMEM_SUBSCRIBE_PUBLISHER);
 	refused_label(pool, "fifteen-letters*", 0);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "more than 15 characters, the star included"));
 	xmem_pool_close(pool);
 }

@@ -41,7 +41,7 @@ static void take_names(void *argument)
 	be_somebody_else();
 	REFUSED(xmem_pool_open(names[0], &existing), ENOENT);
 	REFUSED(xmem_pool_open(name_of(0, names[0]), NULL), ENOENT);
-	xmem_peek_last_error(&why);
+	why = last_message();
 	CHECK(strstr(why, "user 0") && strstr(why, "0604") && strstr(why, "0640"));
 	/* It never makes a pool for another, by whatever flags. */
 	REFUSED(xmem_pool_open(name_of(0, names[1]), NULL), ENOENT);

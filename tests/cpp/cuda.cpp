@@ -41,11 +41,11 @@ TEST(cuda_says_why_there_is_none)
 	CODE(ENODEV, xmem::cuda_device_query(0, code));
 	CHECK(xmem::last_cuda_result() == not_initialized);
 	CHECK(xmem::last_cuda_name() == std::string("CUDA_ERROR_NOT_INITIALIZED"));
-	CHECK(xmem::take_last_cuda_result() == not_initialized);
-	CHECK(xmem::take_last_cuda_result() == 0);
+	CHECK(xmem::take_last_error().value() == ENODEV);
+	CHECK(xmem::last_cuda_result() == 0);
 	THROWS(ENODEV, xmem::cuda_device_query(0));
 	CHECK(xmem::last_cuda_result() == not_initialized);
-	xmem::clear_last_cuda_result();
+	xmem::clear_last_error();
 	CHECK(xmem::last_cuda_name() == std::string("CUDA_SUCCESS"));
 	const xmem::pool pool(new_name(), XMEM_OPEN_WRITER);
 

@@ -313,14 +313,6 @@ TEST(CUDA_slices_of_one_allocation_are_given_back_one_by_one)
 
 /* ---- what cannot be attached ---- */
 
-static const char *last_message(void)
-{
-	const char *message;
-
-	xmem_peek_last_error(&message);
-	return message;
-}
-
 static void refused(struct xmem_pool *pool, void *at, size_t bytes, int error, const char *says)
 {
 	unsigned int files = own_files();
@@ -381,7 +373,7 @@ static void attach_of_default_pool(void *argument)
 	SAME(xl_cuda()->ctx_synchronize(), 0);
 	refused(pool, (void *)at, BYTES, EMEDIUMTYPE, "handle type POSIX file descriptor");
 	SAYS(EMEDIUMTYPE, "or copy it into a buffer");
-	CHECK(xmem_cuda_get_last_result(NULL));
+	CHECK(last_result());
 	ON_FAKE(fails_otherwise(pool, at));
 	SAME(xl_cuda()->mem_free(at), 0);
 	xmem_pool_close(pool);

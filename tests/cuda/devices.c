@@ -177,7 +177,7 @@ TEST(CUDA_a_driver_that_does_not_describe_its_devices_is_said)
 	driver_fails("cuDeviceTotalMem_v2:1:1");
 	SAME(xmem_cuda_query(&info), -EIO);
 	SAYS(EIO, "does not describe GPU 0", "CUDA_ERROR_INVALID_VALUE");
-	SAME(xmem_cuda_get_last_result(NULL), 1);
+	SAME(last_result(), 1);
 	driver_fails(NULL);
 	WORKED(xmem_cuda_query(&info));
 }

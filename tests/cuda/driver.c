@@ -30,16 +30,18 @@ static bool driver_is_loaded(void)
 
 TEST(CUDA_nothing_but_its_own_functions_loads_the_driver)
 {
-	const char *name = new_name(), *result;
+	const char *name = new_name();
+	struct xmem_error error = XMEM_INIT(error);
 	struct xmem_pool *writer = open_writer(name, 4, 4096), *reader = open_reader(name);
 	struct xmem_buffer *buffer = publish_and_get(writer, reader, 7);
 
 	SAME(stamp_of(buffer), 7);
 	xmem_release(buffer);
 	stat_of(reader);
-	SAME(xmem_cuda_peek_last_result(&result), 0);
-	CHECK(!strcmp(result, "CUDA_SUCCESS"));
-	xmem_cuda_clear_last_result();
+	SAME(last_result(), 0);
+	xmem_get_last_error(&error);
+	CHECK(!strcmp(error.cuda_name, "CUDA_SUCCESS"));
+	xmem_clear_last_error();
 	xmem_pool_close(reader);
 	xmem_pool_close(writer);
 	CHECK(!driver_is_loaded());
@@ -77,13 +79,13 @@ static void check_trampolines(const struct xl_cuda *cuda)
 	struct xmem_cuda_device_info device_ = { .size = sizeof(device_) }; \
 	SAME(xmem_cuda_query(&info_), -(error)); \
 	SAYS(error, __VA_ARGS__); \
-	SAME(xmem_cuda_get_last_result(NULL), result); \
+	SAME(last_result(), result); \
 	SAME(xmem_cuda_device_query(0, &device_), -(error)); \
 	SAYS(error, __VA_ARGS__); \
 	SAME(xl_cuda_need("a test"), -(error)); \
 	SAYS(error, "a test needs CUDA", __VA_ARGS__); \
 	REFUSED(xl_gpu(0), error); \
-	SAME(xmem_cuda_get_last_result(NULL), result); \
+	SAME(last_result(), result); \
 	SAME(info_.version + device_.bytes, 0); \
 	check_trampolines(xl_cuda()); \
 } while (0)

@@ -41,7 +41,7 @@ TEST(CUDA_each_result_has_its_errno_and_name)
 	for (i = 0; i < sizeof(results) / sizeof(*results); i++) {
 		SAME(xl_cuda_fail(results[i].result, "trying %d", 7), -results[i].error);
 		SAYS(results[i].error, results[i].says);
-		SAME(xmem_cuda_peek_last_result(NULL), results[i].result);
+		SAME(last_result(), results[i].result);
 	}
 }
 
@@ -60,34 +60,38 @@ TEST(CUDA_the_result_is_in_every_message)
 
 static void *other_thread(void *argument)
 {
-	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	SAME(last_result(), 0);
 	xl_cuda_fail(CUDA_ERROR_NOT_READY, "the other thread");
-	SAME(xmem_cuda_get_last_result(NULL), CUDA_ERROR_NOT_READY);
+	SAME(last_result(), CUDA_ERROR_NOT_READY);
+	xmem_clear_last_error();
 	return NULL;
 }
 
 TEST(CUDA_each_thread_has_its_last_result)
 {
-	const char *name = NULL;
+	struct xmem_error error = XMEM_INIT(error);
 	pthread_t thread;
 
-	SAME(xmem_cuda_get_last_result(&name), 0);
-	CHECK(!strcmp(name, "CUDA_SUCCESS"));
+	SAME(xmem_get_last_error(&error), 0);
+	SAME(error.error + error.cuda_result, 0);
+	CHECK(!*error.message && !strcmp(error.cuda_name, "CUDA_SUCCESS"));
 	xl_cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, "this thread");
 	SAME(pthread_create(&thread, NULL, other_thread, NULL), 0);
 	SAME(pthread_join(thread, NULL), 0);
-	SAME(xmem_cuda_peek_last_result(&name), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK(!strcmp(name, "CUDA_ERROR_OUT_OF_MEMORY"));
+	SAME(xmem_peek_last_error(&error), -ENOMEM);
+	SAME(error.cuda_result, CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(!strcmp(error.cuda_name, "CUDA_ERROR_OUT_OF_MEMORY"));
 	SAYS(ENOMEM, "this thread");
-	/* An error of another kind changes nothing of it, nor does forgetting the error. */
+	/* An error of another kind changes nothing of it, and to forget that forgets both. */
 	REFUSED(xmem_get(NULL, 1), EINVAL);
-	SAME(xmem_get_last_error(NULL), -EINVAL);
-	SAME(xmem_cuda_get_last_result(NULL), CUDA_ERROR_OUT_OF_MEMORY);
-	SAME(xmem_cuda_get_last_result(NULL), 0);
+	SAME(xmem_get_last_error(&error), -EINVAL);
+	SAME(error.cuda_result, CUDA_ERROR_OUT_OF_MEMORY);
+	SAME(xmem_get_last_error(&error), 0);
+	SAME(error.cuda_result, 0);
 	xl_cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, "this thread");
-	xmem_cuda_clear_last_result();
-	SAME(xmem_cuda_peek_last_result(NULL), 0);
-	SAYS(ENOMEM, "this thread");
+	xmem_clear_last_error();
+	SAME(xmem_peek_last_error(&error), 0);
+	SAME(error.cuda_result, 0);
 }
 
 /* What a program's function does in a call of ours does not change what the call says. */
@@ -100,7 +104,7 @@ TEST(CUDA_the_result_is_saved_with_the_error)
 	xl_cuda_fail(CUDA_ERROR_INVALID_VALUE, "the function");
 	xl_error_restore(&saved);
 	SAYS(ENOMEM, "the call: CUDA_ERROR_OUT_OF_MEMORY");
-	SAME(xmem_cuda_peek_last_result(NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	SAME(last_result(), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 /* ---- the structs that grow ---- */

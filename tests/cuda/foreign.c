@@ -95,7 +95,7 @@ static void fails_in(struct xmem_pool *pool, CUdeviceptr at, const char *call, i
 			failures[i].error);
 		driver_fails(NULL);
 		SAYS(failures[i].error, "attach_cuda", "CUDA_ERROR_");
-		SAME(xmem_cuda_get_last_result(NULL), failures[i].result);
+		SAME(last_result(), failures[i].result);
 		SAME(stat_of(pool).attached, 0);
 	}
 }

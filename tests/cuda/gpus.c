@@ -168,12 +168,20 @@ struct small *use_small(const char *name)
 	return small;
 }
 
+int last_result(void)
+{
+	struct xmem_error error = XMEM_INIT(error);
+
+	xmem_peek_last_error(&error);
+	return error.cuda_result;
+}
+
 void says_at(const char *file, int line, int error, ...)
 {
-	const char *message = "", *words;
+	const char *message = last_message(), *words;
 	va_list args;
 
-	if (xmem_peek_last_error(&message) != -error)
+	if (xmem_peek_last_error(NULL) != -error)
 		fail_at(file, line, "the error is %d, not %d: %s", -xmem_peek_last_error(NULL),
 			error, message);
 	va_start(args, error);

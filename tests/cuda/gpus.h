@@ -57,6 +57,8 @@ unsigned int own_files(void);
 
 /* The thread's last error has that number, its message these words (NULL: no more). */
 #define SAYS(error, ...)	says_at(__FILE__, __LINE__, error, __VA_ARGS__, NULL)
+/* The thread's last result of the driver that was an error; 0: none. */
+int last_result(void);
 void says_at(const char *file, int line, int error, ...) __attribute__((sentinel));
 
 /* Run that in a forked process, and wait until it has ended with status 0. */

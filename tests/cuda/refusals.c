@@ -142,7 +142,7 @@ static void make_in_vain(const char *function, unsigned int nth, uint32_t flags)
 	err = make_on_gpu(pool, 16 << 20, 3, 0, flags);
 	if (driver_calls(function) - before >= nth) {
 		SAME(err, -EINVAL);
-		SAME(xmem_cuda_get_last_result(NULL), 1);
+		SAME(last_result(), 1);
 		info = stat_of(pool);
 		SAME(info.attached, 0);
 		USED(0);
@@ -281,7 +281,7 @@ static void trim_in_vain(void *argument)
 	SAME(trim_pool(pool, 0), 2 << 20);
 	driver_fails(NULL);
 	SAME(xmem_peek_last_error(NULL), 0);
-	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	SAME(last_result(), 0);
 	USED(2 << 20);
 	/* Another attempt comes with the next memory that is made. */
 	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
@@ -338,14 +338,14 @@ TEST(CUDA_a_second_try_that_works_leaves_no_error)
 	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	driver_fails(NULL);
 	SAME(xmem_peek_last_error(NULL), 0);
-	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	SAME(last_result(), 0);
 	/* What was there before stays. */
 	REFUSED(xmem_get(NULL, 1), EINVAL);
 	driver_fails("cuMemCreate:1:2");
 	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	driver_fails(NULL);
 	SAYS(EINVAL, NULL);
-	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	SAME(last_result(), 0);
 	xmem_pool_close(pool);
 	no_violations();
 }

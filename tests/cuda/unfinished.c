@@ -593,10 +593,10 @@ TEST(CUDA_what_a_context_refuses_is_said)
 	cuda_publish(pool, WORK_BYTES, 1, &buffer);
 	driver_fails("cuCtxGetCurrent:1:800");
 	SAME(xmem_release_on(buffer, NULL), -EPERM);
-	SAME(xmem_cuda_peek_last_result(NULL), 800);
+	SAME(last_result(), 800);
 	driver_fails("cuCtxGetCurrent:1:719");
 	SAME(xmem_release_on(buffer, NULL), -EIO);
-	SAME(xmem_cuda_peek_last_result(NULL), 719);
+	SAME(last_result(), 719);
 	driver_fails(NULL);
 	xmem_release(buffer);
 	xmem_pool_close(pool);
@@ -620,11 +620,10 @@ TEST(CUDA_a_page_that_cannot_be_registered_leaves_no_error)
 		buffer = cuda_acquire(pool, WORK_BYTES);
 		cuda_fill(buffer, i);
 		xmem_clear_last_error();
-		xmem_cuda_clear_last_result();
 		driver_fails(refusals[i]);
 		WORKED(publish_kept_on(buffer, work.stream));
 		SAME(xmem_peek_last_error(NULL), 0);
-		SAME(xmem_cuda_peek_last_result(NULL), 0);
+		SAME(last_result(), 0);
 		driver_fails(NULL);
 		WORKED(xmem_wait_contents(buffer, XMEM_FOREVER));
 		cuda_check(buffer, i);

@@ -59,12 +59,11 @@ TEST(CUDA_a_wait_that_a_stream_does_not_take_leaves_no_error)
 	buffer = receive_next(&scene);
 	driver_fails("cuStreamWaitValue64_v2:1:801");
 	xmem_clear_last_error();
-	xmem_cuda_clear_last_result();
 	SAME(pthread_create(&thread, NULL, open_later, &scene), 0);
 	WORKED(xmem_wait_on(buffer, work.stream));
 	SAME(pthread_join(thread, NULL), 0);
 	SAME(xmem_peek_last_error(NULL), 0);
-	SAME(xmem_cuda_peek_last_result(NULL), 0);
+	SAME(last_result(), 0);
 	SAME(xmem_wait_contents(buffer, 0), 0);
 	cuda_check(buffer, 1);
 	xmem_release(buffer);

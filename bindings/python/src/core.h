@@ -449,7 +449,7 @@ PyObject *xp_pool_receive(PyObject *self, PyObject *args, PyObject *kwargs);
 /* ---- GPUs ---- */
 
 /* Around a call that may call the driver: an exception that follows has the result of this one. */
-#define XP_BEGIN_CUDA	Py_BEGIN_ALLOW_THREADS xmem_cuda_clear_last_result();
+#define XP_BEGIN_CUDA	Py_BEGIN_ALLOW_THREADS xmem_clear_last_error();
 #define XP_END_CUDA	Py_END_ALLOW_THREADS
 
 /* later.c: what is run a moment later by a thread that has the GIL. */
@@ -497,9 +497,8 @@ PyObject *xp_guard_cuda_tensor_view(PyObject *self, PyObject *unused);
 PyObject *xp_guard_cuda_image_view(PyObject *self, PyObject *unused);
 PyObject *xp_cuda_query(PyObject *module, PyObject *unused);
 PyObject *xp_cuda_device_query(PyObject *module, PyObject *device);
-PyObject *xp_cuda_get_last_result(PyObject *module, PyObject *unused);
-PyObject *xp_cuda_peek_last_result(PyObject *module, PyObject *unused);
-PyObject *xp_cuda_clear_last_result(PyObject *module, PyObject *unused);
+PyObject *xp_cuda_last_result(PyObject *module, PyObject *unused);
+PyObject *xp_clear_last_error(PyObject *module, PyObject *unused);
 PyObject *xp_end_later(PyObject *module, PyObject *unused);
 
 #endif

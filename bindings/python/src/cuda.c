@@ -20,7 +20,7 @@ PyObject *xp_pool_cuda_acquire(PyObject *object, PyObject *args, PyObject *kwarg
 		return NULL;
 	until = xp_until(timeout_ns);
 	for (pool = xp_pool_begin(self); pool; pool = xp_pool_again(self, until, &timeout_ns)) {
-		xmem_cuda_clear_last_result();
+		xmem_clear_last_error();
 		XP_BEGIN_HOOKED
 		buffer = xmem_acquire_cuda(pool, bytes, device, timeout_ns);
 		xp_pool_end(self);

@@ -37,30 +37,19 @@ PyObject *xp_cuda_device_query(PyObject *module, PyObject *number)
 					     XP_CUDA_DEVICE_INFO, &info, info.size);
 }
 
-static PyObject *as_pair(int result, const char *name)
+/* The driver's last result, or None. */
+PyObject *xp_cuda_last_result(PyObject *module, PyObject *unused)
 {
-	return result ? Py_BuildValue("is", result, name) : Py_NewRef(Py_None);
+	struct xmem_error last = XMEM_INIT(last);
+
+	xmem_peek_last_error(&last);
+	return last.cuda_result ? Py_BuildValue("is", last.cuda_result, last.cuda_name) :
+				  Py_NewRef(Py_None);
 }
 
-PyObject *xp_cuda_get_last_result(PyObject *module, PyObject *unused)
+PyObject *xp_clear_last_error(PyObject *module, PyObject *unused)
 {
-	const char *name;
-	int result = xmem_cuda_get_last_result(&name);
-
-	return as_pair(result, name);
-}
-
-PyObject *xp_cuda_peek_last_result(PyObject *module, PyObject *unused)
-{
-	const char *name;
-	int result = xmem_cuda_peek_last_result(&name);
-
-	return as_pair(result, name);
-}
-
-PyObject *xp_cuda_clear_last_result(PyObject *module, PyObject *unused)
-{
-	xmem_cuda_clear_last_result();
+	xmem_clear_last_error();
 	Py_RETURN_NONE;
 }
 

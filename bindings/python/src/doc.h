@@ -62,16 +62,13 @@
 	"cuda_device_query(device_id, /)\n--\n\n" \
 	"Get what is known of a GPU, by its number in this process, as a CudaDeviceInfo.\n" \
 	"Raises NoDevice, Forked."
-#define XP_DOC_cuda_get_last_result \
-	"cuda_get_last_result()\n--\n\n" \
-	"Get (number, name) of this thread's last failed call of the driver, and forget it;\n" \
-	"None: none has failed. Raises nothing."
-#define XP_DOC_cuda_peek_last_result \
-	"cuda_peek_last_result()\n--\n\n" \
-	"The same, and do not forget it."
-#define XP_DOC_cuda_clear_last_result \
-	"cuda_clear_last_result()\n--\n\n" \
-	"Forget the last failed call of the driver in this thread. Raises nothing."
+#define XP_DOC_cuda_last_result \
+	"cuda_last_result()\n--\n\n" \
+	"Get (number, name) of this thread's last failed call of the driver; None: none has\n" \
+	"failed. Raises nothing."
+#define XP_DOC_clear_last_error \
+	"clear_last_error()\n--\n\n" \
+	"Forget this thread's last error and last failed call of the driver. Raises nothing."
 #define XP_DOC_dlpack_look \
 	"dlpack_look(capsule, /)\n--\n\n" \
 	"Look into a capsule of DLPack, which stays the caller's: (address, type of device,\n" \

@@ -25,16 +25,14 @@ static bool may_be_cuda(int err)
  * The driver's last result is this error's: calls that may end with one forget what was before.
  * -1 with another exception.
  */
-static int add_cuda_result(PyObject *error, int number)
+static int add_cuda_result(PyObject *error, const struct xmem_error *last)
 {
 	PyObject *text;
-	const char *name;
 	int err;
 
-	if (!may_be_cuda(number) || !xmem_cuda_peek_last_result(&name))
+	if (!may_be_cuda(-last->error) || !last->cuda_result)
 		return 0;
-	xmem_cuda_clear_last_result();
-	text = PyUnicode_FromString(name);
+	text = PyUnicode_FromString(last->cuda_name);
 	err = text ? PyObject_SetAttrString(error, "cuda_result", text) : -1;
 	Py_XDECREF(text);
 	return err;
@@ -59,8 +57,9 @@ static PyObject *class_of(struct xp_state *state, PyObject *number)
 	return class;
 }
 
-/* @by_library: not by this extension, so that the driver may be why. */
-static PyObject *raise_as(struct xp_state *state, int err, PyObject *message, bool by_library)
+/* @last: of the library, so that the driver may be why; NULL: it is of this extension. */
+static PyObject *raise_as(struct xp_state *state, int err, PyObject *message,
+			  const struct xmem_error *last)
 {
 	PyObject *number = PyLong_FromLong(err), *class = NULL, *error;
 
@@ -70,7 +69,7 @@ static PyObject *raise_as(struct xp_state *state, int err, PyObject *message, bo
 	if (!class)
 		goto out;
 	error = PyObject_CallFunctionObjArgs(class, number, message, NULL);
-	if (error && !(by_library && add_cuda_result(error, err)))
+	if (error && !(last && add_cuda_result(error, last)))
 		PyErr_SetObject(class, error);
 	Py_XDECREF(error);
 out:
@@ -101,10 +100,10 @@ static PyObject *in_words(struct xp_state *state, const char *message)
 
 PyObject *xp_raise(struct xp_state *state)
 {
-	const char *message;
-	int err = -xmem_get_last_error(&message);
+	struct xmem_error last = XMEM_INIT(last);
+	int err = -xmem_get_last_error(&last);
 
-	return raise_as(state, err, in_words(state, message), true);
+	return raise_as(state, err, in_words(state, last.message), &last);
 }
 
 /* A message of another call in the name of this method; NULL: it is not, or with an exception. */
@@ -152,7 +151,7 @@ PyObject *xp_raise_errno(struct xp_state *state, int err, const char *format, ..
 	va_start(args, format);
 	message = PyUnicode_FromFormatV(format, args);
 	va_end(args);
-	return raise_as(state, err, message, false);
+	return raise_as(state, err, message, NULL);
 }
 
 PyObject *xp_raise_forked(struct xp_state *state, const char *what)

@@ -20,11 +20,11 @@ static struct xp_state *state_of(PyObject **ret_module)
 static const struct xmem_api *get_api(uint32_t version)
 {
 	const struct xmem_api *api = xmem_get_api(version);
-	const char *message;
+	struct xmem_error last = XMEM_INIT(last);
 
 	if (!api) {
-		xmem_get_last_error(&message);
-		PyErr_SetString(PyExc_ImportError, message);
+		xmem_get_last_error(&last);
+		PyErr_SetString(PyExc_ImportError, last.message);
 	}
 	return api;
 }

@@ -52,12 +52,12 @@ bool xt_is_error(PyObject *module)
 
 PyObject *xt_raise(PyObject *module)
 {
-	const char *message;
-	int err = -xmem_get_last_error(&message);
+	struct xmem_error last = XMEM_INIT(last);
+	int err = -xmem_get_last_error(&last);
 
 	if (!err)			/* what has failed is this extension's own */
 		return PyErr_NoMemory();
-	return xt_raise_errno(module, err, message);
+	return xt_raise_errno(module, err, last.message);
 }
 
 bool xt_again(PyObject *module)

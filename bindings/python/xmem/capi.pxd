@@ -39,6 +39,13 @@ cdef extern from "xmem_python.h" nogil:
         uint64_t image_stride
         uint64_t reserved[19]
 
+    struct xmem_error:
+        size_t size
+        int32_t error
+        int32_t cuda_result
+        const char *message
+        const char *cuda_name
+
     struct xmem_pool_options:
         size_t size
         uint32_t flags
@@ -476,8 +483,8 @@ cdef extern from "xmem_python.h" nogil:
         const void *(*data)(xmem_buffer *buffer) noexcept nogil
         void *(*data_mut)(xmem_buffer *buffer) noexcept nogil
         xmem_buffer *(*get)(xmem_pool *pool, uint64_t token) noexcept nogil
-        int (*get_last_error)(const char **ret_message) noexcept nogil
-        int (*peek_last_error)(const char **ret_message) noexcept nogil
+        int (*get_last_error)(xmem_error *ret_error) noexcept nogil
+        int (*peek_last_error)(xmem_error *ret_error) noexcept nogil
         const char *(*pool_backend)(xmem_pool *pool) noexcept nogil
         int (*pool_client)(xmem_pool *pool) noexcept nogil
         void (*pool_close)(xmem_pool *pool) noexcept nogil
@@ -552,12 +559,9 @@ cdef extern from "xmem_python.h" nogil:
             size_t from_offset, size_t bytes) noexcept nogil
         int (*copy_to_device_on)(xmem_buffer *to, size_t to_offset, xmem_buffer *from_,
             size_t from_offset, size_t bytes, CUstream_st *stream) noexcept nogil
-        void (*cuda_clear_last_result)() noexcept nogil
         int (*cuda_device)(xmem_buffer *buffer) noexcept nogil
         int (*cuda_device_query)(int device, xmem_cuda_device_info *ret_info) noexcept nogil
-        int (*cuda_get_last_result)(const char **ret_name) noexcept nogil
         int (*cuda_image_view)(xmem_buffer *buffer, xmem_image *ret_image) noexcept nogil
-        int (*cuda_peek_last_result)(const char **ret_name) noexcept nogil
         const void *(*cuda_ptr)(xmem_buffer *buffer) noexcept nogil
         void *(*cuda_ptr_mut)(xmem_buffer *buffer) noexcept nogil
         int (*cuda_query)(xmem_cuda_info *ret_info) noexcept nogil

@@ -64,12 +64,15 @@ def cuda_last_result(*, forget: bool = True) -> tuple[int, str] | None:
     None: none has failed since it was last forgotten. What an exception is about, its cuda_result
     says; this is for results that ended in none.
     """
-    return _core.cuda_get_last_result() if forget else _core.cuda_peek_last_result()
+    result = _core.cuda_last_result()
+    if forget:
+        _core.clear_last_error()
+    return result
 
 
 def cuda_clear_last_result() -> None:
     """Forget this thread's last result."""
-    _core.cuda_clear_last_result()
+    _core.clear_last_error()
 
 
 # ---- the pool ----
