@@ -60,7 +60,7 @@ static double copy_and_read(struct copying *copying, bool plain)
 			die("xmem_acquire");
 		if (plain)
 			plain_copy(to, from);
-		else if (xmem_copy(to, from))
+		else if (xmem_copy(to, from, NULL))
 			die("xmem_copy");
 		copied = now_ns();
 		if (xmem_publish(to, NULL, NULL))

@@ -31,7 +31,7 @@ static void show(struct xmem_buffer *picture)
 	uint32_t sum = 0;
 
 	if (xmem_buffer_stat(picture, &info) || !at || !pixel ||
-	    xmem_copy_to_cpu(pixel, picture, 0, bytes))
+	    xmem_copy_to_host(pixel, picture, 0, bytes, NULL))
 		fail();
 	for (size_t i = 0; i < bytes; i++)
 		sum = sum * 31 + pixel[i];

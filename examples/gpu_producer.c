@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 		struct xmem_buffer *picture = xmem_acquire_cuda(pool, BYTES, GPU, XMEM_FOREVER);
 		uint32_t sum = draw(drawn, number);
 
-		if (!picture || xmem_copy_to_cuda(picture, 0, drawn, BYTES))
+		if (!picture || xmem_copy_from_host(picture, 0, drawn, BYTES, NULL))
 			fail();
 		printf("picture %" PRIu64 " sum %08" PRIx32 "\n", number, sum);
 		if (xmem_describe_image(picture, XMEM_IMAGE_GRAY8, WIDTH, HEIGHT, 0) ||

@@ -45,7 +45,6 @@
 	X(attach_fd) \
 	X(collect) \
 	X(copy) \
-	X(copy_bytes) \
 	X(describe_image) \
 	X(describe_tensor) \
 	X(drop_ref) \
@@ -65,12 +64,10 @@
 	X(attach_cuda) \
 	X(buffer_stat) \
 	X(claims) \
-	X(copy_to_cpu) \
-	X(copy_to_cpu_on) \
-	X(copy_to_cuda) \
-	X(copy_to_cuda_on) \
-	X(copy_to_device) \
-	X(copy_to_device_on) \
+	X(copy_from_host) \
+	X(copy_range) \
+	X(copy_to) \
+	X(copy_to_host) \
 	X(cuda_device) \
 	X(cuda_device_query) \
 	X(cuda_image_view) \

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copying contents and metadata into a buffer that is being written. Large contents are stored
- * past the cache: memcpy reads each line of the destination first, which costs a third of the
- * memory's bandwidth, and evicts what the caller has there. (The C library would do the same, but
- * only for what is larger than its idea of the last cache, which in virtual machines is far off.)
+ * Copies between buffers, and between a buffer and memory of this process. On the CPU large ones
+ * are stored past the cache: memcpy reads each line of the destination first, which costs a third
+ * of the memory's bandwidth, and evicts what the caller has there. (The C library would do the
+ * same, but only for what is larger than its idea of the last cache, which in virtual machines is
+ * far off.)
  */
 #include <string.h>
 #ifdef __x86_64__
@@ -59,12 +60,14 @@ static void stream_lines(char *to, const char *from, size_t bytes)
 
 #endif
 
+/* The two may overlap. */
 static void copy_memory(char *to, const char *from, size_t bytes)
 {
+	bool apart = to >= from + bytes || from >= to + bytes;
 	size_t head, lines;
 
-	if (bytes < STREAM_LEAST || !can_stream()) {
-		memcpy(to, from, bytes);
+	if (bytes < STREAM_LEAST || !apart || !can_stream()) {
+		memmove(to, from, bytes);
 		return;
 	}
 	head = -(uintptr_t)to % LINE;
@@ -74,16 +77,86 @@ static void copy_memory(char *to, const char *from, size_t bytes)
 	memcpy(to + head + lines, from + head + lines, bytes - head - lines);
 }
 
-/*
- * How many bytes can be written? A buffer from xmem_acquire is as long as its owner knows, whatever
- * the pages say. One that is written in place is another client's.
- */
-static size_t capacity_of(struct xmem_buffer *to)
-{
-	const struct xmem_buffer *buffer = xl_buffer(to);
+/* ---- the sides ---- */
 
-	return xm_load(&buffer->mode) & XL_UPGRADED ? xl_capacity(buffer) :
-					    xl_slot_bytes(buffer->pool, buffer->slot);
+/*
+ * How many bytes are there? A buffer from xmem_acquire is as long as its owner knows, whatever the
+ * pages say. One that is written in place is another client's.
+ */
+static u64 length_of(const struct xmem_buffer *buffer)
+{
+	u32 mode = xm_load(&buffer->mode);
+
+	if (!(mode & XL_WRITING) || mode & XL_FIXED)
+		return buffer->what.length;
+	return mode & XL_UPGRADED ? xl_capacity(buffer) : xl_slot_bytes(buffer->pool, buffer->slot);
+}
+
+/* Find where the copy begins in a buffer. 0, or -errno, noted. */
+static int find(const struct xl_copy *copy, struct xl_side *side, struct xmem_buffer *handle,
+		u64 offset, bool writes)
+{
+	u64 length;
+	int err;
+
+	side->buffer = xl_buffer(handle);
+	if (!side->buffer)
+		return xl_no_buffer(handle, copy->what);
+	if (xl_is_on_gpu(side->buffer)) {
+		err = xl_copy_find(copy, side, writes);
+		if (err)
+			return err;
+	} else {
+		side->address = (u64)(writes ? xmem_data_mut(handle) : xmem_data(handle));
+		if (!side->address)
+			return xmem_peek_last_error(NULL);
+	}
+	length = length_of(side->buffer);
+	if (offset > length || copy->bytes > length - offset)
+		return xl_fail(ERANGE, "%s: %llu bytes at %llu %s %llu", copy->what,
+			       (unsigned long long)copy->bytes, (unsigned long long)offset,
+			       writes ? "do not fit; acquire a larger buffer than one of" :
+			       "reach beyond the contents, of which there are",
+			       (unsigned long long)length);
+	side->address += offset;
+	return 0;
+}
+
+static int find_memory(const struct xl_copy *copy, struct xl_side *side, const void *memory)
+{
+	side->address = (u64)memory;
+	return memory || !copy->bytes ? 0 :
+	       xl_fail(EINVAL, "%s: no memory of the program, and %llu bytes to copy", copy->what,
+		       (unsigned long long)copy->bytes);
+}
+
+/* Both sides have been found. 0, or -errno, noted. */
+static int run(const struct xl_copy *copy)
+{
+	int err;
+
+	if (!copy->bytes)
+		return 0;
+	if (copy->to.gpu || copy->from.gpu)
+		return xl_copy_gpu(copy);
+	err = copy->stream ? xl_copy_await(copy) : 0;
+	if (!err)
+		copy_memory((char *)copy->to.address, (const char *)copy->from.address,
+			    copy->bytes);
+	return err;
+}
+
+static int copy_between(struct xl_copy *copy, struct xmem_buffer *to, u64 to_offset,
+			struct xmem_buffer *from, u64 from_offset)
+{
+	int err;
+
+	if (to == from)
+		return xl_fail(EINVAL, "%s: both buffers are the same one, or none", copy->what);
+	err = find(copy, &copy->to, to, to_offset, true);
+	if (!err)
+		err = find(copy, &copy->from, from, from_offset, false);
+	return err ? err : run(copy);
 }
 
 /* Take over what is said of @from, but not its place in the buffer. */
@@ -101,61 +174,72 @@ static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 	memcpy(mine, &m, sizeof(m));
 }
 
-/* One of them is on a GPU. */
-static XL_COLD int copy_elsewhere(struct xmem_buffer *to, struct xmem_buffer *from)
-{
-	int err = xl_copy_cuda(to, from);
+/* ---- the calls ---- */
 
+XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from,
+		       struct CUstream_st *stream)
+{
+	struct xl_copy copy = { .what = "copy", .stream = stream };
+	int err;
+
+	if (xl_buffer(from))
+		copy.bytes = xmem_size(from);
+	err = copy_between(&copy, to, 0, from, 0);
 	if (err)
 		return err;
 	copy_metadata(to, from);
-	xl_buffer(to)->what.length = xmem_size(from);
+	xl_buffer(to)->what.length = copy.bytes;
 	return 0;
 }
 
-XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from)
+XMEM_API int xmem_copy_range(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
+			     size_t from_offset, size_t bytes, struct CUstream_st *stream)
 {
-	size_t bytes, capacity;
-	const char *contents;
-	char *whole;
+	struct xl_copy copy = { .what = "copy_range", .bytes = bytes, .stream = stream };
 
-	if (to == from)
-		return xl_fail_fast(EINVAL, "copy: both buffers are the same one, or none");
-	if (xl_is_cuda(to) || xl_is_cuda(from))
-		return copy_elsewhere(to, from);
-	whole = xmem_data_mut(to);
-	contents = whole ? xmem_data(from) : NULL;
-	if (!contents)
-		return xmem_peek_last_error(NULL);
-	bytes = xmem_size(from);
-	capacity = capacity_of(to);
-	if (bytes > capacity)
-		return xl_fail(ERANGE, "copy: %zu bytes do not fit into a buffer of %zu; acquire a "
-			       "larger one", bytes, capacity);
-	copy_memory(whole, contents, bytes);
-	copy_metadata(to, from);
-	xl_buffer(to)->what.length = bytes;
-	return 0;
+	return copy_between(&copy, to, to_offset, from, from_offset);
 }
 
-XMEM_API int xmem_copy_bytes(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes)
+XMEM_API int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const void *from,
+				 size_t bytes, struct CUstream_st *stream)
 {
-	size_t capacity;
-	char *whole;
+	struct xl_copy copy = { .what = "copy_from_host", .bytes = bytes, .stream = stream };
+	int err = find(&copy, &copy.to, to, offset, true);
 
-	if (xl_is_cuda(to))
-		return xmem_copy_to_cuda(to, offset, from, bytes);
-	whole = xmem_data_mut(to);
-	if (!whole)
-		return xmem_peek_last_error(NULL);
-	capacity = capacity_of(to);
-	if (offset > capacity || bytes > capacity - offset)
-		return xl_fail(ERANGE, "copy: %zu bytes at %zu do not fit into a buffer of %zu",
-			       bytes, offset, capacity);
-	if (!bytes)
-		return 0;
-	if (!from)
-		return xl_fail_fast(EINVAL, "copy: no bytes to copy");
-	copy_memory(whole + offset, from, bytes);
-	return 0;
+	if (!err)
+		err = find_memory(&copy, &copy.from, from);
+	return err ? err : run(&copy);
+}
+
+XMEM_API int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
+			       struct CUstream_st *stream)
+{
+	struct xl_copy copy = { .what = "copy_to_host", .bytes = bytes, .stream = stream };
+	int err = find(&copy, &copy.from, from, offset, false);
+
+	if (!err)
+		err = find_memory(&copy, &copy.to, to);
+	return err ? err : run(&copy);
+}
+
+XMEM_API struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id,
+					  int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_buffer(from), *to;
+	struct xl_error error;
+	size_t bytes;
+
+	if (!buffer) {
+		xl_no_buffer(from, "copy_to");
+		return NULL;
+	}
+	bytes = xmem_size(from) ? xmem_size(from) : 1;
+	to = device_id == XMEM_CPU ? xmem_acquire(buffer->pool, bytes, timeout_ns) :
+	     xmem_acquire_cuda(buffer->pool, bytes, device_id, timeout_ns);
+	if (!to || !xmem_copy(to, from, NULL))
+		return to;
+	xl_error_save(&error);
+	xmem_release(to);
+	xl_error_restore(&error);
+	return NULL;
 }

@@ -81,8 +81,7 @@ struct xmem_api {
 	struct xmem_buffer *(*attach_fd)(struct xmem_pool *pool, int fd, uint64_t offset,
 			uint64_t length, uint32_t flags);
 	int (*collect)(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);
-	int (*copy)(struct xmem_buffer *to, struct xmem_buffer *from);
-	int (*copy_bytes)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
+	int (*copy)(struct xmem_buffer *to, struct xmem_buffer *from, struct CUstream_st *stream);
 	int (*describe_image)(struct xmem_buffer *buffer, uint32_t format, uint32_t width,
 			uint32_t height, size_t stride);
 	int (*describe_tensor)(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
@@ -109,16 +108,13 @@ struct xmem_api {
 			uint32_t flags, void (*done)(void *user), void *user);
 	int (*buffer_stat)(struct xmem_buffer *buffer, struct xmem_buffer_info *ret_info);
 	int (*claims)(struct xmem_pool *pool, uint64_t token);
-	int (*copy_to_cpu)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes);
-	int (*copy_to_cpu_on)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
+	int (*copy_from_host)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes,
 			struct CUstream_st *stream);
-	int (*copy_to_cuda)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes);
-	int (*copy_to_cuda_on)(struct xmem_buffer *to, size_t offset, const void *from,
-			size_t bytes, struct CUstream_st *stream);
-	int (*copy_to_device)(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
-			size_t from_offset, size_t bytes);
-	int (*copy_to_device_on)(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
+	int (*copy_range)(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
 			size_t from_offset, size_t bytes, struct CUstream_st *stream);
+	struct xmem_buffer *(*copy_to)(struct xmem_buffer *from, int device_id, int64_t timeout_ns);
+	int (*copy_to_host)(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
+			struct CUstream_st *stream);
 	int (*cuda_device)(struct xmem_buffer *buffer);
 	int (*cuda_device_query)(int device, struct xmem_cuda_device_info *ret_info);
 	int (*cuda_image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);

@@ -19,7 +19,7 @@ struct xmem_buffer;
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
  * Returns: their address, or NULL: EMEDIUMTYPE (they are on a GPU: xmem_cuda_ptr or
- *	xmem_copy_to_cpu), EIO (the publisher gave a wrong place, or they cannot be mapped),
+ *	xmem_copy_to_host), EIO (the publisher gave a wrong place, or they cannot be mapped),
  *	ENOMEM, EMFILE, ENOTCONN (the host has gone, and they are not mapped yet), EINTR.
  * Ownership: valid until the handle of the buffer is dropped. Threads: any. Since: 0.1.
  */

@@ -58,7 +58,8 @@ inline xmem_cuda_device_info cuda_device_query(int device)
 inline bool copy_to_cuda(const buffer &to, std::size_t offset, span<const std::byte> from,
 			 std::error_code &code) noexcept
 {
-	return detail::done(xmem_copy_to_cuda(to.raw(), offset, from.data(), from.size()), code);
+	return detail::done(xmem_copy_from_host(to.raw(), offset, from.data(), from.size(),
+						nullptr), code);
 }
 inline void copy_to_cuda(const buffer &to, std::size_t offset, span<const std::byte> from)
 {
@@ -71,7 +72,8 @@ inline void copy_to_cuda(const buffer &to, std::size_t offset, span<const std::b
 inline bool copy_to_cpu(span<std::byte> to, const buffer &from, std::size_t offset,
 			std::error_code &code) noexcept
 {
-	return detail::done(xmem_copy_to_cpu(to.data(), from.raw(), offset, to.size()), code);
+	return detail::done(xmem_copy_to_host(to.data(), from.raw(), offset, to.size(),
+					      nullptr), code);
 }
 inline void copy_to_cpu(span<std::byte> to, const buffer &from, std::size_t offset)
 {
@@ -84,8 +86,8 @@ inline bool copy_to_device(const buffer &to, std::size_t to_offset, const buffer
 			   std::size_t from_offset, std::size_t bytes,
 			   std::error_code &code) noexcept
 {
-	return detail::done(xmem_copy_to_device(to.raw(), to_offset, from.raw(), from_offset,
-						bytes), code);
+	return detail::done(xmem_copy_range(to.raw(), to_offset, from.raw(), from_offset,
+					    bytes, nullptr), code);
 }
 inline void copy_to_device(const buffer &to, std::size_t to_offset, const buffer &from,
 			   std::size_t from_offset, std::size_t bytes)
@@ -140,8 +142,8 @@ private:
 inline bool copy_to_cuda_on(lasting_buffer to, std::size_t offset, lasting_bytes from,
 			    CUstream_st *stream, std::error_code &code) noexcept
 {
-	return detail::done(xmem_copy_to_cuda_on(to.raw(), offset, from.data(), from.size(),
-						 stream), code);
+	return detail::done(xmem_copy_from_host(to.raw(), offset, from.data(), from.size(),
+						detail::on(stream)), code);
 }
 inline void copy_to_cuda_on(lasting_buffer to, std::size_t offset, lasting_bytes from,
 			    CUstream_st *stream)
@@ -154,8 +156,8 @@ inline void copy_to_cuda_on(lasting_buffer to, std::size_t offset, lasting_bytes
 inline bool copy_to_cpu_on(span<std::byte> to, lasting_buffer from, std::size_t offset,
 			   CUstream_st *stream, std::error_code &code) noexcept
 {
-	return detail::done(xmem_copy_to_cpu_on(to.data(), from.raw(), offset, to.size(), stream),
-			    code);
+	return detail::done(xmem_copy_to_host(to.data(), from.raw(), offset, to.size(),
+					      detail::on(stream)), code);
 }
 inline void copy_to_cpu_on(span<std::byte> to, lasting_buffer from, std::size_t offset,
 			   CUstream_st *stream)
@@ -169,8 +171,8 @@ inline bool copy_to_device_on(lasting_buffer to, std::size_t to_offset, lasting_
 			      std::size_t from_offset, std::size_t bytes, CUstream_st *stream,
 			      std::error_code &code) noexcept
 {
-	return detail::done(xmem_copy_to_device_on(to.raw(), to_offset, from.raw(), from_offset,
-						   bytes, stream), code);
+	return detail::done(xmem_copy_range(to.raw(), to_offset, from.raw(), from_offset,
+					    bytes, detail::on(stream)), code);
 }
 inline void copy_to_device_on(lasting_buffer to, std::size_t to_offset, lasting_buffer from,
 			      std::size_t from_offset, std::size_t bytes, CUstream_st *stream)

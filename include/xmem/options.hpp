@@ -151,6 +151,18 @@ struct preallocate_options : xmem_preallocate_options {
 	}
 };
 
+namespace detail {
+
+/* NULL is the default stream here, and no stream in C. */
+inline CUstream_st *on(CUstream_st *stream) noexcept
+{
+	const std::uintptr_t legacy = 1;	/* CU_STREAM_LEGACY */
+
+	return stream ? stream : reinterpret_cast<CUstream_st *>(legacy);
+}
+
+} // namespace detail
+
 struct publish_options : xmem_publish_options {
 	publish_options(std::uint32_t wanted = 0) noexcept
 		: xmem_publish_options(detail::sized<xmem_publish_options>())
@@ -192,9 +204,7 @@ struct publish_options : xmem_publish_options {
 	/* The stream has yet to write the contents; nullptr is the default stream. */
 	publish_options &on(CUstream_st *writes) noexcept
 	{
-		const std::uintptr_t legacy = 1;	/* CU_STREAM_LEGACY */
-
-		stream = writes ? writes : reinterpret_cast<CUstream_st *>(legacy);
+		stream = detail::on(writes);
 		return *this;
 	}
 };

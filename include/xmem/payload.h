@@ -77,7 +77,7 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
  * contents of the same buffer, in the ring of this client, under a new token. Without options
  * they are where they were. If they are a part of the buffer, what lies before them is not this
  * client's to write: xmem_data_mut and xmem_capacity begin at the contents, and the offsets of
- * xmem_publish and xmem_copy_bytes count from there. The old token is stale at once.
+ * xmem_publish and the copies count from there. The old token is stale at once.
  * xmem_release without xmem_publish throws the contents away, and so does the end of this process.
  * The buffer then goes back to its owner, and also once nobody uses what was published.
  *

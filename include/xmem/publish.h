@@ -61,7 +61,7 @@ struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t t
  * Get what can be written of a buffer that is being written, xmem_capacity() bytes. That is the
  * whole buffer, in which what an earlier publication left is still there; or after xmem_get_mut the
  * contents and what is behind them, and then all that is said in bytes of the buffer counts from
- * here: in xmem_publish, xmem_copy and xmem_copy_bytes.
+ * here: in xmem_publish and the copies.
  * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), EMEDIUMTYPE (it is
  *	on a GPU: xmem_cuda_ptr_mut), ENOMEM.
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.1.

@@ -7,7 +7,7 @@
  * A stream is a CUstream of CUDA's driver, which is the same as a cudaStream_t of its runtime. NULL
  * is the default stream of the buffer's GPU, in its primary context, which is that of the runtime;
  * for a buffer in memory of the CPU that of GPU 0. Nothing here waits for a stream unless it says
- * so. The copies of cuda.h that end in _on keep the same order.
+ * so. The copies of copy.h keep the same order.
  *
  *	writer                                   reader
  *	b = xmem_acquire_cuda(...)               b = xmem_receive(...)
@@ -16,7 +16,7 @@
  *	xmem_publish(b, &options, NULL)          xmem_release_on(b, stream)
  *
  * There options.stream is the stream: all that has been put into it so far, writes the contents. If
- * copies of cuda.h into the buffer are in other streams, it waits for them first. The default
+ * copies of copy.h into the buffer are in other streams, it waits for them first. The default
  * stream is CU_STREAM_LEGACY in these options, (CUstream)1, or CU_STREAM_PER_THREAD, (CUstream)2,
  * as NULL says there that the contents are complete. Receivers get the buffer at once. If the
  * process ends before the stream has got there, those who wait get EOWNERDEAD, and streams that
@@ -38,7 +38,7 @@
  *
  * xmem_set_ref_count has no form for streams: the program synchronises what else it has put into
  * streams, such as kernels, before it counts a buffer. A client that gets it waits only for the
- * copies of cuda.h.
+ * copies of copy.h.
  *
  * xmem_pool_close waits for the streams that have yet to write what this client has published, and
  * for copies with buffers that it was writing. So does whoever drops the last handle of the pool
@@ -65,13 +65,13 @@ struct CUstream_st;
  * Let a stream wait until the contents of a buffer are complete: work that is put into it from now
  * on comes after them. For a buffer from xmem_acquire_cuda these are what streams have yet to do
  * with it: contents that this client has published in it before, on a stream, and the copies
- * of cuda.h into it or out of it. The program itself waits for other work in streams, such as
+ * of copy.h into it or out of it. The program itself waits for other work in streams, such as
  * kernels that write a buffer that is then released.
  *
  * If the contents are complete already it does nothing. Where the GPU cannot wait for the word, and
  * once xmemd has ended, the calling thread waits. This takes no hold: a program that waits so keeps
  * its handle until the stream has read the contents, and drops it by xmem_release_on. The copies of
- * cuda.h without a stream do not rely on it, and wait by themselves.
+ * copy.h without a stream do not rely on it, and wait by themselves.
  *
  * Returns: 0, or
  *	-EOWNERDEAD  the writer's process has ended before its GPU had finished the contents

@@ -414,7 +414,7 @@ static int check_traits(u32 traits)
 {
 	if (traits & XMEM_TRAIT_CUDA)
 		return xl_fail_fast(EMEDIUMTYPE, "data: the contents are in memory of a GPU: use "
-				    "xmem_cuda_ptr or xmem_copy_to_cpu");
+				    "xmem_cuda_ptr or xmem_copy_to_host");
 	return 0;
 }
 

@@ -41,7 +41,7 @@ static void untouched(const unsigned char *data, size_t bytes)
 			FAIL("byte %zu beside the copy was written", i);
 }
 
-TEST(API_copy_bytes_of_any_size_to_any_place)
+TEST(API_a_copy_of_any_size_to_any_place)
 {
 	static const size_t size[] = {
 		0, 1, 63, 64, 65, 4096, 4 << 20, (4 << 20) - 1, (4 << 20) + 1,
@@ -62,7 +62,7 @@ TEST(API_copy_bytes_of_any_size_to_any_place)
 			fill_bytes(from + a % 7, size[s]);
 			memset(data, 0xa5, at[a]);
 			memset(data + end, 0xa5, after);
-			WORKED(xmem_copy_bytes(b, at[a], from + a % 7, size[s]));
+			WORKED(xmem_copy_from_host(b, at[a], from + a % 7, size[s], NULL));
 			untouched(data, at[a]);
 			same_bytes(data + at[a], size[s]);
 			untouched(data + end, after);
@@ -97,7 +97,7 @@ static void copy_between(struct xmem_pool *writer, struct xmem_subscription *s,
 	to = xmem_acquire(other, acquired, 0);
 	CHECK(to);
 	memset(xmem_data_mut(to), 0xa5, xmem_capacity(to));
-	WORKED(xmem_copy(to, b));
+	WORKED(xmem_copy(to, b, NULL));
 	SAME(xmem_size(to), bytes);
 	WORKED(xmem_publish(to, NULL, NULL));
 	to = xmem_receive(of_other, 0);
@@ -150,22 +150,22 @@ TEST(API_a_copy_that_is_refused_changes_nothing)
 	memset(data, 0xa5, 1000);
 	memset(xmem_data_mut(from), 1, 1001);
 	xmem_metadata_mut(to)->id = 5;
-	SAME(xmem_copy(to, from), -ERANGE);
+	SAME(xmem_copy(to, from, NULL), -ERANGE);
 	why = last_message();
 	SAME(xmem_get_last_error(NULL), -ERANGE);
 	CHECK(strstr(why, "1001 bytes") && strstr(why, "1000"));
-	SAME(xmem_copy_bytes(to, 0, data, 1001), -ERANGE);
-	SAME(xmem_copy_bytes(to, 1000, data, 1), -ERANGE);
-	SAME(xmem_copy_bytes(to, ~0ULL, data, 1), -ERANGE);
-	SAME(xmem_copy_bytes(to, 1, data, ~0ULL), -ERANGE);
-	SAME(xmem_copy_bytes(to, 1001, NULL, 0), -ERANGE);
-	SAME(xmem_copy_bytes(to, 0, NULL, 1), -EINVAL);
-	SAME(xmem_copy_bytes(to, 1000, NULL, 0), 0);
-	SAME(xmem_copy(to, to), -EINVAL);
-	SAME(xmem_copy(NULL, NULL), -EINVAL);
-	SAME(xmem_copy(NULL, from), -EINVAL);
-	SAME(xmem_copy(to, NULL), -EINVAL);
-	SAME(xmem_copy_bytes(NULL, 0, data, 1), -EINVAL);
+	SAME(xmem_copy_from_host(to, 0, data, 1001, NULL), -ERANGE);
+	SAME(xmem_copy_from_host(to, 1000, data, 1, NULL), -ERANGE);
+	SAME(xmem_copy_from_host(to, ~0ULL, data, 1, NULL), -ERANGE);
+	SAME(xmem_copy_from_host(to, 1, data, ~0ULL, NULL), -ERANGE);
+	SAME(xmem_copy_from_host(to, 1001, NULL, 0, NULL), -ERANGE);
+	SAME(xmem_copy_from_host(to, 0, NULL, 1, NULL), -EINVAL);
+	SAME(xmem_copy_from_host(to, 1000, NULL, 0, NULL), 0);
+	SAME(xmem_copy(to, to, NULL), -EINVAL);
+	SAME(xmem_copy(NULL, NULL, NULL), -EINVAL);
+	SAME(xmem_copy(NULL, from, NULL), -EINVAL);
+	SAME(xmem_copy(to, NULL, NULL), -EINVAL);
+	SAME(xmem_copy_from_host(NULL, 0, data, 1, NULL), -EINVAL);
 	untouched(data, 1000);
 	SAME(xmem_size(to), 10);
 	SAME(xmem_metadata_ptr(to)->id, 5);
@@ -173,14 +173,131 @@ TEST(API_a_copy_that_is_refused_changes_nothing)
 			.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP },
 			&token));
 	published = xmem_get(large, token);
-	SAME(xmem_copy(published, to), -EPERM);
-	SAME(xmem_copy_bytes(published, 0, data, 1), -EPERM);
+	SAME(xmem_copy(published, to, NULL), -EPERM);
+	SAME(xmem_copy_from_host(published, 0, data, 1, NULL), -EPERM);
 	SAME(((const unsigned char *)xmem_data(published))[0], 1);
 	xmem_release(published);
-	SAME(xmem_copy(to, published), -EBADF);
-	SAME(xmem_copy(published, to), -EBADF);
+	SAME(xmem_copy(to, published, NULL), -EBADF);
+	SAME(xmem_copy(published, to, NULL), -EBADF);
 	xmem_release(from);
 	xmem_release(to);
 	xmem_pool_close(large);
+	xmem_pool_close(pool);
+}
+
+TEST(API_a_part_is_copied_to_any_place)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 2, LARGE);
+	struct xmem_buffer *from = xmem_acquire(pool, 1000, 0), *to = xmem_acquire(pool, 10, 0);
+	unsigned char *data = xmem_data_mut(to), got[100];
+	uint64_t token;
+
+	CHECK(from && data);
+	fill_bytes(xmem_data_mut(from), 1000);
+	memset(data, 0xa5, 2000);
+	xmem_metadata_mut(to)->id = 5;
+	xmem_metadata_mut(from)->id = 6;
+	WORKED(xmem_publish(from, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP }, &token));
+	WORKED(xmem_copy_range(to, 1000, from, 0, 1000, NULL));
+	untouched(data, 1000);
+	same_bytes(data + 1000, 1000);
+	WORKED(xmem_copy_to_host(got, to, 1000, sizeof(got), NULL));	/* behind its contents */
+	same_bytes(got, sizeof(got));
+	WORKED(xmem_copy_range(to, 0, from, 999, 1, NULL));
+	SAME(data[0], byte_at(999));
+	untouched(data + 1, 999);
+	/* Neither the length of the contents nor the metadata have changed. */
+	SAME(xmem_size(to), 10);
+	SAME(xmem_metadata_ptr(to)->id, 5);
+	SAME(xmem_copy_range(to, 0, from, 1000, 0, NULL), 0);
+	SAME(xmem_copy_range(to, 0, from, 999, 2, NULL), -ERANGE);
+	SAME(xmem_copy_range(to, 0, from, 1, ~0ULL, NULL), -ERANGE);
+	SAME(xmem_copy_range(to, LARGE, from, 0, 1, NULL), -ERANGE);
+	SAME(xmem_copy_range(to, 0, to, 1, 1, NULL), -EINVAL);
+	SAME(xmem_copy_range(from, 0, to, 0, 1, NULL), -EPERM);
+	SAME(xmem_copy_to_host(got, from, 950, 51, NULL), -ERANGE);
+	SAME(xmem_copy_to_host(NULL, from, 0, 1, NULL), -EINVAL);
+	SAME(xmem_copy_to_host(NULL, from, 1000, 0, NULL), 0);
+	SAME(xmem_copy_to_host(got, NULL, 0, 1, NULL), -EINVAL);
+	xmem_release(from);
+	xmem_release(to);
+	xmem_pool_close(pool);
+}
+
+/* Within a buffer bytes are moved, not overwritten before they are read; large ones, too. */
+TEST(API_a_copy_from_the_buffer_itself_moves)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 1, LARGE);
+	struct xmem_buffer *b = xmem_acquire(pool, 0, 0);
+	unsigned char *data = xmem_data_mut(b);
+	size_t bytes = LARGE - 4096;
+
+	CHECK(data);
+	fill_bytes(data, bytes);
+	WORKED(xmem_copy_from_host(b, 100, data, bytes, NULL));
+	same_bytes(data + 100, bytes);
+	WORKED(xmem_copy_from_host(b, 3, data + 100, bytes, NULL));
+	same_bytes(data + 3, bytes);
+	WORKED(xmem_copy_to_host(data, b, 3, bytes, NULL));
+	same_bytes(data, bytes);
+	xmem_release(b);
+	xmem_pool_close(pool);
+}
+
+/* ---- into a new buffer ---- */
+
+TEST(API_a_copy_to_a_new_buffer_is_being_written)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_writer(name, 2, 4096), *reader = open_reader(name);
+	struct xmem_buffer *from = publish_and_get(pool, reader, 7), *to, *own;
+	uint64_t token;
+
+	own = xmem_acquire(pool, 16, 0);
+	CHECK(own);
+	memcpy(xmem_data_mut(own), "sixteen letters", 16);
+	xmem_metadata_mut(own)->id = 5;
+	WORKED(xmem_publish(own, &(struct xmem_publish_options){
+		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP }, &token));
+	xmem_release(from);
+	to = xmem_copy_to(own, XMEM_CPU, patience_ns());
+	CHECK(to && xmem_data_mut(to) && xmem_slot(to) != xmem_slot(own));
+	SAME(xmem_size(to), 16);
+	CHECK(!strcmp(xmem_data(to), "sixteen letters"));
+	SAME(xmem_metadata_ptr(to)->id, 5);
+	CHECK(!strcmp(xmem_data(own), "sixteen letters"));
+	WORKED(xmem_publish(to, NULL, NULL));
+	xmem_release(own);
+	xmem_pool_close(reader);
+	check_quiet(pool, 1);
+	xmem_pool_close(pool);
+}
+
+TEST(API_a_copy_to_a_new_buffer_that_is_refused_leaves_none)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_writer(name, 2, 4096), *reader = open_reader(name);
+	struct xmem_buffer *from = publish_and_get(pool, reader, 7), *other;
+
+	REFUSED(xmem_copy_to(NULL, XMEM_CPU, 0), EINVAL);
+	REFUSED(xmem_copy_to(from, XMEM_CPU, 0), EPERM);	/* of a reader's pool */
+	other = xmem_get(pool, xmem_token(from));
+	CHECK(other);
+	REFUSED(xmem_copy_to(other, XMEM_CPU - 1, 0), ENODEV);
+	REFUSED(xmem_copy_to(other, XMEM_CPU, -1), EINVAL);
+	xmem_release(from);
+	from = xmem_acquire(pool, 0, 0);
+	CHECK(from);
+	REFUSED(xmem_copy_to(other, XMEM_CPU, 0), EAGAIN);
+	REFUSED(xmem_copy_to(other, XMEM_CPU, MS), ETIMEDOUT);
+	xmem_release(from);
+	from = xmem_copy_to(other, XMEM_CPU, 0);
+	CHECK(from);
+	xmem_release(from);
+	xmem_release(other);
+	REFUSED(xmem_copy_to(other, XMEM_CPU, 0), EBADF);
+	xmem_pool_close(reader);
+	check_quiet(pool, 1);
 	xmem_pool_close(pool);
 }

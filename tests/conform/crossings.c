@@ -233,10 +233,10 @@ TEST(P1_copies_of_each_kind_of_buffer)
 	struct xmem_buffer *file = attached(x.owner, 4), *b, *to = xmem_acquire(x.owner, BYTES, 0);
 	uint64_t eight = 8;
 
-	SAME(xmem_copy(file, to), -EPERM);
-	SAME(xmem_copy_bytes(file, 0, &eight, 8), -EPERM);
+	SAME(xmem_copy(file, to, NULL), -EPERM);
+	SAME(xmem_copy_from_host(file, 0, &eight, 8, NULL), -EPERM);
 	xmem_metadata_mut(file)->user[1] = 11;
-	WORKED(xmem_copy(to, file));
+	WORKED(xmem_copy(to, file, NULL));
 	SAME(xmem_metadata_ptr(to)->user[1], 11);
 	WORKED(xmem_publish(to, NULL, NULL));
 	b = receive_one(x.first);
@@ -245,13 +245,13 @@ TEST(P1_copies_of_each_kind_of_buffer)
 	WORKED(xmem_get_mut(b));
 	xmem_metadata_mut(file)->user[1] = 12;
 	xmem_metadata_mut(file)->id = 4;
-	WORKED(xmem_copy(b, file));
+	WORKED(xmem_copy(b, file, NULL));
 	SAME(xmem_metadata_ptr(b)->user[1], 12);
-	SAME(xmem_copy_bytes(b, BYTES - 4, &eight, 8), -ERANGE);
-	WORKED(xmem_copy_bytes(b, BYTES - 8, &eight, 8));
+	SAME(xmem_copy_from_host(b, BYTES - 4, &eight, 8, NULL), -ERANGE);
+	WORKED(xmem_copy_from_host(b, BYTES - 8, &eight, 8, NULL));
 	fill(b, 8);
 	to = xmem_acquire(x.owner, BYTES, 0);
-	WORKED(xmem_copy(to, b));
+	WORKED(xmem_copy(to, b, NULL));
 	SAME(stamp_of(to), 8);
 	SAME(xmem_metadata_ptr(to)->user[1], 12);
 	xmem_release(to);
@@ -279,14 +279,14 @@ TEST(P1_a_copy_into_a_part_ends_where_the_buffer_ends)
 	b = receive_one(x.first);
 	SAME(xmem_size(b), 32);
 	WORKED(xmem_get_mut(b));
-	SAME(xmem_copy_bytes(b, 0, words, 72), -ERANGE);
-	WORKED(xmem_copy_bytes(b, 0, words, 64));
+	SAME(xmem_copy_from_host(b, 0, words, 72, NULL), -ERANGE);
+	WORKED(xmem_copy_from_host(b, 0, words, 64, NULL));
 	from = xmem_acquire(x.owner, 128, 0);
-	SAME(xmem_copy(b, from), -ERANGE);
+	SAME(xmem_copy(b, from, NULL), -ERANGE);
 	xmem_release(from);
 	from = xmem_acquire(x.owner, 64, 0);
 	fill(from, 7);
-	WORKED(xmem_copy(b, from));
+	WORKED(xmem_copy(b, from, NULL));
 	xmem_release(from);
 	SAME(xmem_size(b), 64);
 	WORKED(xmem_publish(b, NULL, NULL));
@@ -332,9 +332,9 @@ TEST(P1_writing_in_place_counts_from_the_contents)
 
 	CHECK(xmem_data_mut(b) == begin);
 	memset(xmem_data_mut(b), 3, xmem_capacity(b));
-	WORKED(xmem_copy_bytes(b, 0, words, xmem_capacity(b)));
+	WORKED(xmem_copy_from_host(b, 0, words, xmem_capacity(b), NULL));
 	xmem_metadata_mut(b)->id = 7;
-	SAME(xmem_copy_bytes(b, 8, words, xmem_capacity(b)), -ERANGE);
+	SAME(xmem_copy_from_host(b, 8, words, xmem_capacity(b), NULL), -ERANGE);
 	SAME(xmem_metadata_ptr(b)->offset, BYTES - 64);
 	publish_refused(b, 0, 65);
 	publish_refused(b, 64, 1);

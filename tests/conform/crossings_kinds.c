@@ -307,7 +307,7 @@ TEST_WITHIN(P1_each_kind_is_looked_at, 60)
 		WORKED(xmem_metadata_view(t.b, &said));
 		SAME(said.id, 1);
 		SAME(SOURCE(t.b, .timestamp_ns = 1), in_hand(&t) ? 0 : -EPERM);
-		SAME(xmem_copy_bytes(t.b, 0, "", 1), writable ? 0 : -EPERM);
+		SAME(xmem_copy_from_host(t.b, 0, "", 1, NULL), writable ? 0 : -EPERM);
 		CHECK(info.publisher != XMEM_NOBODY && info.label[0]);
 		CHECK(!in_hand(&t) || info.publisher == (uint32_t)xmem_pool_client(t.mine));
 		unmake(&t, false);

@@ -59,38 +59,12 @@ ROW(cuda_image_view)
 
 ROW(cuda_device)		{ SAME(xmem_cuda_device(stage.read), -EMEDIUMTYPE); }
 
-ROW(copy_to_cuda)
+/* With a stream, which is one of a GPU. */
+ROW(copy_range)
 {
-	SAME(xmem_copy_to_cuda(stage.written, 0, &stage, 8), -EMEDIUMTYPE);
-}
+	struct CUstream_st *stream = (struct CUstream_st *)1;
 
-ROW(copy_to_cuda_on)
-{
-	SAME(xmem_copy_to_cuda_on(stage.written, 0, &stage, 8, NULL), -EMEDIUMTYPE);
-}
-
-ROW(copy_to_cpu)
-{
-	char to[8];
-
-	SAME(xmem_copy_to_cpu(to, stage.read, 0, 8), -EMEDIUMTYPE);
-}
-
-ROW(copy_to_cpu_on)
-{
-	char to[8];
-
-	SAME(xmem_copy_to_cpu_on(to, stage.read, 0, 8, NULL), -EMEDIUMTYPE);
-}
-
-ROW(copy_to_device)
-{
-	SAME(xmem_copy_to_device(stage.written, 0, stage.read, 0, 8), -EMEDIUMTYPE);
-}
-
-ROW(copy_to_device_on)
-{
-	SAME(xmem_copy_to_device_on(stage.written, 0, stage.read, 0, 8, NULL), -EMEDIUMTYPE);
+	SAME(xmem_copy_range(stage.written, 0, stage.read, 0, 8, stream), -ENODEV);
 }
 
 ROW(pool_device_info)

@@ -365,20 +365,40 @@ ROW(copy)
 
 	if (!b)
 		return;
-	SAME(xmem_copy(b, stage.read), 0);
+	SAME(xmem_copy(b, stage.read, NULL), 0);
 	SAME(stamp_of(b), 0xab);
 	xmem_release(b);
 }
 
-ROW(copy_bytes)
+ROW(copy_to)
+{
+	struct xmem_buffer *own = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0), *b;
+
+	if (!own)
+		return;
+	b = HANDLE(xmem_copy_to(own, XMEM_CPU, SHORT), 0);
+	if (b)
+		xmem_release(b);
+	xmem_release(own);
+}
+
+ROW(copy_from_host)
 {
 	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
 
 	if (!b)
 		return;
-	SAME(xmem_copy_bytes(b, 5, "copied", 7), 0);
+	SAME(xmem_copy_from_host(b, 5, "copied", 7, NULL), 0);
 	CHECK(!strcmp((const char *)xmem_data(b) + 5, "copied"));
 	xmem_release(b);
+}
+
+ROW(copy_to_host)
+{
+	uint64_t word = 0;
+
+	SAME(xmem_copy_to_host(&word, stage.read, 8, 8, NULL), 0);
+	SAME(word, 0xab);
 }
 
 ROW(describe_tensor)

@@ -156,6 +156,17 @@ TEST(contents_are_copied_with_their_metadata)
 	THROWS(ERANGE, xmem::copy_bytes(to, bytes_each - 9, bytes));
 	CODE(EPERM, xmem::copy(buffer, to, code));
 	THROWS(EINVAL, xmem::copy(to, to));
+	const xmem::buffer own = s.writer.acquire(20);
+
+	std::memset(own.bytes_mut().data(), 4, own.size());
+	to = xmem::buffer();
+	to = xmem::copy_to(own, XMEM_CPU);
+	CHECK(to.size() == 20 && to.bytes_mut()[19] == std::byte{4});
+	to = xmem::buffer();
+	std::error_code late;
+
+	CHECK(xmem::copy_to(own, XMEM_CPU, std::chrono::seconds(1), late) && !late);
+	THROWS(ENODEV, xmem::copy_to(own, -2, std::chrono::seconds(0)));
 }
 
 /* A span of a temporary's contents would outlive them. */

@@ -44,7 +44,7 @@ void cuda_fill(struct xmem_buffer *buffer, uint64_t stamp)
 
 	CHECK(word);
 	make(word, bytes, stamp);
-	WORKED(xmem_copy_to_cuda(buffer, 0, word, bytes));
+	WORKED(xmem_copy_from_host(buffer, 0, word, bytes, NULL));
 	free(word);
 }
 
@@ -55,7 +55,7 @@ void cuda_check(struct xmem_buffer *buffer, uint64_t stamp)
 
 	CHECK(word && got);
 	make(word, bytes, stamp);
-	WORKED(xmem_copy_to_cpu(got, buffer, 0, bytes));
+	WORKED(xmem_copy_to_host(got, buffer, 0, bytes, NULL));
 	CHECK(!memcmp(word, got, bytes));
 	free(word);
 	free(got);

@@ -138,7 +138,7 @@ static const uint64_t *words_of(uint64_t stamp)
 
 static void copy_in(struct xmem_buffer *buffer, uint64_t stamp, struct work *work)
 {
-	WORKED(xmem_copy_to_cuda_on(buffer, 0, words_of(stamp), BYTES, work->stream));
+	WORKED(xmem_copy_from_host(buffer, 0, words_of(stamp), BYTES, work->stream));
 }
 
 /* Behind a gate that is closed. */
@@ -344,8 +344,8 @@ TEST(CUDA_copies_on_two_streams_are_both_waited_for)
 	const uint64_t *word = words_of(3);
 
 	close_gate(first);
-	WORKED(xmem_copy_to_cuda_on(buffer, 0, word, BYTES / 2, first->stream));
-	WORKED(xmem_copy_to_cuda_on(buffer, BYTES / 2, word + WORDS / 2, BYTES / 2,
+	WORKED(xmem_copy_from_host(buffer, 0, word, BYTES / 2, first->stream));
+	WORKED(xmem_copy_from_host(buffer, BYTES / 2, word + WORDS / 2, BYTES / 2,
 				    second->stream));
 	WORKED(xmem_publish(buffer, &keep, NULL));
 	CHECK(is_working(second));
@@ -397,7 +397,7 @@ TEST(CUDA_a_copy_out_of_a_buffer_reads_what_was_there)
 
 	cuda_fill(buffer, 5);
 	close_gate(work);
-	WORKED(xmem_copy_to_cpu_on(work->got, buffer, 0, BYTES, work->stream));
+	WORKED(xmem_copy_to_host(work->got, buffer, 0, BYTES, work->stream));
 	xmem_release(buffer);
 	SAME(trim_pool(pool, 0), 0);
 	buffer = cuda_acquire(pool, BYTES);
@@ -418,7 +418,7 @@ TEST(CUDA_both_buffers_of_a_copy_are_in_use_until_it_has_run)
 
 	cuda_fill(from, 5);
 	close_gate(work);
-	WORKED(xmem_copy_to_device_on(to, 0, from, 0, BYTES, work->stream));
+	WORKED(xmem_copy_range(to, 0, from, 0, BYTES, work->stream));
 	SAME(xmem_wait_contents(from, 0), -EAGAIN);
 	SAME(xmem_wait_contents(to, 0), -EAGAIN);
 	xmem_release(from);
@@ -445,7 +445,7 @@ TEST(CUDA_a_copy_on_the_default_stream_waits_for_another_gpu)
 	from = acquire_and_copy(pool, 1, work);
 	to = xmem_acquire_cuda(pool, BYTES, 1, 0);
 	CHECK(to);
-	WORKED(xmem_copy_to_device_on(to, 0, from, 0, BYTES, NULL));
+	WORKED(xmem_copy_range(to, 0, from, 0, BYTES, CU_STREAM_LEGACY));
 	xmem_release(from);
 	WORKED(xmem_publish(to, &keep, NULL));
 	SAME(xmem_wait_contents(to, 100 * MS), -ETIMEDOUT);
@@ -474,7 +474,7 @@ TEST(CUDA_attached_memory_is_not_done_before_a_copy_out_of_it)
 	buffer = xmem_attach_cuda(pool, (void *)at, BYTES, 0, note_done, &done);
 	CHECK(buffer);
 	close_gate(work);
-	WORKED(xmem_copy_to_cpu_on(work->got, buffer, 0, BYTES, work->stream));
+	WORKED(xmem_copy_to_host(work->got, buffer, 0, BYTES, work->stream));
 	xmem_release(buffer);
 	CHECK(trim_pool(pool, 0) >= 0);
 	CHECK(!done);
@@ -546,7 +546,7 @@ static void *copy_in_elsewhere(void *buffer)
 {
 	unsigned long before = driver_calls("cuStreamWaitValue64");
 
-	WORKED(xmem_copy_to_cuda_on(buffer, 0, words_of(2), BYTES, CU_STREAM_PER_THREAD));
+	WORKED(xmem_copy_from_host(buffer, 0, words_of(2), BYTES, CU_STREAM_PER_THREAD));
 	ON_FAKE(CHECK(driver_calls("cuStreamWaitValue64") > before));
 	SAME(xmem_wait_contents(buffer, 20 * MS), -ETIMEDOUT);
 	return NULL;

@@ -230,7 +230,7 @@ TEST(CUDA_memory_by_handle_ends_with_its_killed_owner)
 	SAME(me.bytes_kept, 0);
 	SAME(stat_of(pool).bytes_kept, 0);
 	REFUSED(xmem_cuda_ptr(never_opened), EOWNERDEAD);
-	REFUSED(xmem_copy_to_cpu(&publisher, buffer, 0, 4) == 0, EOWNERDEAD);
+	REFUSED(xmem_copy_to_host(&publisher, buffer, 0, 4, NULL) == 0, EOWNERDEAD);
 	xmem_release(buffer);
 	xmem_release(never_opened);
 	EVENTUALLY(!stat_of(pool).attached);

@@ -401,12 +401,12 @@ static void copies_between(const char *peers)
 	from = xmem_acquire_cuda(pool, BYTES, 0, 0);
 	to = xmem_acquire_cuda(pool, BYTES, 1, 0);
 	close_gate(&here);
-	WORKED(xmem_copy_to_cuda_on(from, 0, word, BYTES, here.stream));
+	WORKED(xmem_copy_from_host(from, 0, word, BYTES, here.stream));
 	WORKED(publish_kept_on(from, here.stream));
 	SAME(xmem_wait_contents(from, 0), -EAGAIN);
 	SAME(pthread_create(&thread, NULL, open_soon, &here), 0);
-	WORKED(xmem_copy_to_device_on(to, 0, from, 0, BYTES, there.stream));
-	WORKED(xmem_copy_to_cpu_on(there.got, to, 0, BYTES, there.stream));
+	WORKED(xmem_copy_range(to, 0, from, 0, BYTES, there.stream));
+	WORKED(xmem_copy_to_host(there.got, to, 0, BYTES, there.stream));
 	WORKED(xmem_release_on(from, there.stream));
 	must(xl_cuda()->stream_synchronize(there.stream));
 	SAME(pthread_join(thread, NULL), 0);
@@ -520,7 +520,8 @@ TEST(CUDA_a_copy_without_a_stream_waits_whatever_streams_do)
 	buffer = receive_next(&scene);
 	WORKED(xmem_wait_on(buffer, work.stream));
 	WORKED(xmem_cancel(scene.pool));
-	SAME(xmem_copy_to_cpu(word, buffer, 0, sizeof(word)), -ECANCELED);	/* it waits */
+	/* It waits. */
+	SAME(xmem_copy_to_host(word, buffer, 0, sizeof(word), NULL), -ECANCELED);
 	order_writer(&scene, OPEN_GATE);
 	must(xl_cuda()->stream_synchronize(work.stream));
 	xmem_release(buffer);

@@ -53,7 +53,7 @@ static bool get_by_stream(struct scene *scene, struct work *work, uint32_t group
 	SAME(group_of(buffer), group);
 	SAME(pthread_create(&thread, NULL, open_later, scene), 0);
 	WORKED(xmem_wait_on(buffer, work->stream));
-	WORKED(xmem_copy_to_cpu_on(work->got, buffer, 0, WORK_BYTES, work->stream));
+	WORKED(xmem_copy_to_host(work->got, buffer, 0, WORK_BYTES, work->stream));
 	WORKED(xmem_release_on(buffer, work->stream));
 	must(xl_cuda()->stream_synchronize(work->stream));
 	SAME(pthread_join(thread, NULL), 0);

@@ -32,13 +32,13 @@ static void copy_between(void)
 	REFUSED(xmem_acquire_cuda(pool, 1, 1, 0), EAGAIN);
 	REFUSED(xmem_acquire_cuda(pool, 1, 0, 0), EAGAIN);
 	cuda_fill(from, 4);
-	WORKED(xmem_copy_to_device(near, 0, from, 0, BYTES));
+	WORKED(xmem_copy_range(near, 0, from, 0, BYTES, NULL));
 	cuda_check(near, 4);
-	WORKED(xmem_copy_to_device(far, 0, near, 0, BYTES));
+	WORKED(xmem_copy_range(far, 0, near, 0, BYTES, NULL));
 	cuda_check(far, 4);
-	SAME(xmem_copy_to_device(far, 1, near, 0, BYTES), -ERANGE);
-	SAME(xmem_copy_to_device(far, 0, near, 1, BYTES), -ERANGE);
-	SAME(xmem_copy_to_device(far, 0, far, 0, 1), -EINVAL);
+	SAME(xmem_copy_range(far, 1, near, 0, BYTES, NULL), -ERANGE);
+	SAME(xmem_copy_range(far, 0, near, 1, BYTES, NULL), -ERANGE);
+	SAME(xmem_copy_range(far, 0, far, 0, 1, NULL), -EINVAL);
 	xmem_release(from);
 	xmem_release(near);
 	xmem_release(far);
@@ -76,10 +76,10 @@ TEST(CUDA_xmem_copy_goes_from_place_to_place)
 	WORKED(xmem_describe_source(cpu, XMEM_OPTIONS(xmem_source,
 							.content_type = "text/plain")));
 	xmem_clear_last_error();
-	WORKED(xmem_copy(cuda[0], cpu));
-	WORKED(xmem_copy(cuda[1], cuda[0]));
-	WORKED(xmem_copy_bytes(cuda[1], 1, "x", 1));
-	WORKED(xmem_copy(back, cuda[1]));
+	WORKED(xmem_copy(cuda[0], cpu, NULL));
+	WORKED(xmem_copy(cuda[1], cuda[0], NULL));
+	WORKED(xmem_copy_from_host(cuda[1], 1, "x", 1, NULL));
+	WORKED(xmem_copy(back, cuda[1], NULL));
 	SAME(xmem_peek_last_error(NULL), 0);
 	SAME(((const char *)xmem_data(back))[0], 7);
 	SAME(((const char *)xmem_data(back))[1], 'x');
@@ -96,6 +96,93 @@ TEST(CUDA_xmem_copy_goes_from_place_to_place)
 		xmem_release(cuda[i]);
 	xmem_release(cpu);
 	xmem_release(back);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_a_copy_to_a_new_buffer_goes_to_each_place)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
+	struct xmem_buffer *cpu = xmem_acquire(pool, 10, 0), *cuda, *other, *back;
+	struct xmem_metadata m;
+
+	WORKED(make_on_gpu(pool, BYTES, 2, 0, 0));
+	strcpy(xmem_data_mut(cpu), "ten bytes");
+	WORKED(SOURCE(cpu, .content_type = "text/plain"));
+	cuda = xmem_copy_to(cpu, 0, 0);
+	CHECK(cuda && xmem_cuda_ptr_mut(cuda));
+	SAME(xmem_cuda_device(cuda), 0);
+	SAME(xmem_size(cuda), 10);
+	other = xmem_copy_to(cuda, 0, 0);
+	CHECK(other && xmem_cuda_ptr_mut(other));
+	back = xmem_copy_to(other, XMEM_CPU, 0);
+	CHECK(back && !strcmp(xmem_data_mut(back), "ten bytes"));
+	WORKED(xmem_metadata_view(back, &m));
+	CHECK(!strcmp(m.content_type, "text/plain"));
+	SAME(m.storage, XMEM_STORAGE_CPU);
+	REFUSED(xmem_copy_to(cpu, 0, 0), EAGAIN);
+	REFUSED(xmem_copy_to(cpu, 64, 0), ENODEV);
+	xmem_release(other);
+	xmem_release(cuda);
+	xmem_release(back);
+	xmem_release(cpu);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+TEST(CUDA_a_copy_to_a_new_buffer_that_fails_leaves_none)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
+	struct xmem_buffer *cpu = xmem_acquire(pool, 10, 0), *cuda, *back;
+	int i;
+
+	fake_only("it fails on demand");
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
+	strcpy(xmem_data_mut(cpu), "ten bytes");
+	for (i = 0; i < 3; i++) {
+		driver_fails("cuMemcpyHtoDAsync_v2:1:2");
+		REFUSED(xmem_copy_to(cpu, 0, 0), ENOMEM);
+		SAYS(ENOMEM, "copy 10 bytes to GPU 0", "CUDA_ERROR_OUT_OF_MEMORY");
+	}
+	driver_fails(NULL);
+	cuda = xmem_copy_to(cpu, 0, 0);
+	CHECK(cuda);
+	for (i = 0; i < 3; i++) {
+		driver_fails("cuMemcpyDtoHAsync_v2:1:2");
+		REFUSED(xmem_copy_to(cuda, XMEM_CPU, 0), ENOMEM);
+	}
+	driver_fails(NULL);
+	back = xmem_copy_to(cuda, XMEM_CPU, 0);
+	CHECK(back && !strcmp(xmem_data(back), "ten bytes"));
+	xmem_release(back);
+	xmem_release(cuda);
+	xmem_release(cpu);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* A part goes between the CPU and a GPU as well as between GPUs. */
+TEST(CUDA_a_part_is_copied_between_the_cpu_and_a_gpu)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
+	struct xmem_buffer *cpu = xmem_acquire(pool, 16, 0), *cuda, *back;
+	char got[5] = "";
+
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
+	cuda = cuda_acquire(pool, BYTES);
+	back = xmem_acquire(pool, 16, 0);
+	strcpy(xmem_data_mut(cpu), "a few bytes");
+	memset(xmem_data_mut(back), 0, 16);
+	WORKED(xmem_copy_range(cuda, 100, cpu, 2, 4, NULL));
+	WORKED(xmem_copy_range(back, 3, cuda, 101, 3, NULL));
+	CHECK(!strcmp((const char *)xmem_data(back) + 3, "ew "));
+	WORKED(xmem_copy_to_host(got, cuda, 100, 4, NULL));
+	CHECK(!strcmp(got, "few "));
+	SAME(xmem_copy_range(cuda, BYTES, cpu, 0, 1, NULL), -ERANGE);
+	SAME(xmem_copy_range(cpu, 0, cuda, BYTES, 1, NULL), -ERANGE);
+	xmem_release(back);
+	xmem_release(cuda);
+	xmem_release(cpu);
 	xmem_pool_close(pool);
 	no_violations();
 }
@@ -299,7 +386,7 @@ TEST(CUDA_the_only_holder_writes_in_place)
 static void use_in_child(void *buffer)
 {
 	REFUSED(xmem_cuda_ptr(buffer), ECHILD);
-	SAME(xmem_copy_to_cuda(buffer, 0, "x", 1), -ECHILD);
+	SAME(xmem_copy_from_host(buffer, 0, "x", 1, NULL), -ECHILD);
 	xmem_release(buffer);
 }
 

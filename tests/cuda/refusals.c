@@ -31,13 +31,10 @@ TEST(CUDA_each_place_has_its_own_functions)
 	SAYS(EMEDIUMTYPE, "xmem_data");
 	REFUSED(xmem_cuda_ptr_mut(cpu), EMEDIUMTYPE);
 	SAME(xmem_cuda_device(cpu), -EMEDIUMTYPE);
-	SAME(xmem_copy_to_cuda(cpu, 0, &byte, 1), -EMEDIUMTYPE);
-	SAME(xmem_copy_to_cpu(&byte, cpu, 0, 1), -EMEDIUMTYPE);
-	SAME(xmem_copy_to_device(cuda, 0, cpu, 0, 1), -EMEDIUMTYPE);
-	SAME(xmem_copy_to_cuda(cuda, BYTES, &byte, 1), -ERANGE);
-	SAME(xmem_copy_to_cuda(cuda, ~0UL, &byte, 1), -ERANGE);
-	SAME(xmem_copy_to_cuda(cuda, 0, NULL, 1), -EINVAL);
-	SAME(xmem_copy_to_cuda(cuda, BYTES, NULL, 0), 0);
+	SAME(xmem_copy_from_host(cuda, BYTES, &byte, 1, NULL), -ERANGE);
+	SAME(xmem_copy_from_host(cuda, ~0UL, &byte, 1, NULL), -ERANGE);
+	SAME(xmem_copy_from_host(cuda, 0, NULL, 1, NULL), -EINVAL);
+	SAME(xmem_copy_from_host(cuda, BYTES, NULL, 0, NULL), 0);
 	cuda_fill(cuda, 1);
 	WORKED(xmem_publish(cuda, &(struct xmem_publish_options){
 		.size = sizeof(struct xmem_publish_options), .flags = XMEM_PUBLISH_KEEP,
@@ -46,9 +43,9 @@ TEST(CUDA_each_place_has_its_own_functions)
 	REFUSED(xmem_cuda_ptr_mut(cuda), EPERM);
 	SAME(xmem_get_mut(cuda), -EOPNOTSUPP);
 	SAYS(EOPNOTSUPP, "XMEM_MEMORY_SEALED");
-	SAME(xmem_copy_to_cuda(cuda, 0, &byte, 1), -EPERM);
-	SAME(xmem_copy_to_cpu(&byte, cuda, 500, 1), -ERANGE);
-	WORKED(xmem_copy_to_cpu(&byte, cuda, 499, 1));
+	SAME(xmem_copy_from_host(cuda, 0, &byte, 1, NULL), -EPERM);
+	SAME(xmem_copy_to_host(&byte, cuda, 500, 1, NULL), -ERANGE);
+	WORKED(xmem_copy_to_host(&byte, cuda, 499, 1, NULL));
 	SAME(xmem_size(cuda), 500);
 	/* A reader holds it, and may not look at it. */
 	got = xmem_get(reader, token);

@@ -370,11 +370,37 @@ TEST(CUDA_a_staged_copy_ends_before_it_begins_when_it_is_cancelled)
 	cuda_fill(to, 2);
 	close_gate(&work);
 	WORKED(xmem_cancel(pool));
-	SAME(xmem_copy_to_device_on(to, 0, from, 0, WORK_BYTES, work.stream), -ECANCELED);
+	SAME(xmem_copy_range(to, 0, from, 0, WORK_BYTES, work.stream), -ECANCELED);
 	WORKED(xmem_publish(to, &kept, NULL));
 	cuda_check(to, 2);
 	open_gate(&work);
 	must(xl_cuda()->stream_synchronize(work.stream));
+	xmem_release(from);
+	xmem_release(to);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* Both sides are on the CPU, where the stream copies nothing: the thread does, behind it. */
+TEST(CUDA_a_copy_on_the_cpu_waits_for_its_stream)
+{
+	struct xmem_pool *pool = open_writer(new_name(), 2, WORK_BYTES);
+	struct xmem_buffer *from = xmem_acquire(pool, 8, 0), *to = xmem_acquire(pool, 8, 0);
+	struct work work;
+
+	strcpy(xmem_data_mut(from), "before");
+	strcpy(xmem_data_mut(to), "");
+	begin_work(&work);
+	close_gate(&work);
+	WORKED(xmem_cancel(pool));
+	SAME(xmem_copy_range(to, 0, from, 0, 8, work.stream), -ECANCELED);
+	SAME(xmem_copy_from_host(to, 0, "other", 6, work.stream), -ECANCELED);
+	SAME(xmem_copy_to_host(xmem_data_mut(to), from, 0, 8, work.stream), -ECANCELED);
+	CHECK(!strcmp(xmem_data(to), ""));
+	open_gate(&work);
+	must(xl_cuda()->stream_synchronize(work.stream));
+	WORKED(xmem_copy_range(to, 0, from, 0, 8, work.stream));
+	CHECK(!strcmp(xmem_data(to), "before"));
 	xmem_release(from);
 	xmem_release(to);
 	xmem_pool_close(pool);

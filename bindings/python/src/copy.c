@@ -23,7 +23,7 @@ static int copy(struct xmem_buffer *to, size_t offset, const struct xp_source *s
 	/* Views of this guard may be copied, also back to front: then by way of other memory. */
 	overlaps = data && xp_source_overlaps(source, data + offset, bytes);
 	if (dense && !overlaps)
-		return xmem_copy_bytes(to, offset, source->data, bytes);
+		return xmem_copy_from_host(to, offset, source->data, bytes, NULL);
 	if (data && !overlaps) {
 		xp_copy_dense(data + offset, source->data, source->ndim, source->shape,
 			      source->strides, source->item_bytes);
@@ -34,7 +34,7 @@ static int copy(struct xmem_buffer *to, size_t offset, const struct xp_source *s
 		return -ENOMEM;
 	xp_copy_dense(memory, source->data, source->ndim, source->shape, source->strides,
 		      source->item_bytes);
-	err = xmem_copy_bytes(to, offset, memory, bytes);
+	err = xmem_copy_from_host(to, offset, memory, bytes, NULL);
 	free(memory);
 	return err;
 }
@@ -217,7 +217,7 @@ static PyObject *copy_whole(struct xp_guard *self, struct xp_guard *from, struct
 	if (err <= 0)
 		return err ? NULL : copy_buffer(self, 0, (PyObject *)from, 0);
 	XP_BEGIN_CUDA
-	err = xmem_copy(to, buffer);
+	err = xmem_copy(to, buffer, NULL);
 	XP_END_CUDA
 	xp_guard_view_changed(self);
 	return err ? xp_raise(self->state) : PyLong_FromSize_t(bytes);

@@ -468,6 +468,7 @@ void xp_done_tell(void *done);
 
 /* cuda.c, cuda_attach.c */
 PyObject *xp_pool_cuda_acquire(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_pool_copy_of(PyObject *self, PyObject *args);
 PyObject *xp_pool_cuda_attach(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_dlpack_look(PyObject *module, PyObject *capsule);
 /* The device address, for writing or not; -1 with an exception. The GIL is released. */

@@ -85,25 +85,29 @@ struct copying {
 	void *memory;
 	size_t bytes;
 	bool on_stream;
-	void *stream;
+	void *stream;		/* NULL: the default one, if it is on a stream */
 };
+
+/* The stream as the library has it: NULL is none there. */
+static void *stream_of(const struct copying *copying)
+{
+	void *legacy = (void *)1;	/* CU_STREAM_LEGACY */
+
+	return !copying->on_stream ? NULL : copying->stream ? copying->stream : legacy;
+}
 
 typedef int copy_function(struct xmem_buffer *buffer, const struct copying *copying);
 
-static int to_cuda(struct xmem_buffer *buffer, const struct copying *copying)
+static int from_host(struct xmem_buffer *buffer, const struct copying *copying)
 {
-	if (copying->on_stream)
-		return xmem_copy_to_cuda_on(buffer, copying->offset, copying->memory,
-					    copying->bytes, copying->stream);
-	return xmem_copy_to_cuda(buffer, copying->offset, copying->memory, copying->bytes);
+	return xmem_copy_from_host(buffer, copying->offset, copying->memory, copying->bytes,
+				   stream_of(copying));
 }
 
-static int to_cpu(struct xmem_buffer *buffer, const struct copying *copying)
+static int to_host(struct xmem_buffer *buffer, const struct copying *copying)
 {
-	if (copying->on_stream)
-		return xmem_copy_to_cpu_on(copying->memory, buffer, copying->offset,
-					   copying->bytes, copying->stream);
-	return xmem_copy_to_cpu(copying->memory, buffer, copying->offset, copying->bytes);
+	return xmem_copy_to_host(copying->memory, buffer, copying->offset, copying->bytes,
+				 stream_of(copying));
 }
 
 static int copy(struct xp_guard *self, copy_function *call, const struct copying *copying)
@@ -142,7 +146,7 @@ PyObject *xp_guard_copy_from_host(PyObject *object, PyObject *args, PyObject *kw
 	copying.offset = offset;
 	copying.memory = from.buf;
 	copying.bytes = from.len;
-	err = copy((struct xp_guard *)object, to_cuda, &copying);
+	err = copy((struct xp_guard *)object, from_host, &copying);
 	PyBuffer_Release(&from);
 	if (!err)
 		Py_RETURN_NONE;
@@ -152,7 +156,7 @@ PyObject *xp_guard_copy_from_host(PyObject *object, PyObject *args, PyObject *kw
 
 static int copy_out(struct xp_guard *self, const struct copying *copying)
 {
-	if (!copy(self, to_cpu, copying))
+	if (!copy(self, to_host, copying))
 		return 0;
 	xp_raised_by("copy_to_host");
 	return -1;
@@ -234,6 +238,43 @@ PyObject *xp_guard_copy_to_host(PyObject *object, PyObject *args, PyObject *kwar
 	return NULL;
 }
 
+/* ---- into a new guard ---- */
+
+PyObject *xp_pool_copy_of(PyObject *object, PyObject *args)
+{
+	struct xp_pool *self = (struct xp_pool *)object;
+	int64_t timeout_ns = XMEM_FOREVER, until;
+	struct xmem_buffer *buffer, *made = NULL;
+	struct xmem_pool *pool;
+	PyObject *from;
+	int device;
+
+	if (!PyArg_ParseTuple(args, "O!iO&:_copy_of", self->state->guard, &from, &device,
+			      xp_timeout, &timeout_ns))
+		return NULL;
+	until = xp_until(timeout_ns);
+	for (pool = xp_pool_begin(self); pool; pool = xp_pool_again(self, until, &timeout_ns)) {
+		XP_LOCK(from)
+		buffer = xp_guard_begin((struct xp_guard *)from);
+		XP_UNLOCK
+		if (!buffer) {
+			xp_pool_end(self);
+			return NULL;
+		}
+		xmem_clear_last_error();
+		XP_BEGIN_HOOKED
+		made = xmem_copy_to(buffer, device, timeout_ns);
+		xp_pool_end(self);
+		XP_END_HOOKED
+		XP_LOCK(from)
+		xp_guard_end((struct xp_guard *)from);
+		XP_UNLOCK
+		if (made)
+			return xp_guard_new(self->state, object, made, XP_WRITING);
+	}
+	return NULL;
+}
+
 /* ---- between two guards ---- */
 
 /* The caller has the lock of @from. */
@@ -248,10 +289,8 @@ static int between(struct xp_guard *to, size_t to_offset, struct xp_guard *from,
 	if (!target)
 		goto end;
 	XP_BEGIN_CUDA
-	err = copying->on_stream ?
-	      xmem_copy_to_device_on(target, to_offset, source, offset, copying->bytes,
-				     copying->stream) :
-	      xmem_copy_to_device(target, to_offset, source, offset, copying->bytes);
+	err = xmem_copy_range(target, to_offset, source, offset, copying->bytes,
+			      stream_of(copying));
 	XP_END_CUDA
 	if (!err && copying->on_stream) {
 		XP_LOCK(to)

@@ -298,7 +298,7 @@ static struct xp_dlpack *copied(struct xp_guard *self, struct xp_view *view, boo
 	}
 	XP_BEGIN_CUDA
 	if (gpu)
-		err = xmem_copy_to_cpu(raw, buffer, 0, bytes);
+		err = xmem_copy_to_host(raw, buffer, 0, bytes, NULL);
 	if (!err)
 		xp_copy_dense(memory, gpu ? raw : view->data, view->ndim, view->shape,
 			      view->strides, view->item_bytes);

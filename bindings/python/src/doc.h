@@ -242,6 +242,10 @@
 	"timeout: seconds; None: for ever, 0: not at all. The caller owns the Guard.\n" \
 	"Raises WouldBlock, TimedOut, NotFound if there is no subscription, Ended if one is\n" \
 	"over (close it), Canceled, Released."
+#define XP_DOC_pool_copy_of \
+	"_copy_of($self, guard, device_id, timeout, /)\n--\n\n" \
+	"Copy contents and their description into a new Guard on a GPU, or by -1 on the CPU,\n" \
+	"which is being written. Raises as _acquire and _cuda_acquire, and as _copy_from."
 #define XP_DOC_pool_cuda_acquire \
 	"_cuda_acquire($self, size=0, device_id=0, timeout=None)\n--\n\n" \
 	"Acquire a buffer of size bytes on a GPU to write into; 0: any, the whole of it.\n" \

@@ -594,6 +594,7 @@ static PyMethodDef methods[] = {
 	{ "_acquire", KEYWORDS(pool_acquire), XP_DOC_pool_acquire },
 	{ "attach_fd", KEYWORDS(pool_attach_fd), XP_DOC_pool_attach_fd },
 	{ "_cuda_acquire", KEYWORDS(xp_pool_cuda_acquire), XP_DOC_pool_cuda_acquire },
+	{ "_copy_of", xp_pool_copy_of, METH_VARARGS, XP_DOC_pool_copy_of },
 	{ "_cuda_attach", KEYWORDS(xp_pool_cuda_attach), XP_DOC_pool_cuda_attach },
 	{ "get", xp_pool_get, METH_O, XP_DOC_pool_get },
 	{ "claims", xp_pool_claims, METH_O, XP_DOC_pool_claims },

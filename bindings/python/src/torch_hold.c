@@ -235,7 +235,7 @@ struct xt_hold *xt_hold_make(struct xt_pool *pool, size_t bytes, const void *con
 	if (!buffer)
 		return NULL;
 	address = xmem_data_mut(buffer);
-	if (!address || (contents && xmem_copy_bytes(buffer, 0, contents, bytes) < 0) ||
+	if (!address || (contents && xmem_copy_from_host(buffer, 0, contents, bytes, NULL)) ||
 	    xmem_publish(buffer, &keep, NULL) < 0)
 		goto release;
 	hold = xt_hold_new(pool, buffer, address, true);

@@ -369,6 +369,7 @@ cdef extern from "xmem_python.h" nogil:
     const uint64_t XMEM_KEEP_ALL
     const uint32_t XMEM_GID_SAME
     const uint32_t XMEM_DRAIN_EVICTS
+    const int XMEM_CPU
     const uint32_t XMEM_NOBODY
     const uint32_t XMEM_IMAGE_MAX_SIDE
     const int XMEM_IMAGE_MAX_PLANES
@@ -521,9 +522,7 @@ cdef extern from "xmem_python.h" nogil:
         xmem_buffer *(*attach_fd)(xmem_pool *pool, int fd, uint64_t offset, uint64_t length,
             uint32_t flags) noexcept nogil
         int (*collect)(xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes) noexcept nogil
-        int (*copy)(xmem_buffer *to, xmem_buffer *from_) noexcept nogil
-        int (*copy_bytes)(xmem_buffer *to, size_t offset, const void *from_,
-            size_t bytes) noexcept nogil
+        int (*copy)(xmem_buffer *to, xmem_buffer *from_, CUstream_st *stream) noexcept nogil
         int (*describe_image)(xmem_buffer *buffer, uint32_t format, uint32_t width,
             uint32_t height, size_t stride) noexcept nogil
         int (*describe_tensor)(xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
@@ -548,17 +547,14 @@ cdef extern from "xmem_python.h" nogil:
             void (*done)(void *user) noexcept nogil, void *user) noexcept nogil
         int (*buffer_stat)(xmem_buffer *buffer, xmem_buffer_info *ret_info) noexcept nogil
         int (*claims)(xmem_pool *pool, uint64_t token) noexcept nogil
-        int (*copy_to_cpu)(void *to, xmem_buffer *from_, size_t offset, size_t bytes) noexcept nogil
-        int (*copy_to_cpu_on)(void *to, xmem_buffer *from_, size_t offset, size_t bytes,
+        int (*copy_from_host)(xmem_buffer *to, size_t offset, const void *from_, size_t bytes,
             CUstream_st *stream) noexcept nogil
-        int (*copy_to_cuda)(xmem_buffer *to, size_t offset, const void *from_,
-            size_t bytes) noexcept nogil
-        int (*copy_to_cuda_on)(xmem_buffer *to, size_t offset, const void *from_, size_t bytes,
-            CUstream_st *stream) noexcept nogil
-        int (*copy_to_device)(xmem_buffer *to, size_t to_offset, xmem_buffer *from_,
-            size_t from_offset, size_t bytes) noexcept nogil
-        int (*copy_to_device_on)(xmem_buffer *to, size_t to_offset, xmem_buffer *from_,
+        int (*copy_range)(xmem_buffer *to, size_t to_offset, xmem_buffer *from_,
             size_t from_offset, size_t bytes, CUstream_st *stream) noexcept nogil
+        xmem_buffer *(*copy_to)(xmem_buffer *from_, int device_id,
+            int64_t timeout_ns) noexcept nogil
+        int (*copy_to_host)(void *to, xmem_buffer *from_, size_t offset, size_t bytes,
+            CUstream_st *stream) noexcept nogil
         int (*cuda_device)(xmem_buffer *buffer) noexcept nogil
         int (*cuda_device_query)(int device, xmem_cuda_device_info *ret_info) noexcept nogil
         int (*cuda_image_view)(xmem_buffer *buffer, xmem_image *ret_image) noexcept nogil

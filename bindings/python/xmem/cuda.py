@@ -8,6 +8,7 @@ that nothing is ordered on a stream.
 from __future__ import annotations
 
 import atexit
+import errno
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from . import _core, dtypes, holders, unread
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .unread import Sent
 
 _, _SEALED, _CUDA, _READERS, _LEGACY = (int(flag) for flag in MemoryFlags)
+_CPU = -1               # as a device: memory of the CPU
 _DLPACK_CUDA = 2
 _TOGETHER = 16 << 20    # on demand make so many bytes of buffers at once, but at least one buffer
 _MOST = 8               # and at most so many buffers
@@ -129,20 +131,32 @@ class CudaPool(_core.Pool):
         raises.
         """
         total, shape, number = wanted(size, shape, dtype)
+        guard = self._explained(total, device_id, timeout,
+                                lambda wait: self._cuda_acquire(total, device_id, wait))
+        return _described(guard, number, shape, None)
+
+    def _copied(self, guard: CudaGuard, device_id: int, timeout: float | None) -> BufferGuard:
+        return self._explained(guard.nbytes or 1, device_id, timeout,
+                               lambda wait: self._copy_of(guard, device_id, wait))
+
+    def _explained(self, size: int, device_id: int, timeout: float | None,
+                   acquire: Callable[[float | None], BufferGuard]) -> BufferGuard:
         try:
-            guard = self._acquire_or_make(total, device_id, timeout)
+            if device_id == _CPU:
+                return acquire(timeout)
+            return self._acquire_or_make(size, device_id, timeout, acquire)
         except (TimedOut, WouldBlock) as error:
             unread.explain(error, self)
             if isinstance(error, TimedOut):
                 error.holders = holders.if_known(self)
             raise
-        return _described(guard, number, shape, None)
 
-    def _acquire_or_make(self, size: int, device_id: int, timeout: float | None) -> BufferGuard:
+    def _acquire_or_make(self, size: int, device_id: int, timeout: float | None,
+                         acquire: Callable[[float | None], BufferGuard]) -> BufferGuard:
         if not size or device_id in self._preallocated or self.options["demand_bytes"] is None:
-            return self._cuda_acquire(size, device_id, timeout)
+            return acquire(timeout)
         try:
-            return self._cuda_acquire(size, device_id, 0)
+            return acquire(0)
         except (NoSpace, WouldBlock) as error:
             # Memory goes by blocks, and what a subscriber has yet to receive needs some, too.
             count = min(max(_TOGETHER // size, 1), _MOST)
@@ -151,7 +165,7 @@ class CudaPool(_core.Pool):
             except Error:
                 if isinstance(error, NoSpace):
                     raise
-        return self._cuda_acquire(size, device_id, timeout)
+        return acquire(timeout)
 
     def attach_cuda(self, source: int | CudaArrayLike, nbytes: int | None = None, *,
                     readers: bool = False,
@@ -300,16 +314,16 @@ class CudaGuard(_core.Guard):
     they are lost, and NotPermitted where only writers get them.
 
     copy_from_host(source, offset=0, *, stream=None): copy the bytes of a buffer of the CPU, such as
-        bytes or a numpy array, into this buffer, which is being written.
+        bytes or a numpy array, into this buffer, which is being written, on the CPU or a GPU.
     copy_to_host(out=None, offset=0, nbytes=None, *, stream=None): copy the contents into out, a
         writable buffer of the CPU, as many bytes as that has, and return it. Without out they come
         in new memory: a memoryview with their shape and type (flat bytes if they are a part, or if
         Python has no such type).
     copy_to(to, to_offset=0, offset=0, nbytes=None, *, stream=None): copy the contents into the
-        guard to, on this GPU or another.
+        guard to. Each of the two is on the CPU or a GPU.
     Offsets and nbytes count bytes. Without a stream what is copied is there at the return. With
     one it is there when that has got so far: until then the caller keeps the memory of the CPU,
-    and drops a guard that is read by release(stream=).
+    also a guard there, and drops a guard that is read by release(stream=).
 
     wait(timeout=None): wait in this thread until the contents are complete.
     wait_on(stream): let a stream wait for that.
@@ -332,26 +346,20 @@ class CudaGuard(_core.Guard):
         were published on that stream.
         timeout: as of acquire_cuda. Raises what acquire_cuda and copy_from raise.
         """
-        return self._copied(self.pool.acquire_cuda(self.nbytes or 1, device_id, timeout=timeout))
+        if device_id < 0:
+            raise NoDevice(errno.ENODEV, f"there is no GPU {device_id}")
+        return self.pool._copied(self, device_id, timeout)
 
     def copy_to_cpu(self, *, timeout: float | None = None) -> BufferGuard:
         """Copy the contents into a new guard of this pool in memory of the CPU, being written.
 
         All else is as in copy_to_cuda. Raises what acquire_cpu and copy_from raise.
         """
-        return self._copied(self.pool.acquire_cpu(self.nbytes or 1, timeout=timeout))
+        return self.pool._copied(self, _CPU, timeout)
 
     def copy_to_device(self, device_id: int, *, timeout: float | None = None) -> BufferGuard:
         """Copy the contents into a new guard on this GPU or another one, as copy_to_cuda does."""
         return self.copy_to_cuda(device_id, timeout=timeout)
-
-    def _copied(self, to: BufferGuard) -> BufferGuard:
-        try:
-            to._copy_from(self)
-        except BaseException:
-            to.release()
-            raise
-        return to
 
     def cuda_tensor(self) -> CudaTensor:
         """Get the tensor that the contents are, as their publisher says, checked.

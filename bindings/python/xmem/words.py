@@ -69,7 +69,7 @@ WORDS = {
     "xmem_attach_fd": "attach_fd()",
     "xmem_cancel": "cancel()",
     "xmem_copy": "copy_from()",
-    "xmem_copy_to_cpu": "copy_to_host()",
+    "xmem_copy_to_host": "copy_to_host()",
     "xmem_cuda_ptr": "cuda_ptr",
     "xmem_data": "memoryview(guard) or cpu_ptr",
     "xmem_data_mut": "memoryview(guard)",
