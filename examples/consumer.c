@@ -26,7 +26,7 @@ static void show(struct xmem_buffer *picture)
 	struct xmem_buffer_info info = XMEM_INIT(info);
 	uint32_t sum = 0;
 
-	if (xmem_image_view(picture, &image) || xmem_buffer_stat(picture, &info))
+	if (xmem_image_view(picture, 0, &image) || xmem_buffer_stat(picture, &info))
 		fail();
 	if (image.format != XMEM_IMAGE_GRAY8) {
 		fprintf(stderr, "consumer: not a grey picture: format %u\n", image.format);

@@ -70,11 +70,9 @@
 	X(copy_to_host) \
 	X(cuda_device) \
 	X(cuda_device_query) \
-	X(cuda_image_view) \
 	X(cuda_ptr) \
 	X(cuda_ptr_mut) \
 	X(cuda_query) \
-	X(cuda_tensor_view) \
 	X(data_private) \
 	X(describe_source) \
 	X(image_bytes) \

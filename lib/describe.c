@@ -181,93 +181,78 @@ static int check_said(const struct xmem_metadata *m, const char *what, bool said
 	return 0;
 }
 
-/* Where a view says that the contents are: in memory of the CPU, or of a GPU. */
+/* What is in a buffer, and where. */
 struct seen {
-	struct xl_says says;
-	u32 storage;			/* enum xmem_storage */
+	struct xmem_metadata said;
+	const void *data;
+	int device_id;			/* or XMEM_CPU */
 };
 
-/* Take the metadata and find the contents, for one of the views. */
-static int take_contents(struct xmem_buffer *handle, const struct seen *seen,
-			 struct xmem_metadata *ret, const void **ret_data)
+/* For one of the views. 0, or -errno, noted. */
+static int look(struct xmem_buffer *handle, uint32_t flags, const char *what, struct seen *ret)
 {
-	int err = take(handle, seen->says.what, ret);
+	int err = take(handle, what, &ret->said);
+	bool on_gpu;
 
 	if (err)
 		return err;
-	*ret_data = seen->storage == XMEM_STORAGE_CUDA ? xmem_cuda_ptr(handle)
-						       : xmem_data(handle);
-	return *ret_data ? 0 : xmem_peek_last_error(NULL);
+	if (flags & ~XMEM_VIEW_CUDA)
+		return xl_fail(EINVAL, "%s: flags 0x%x; there is XMEM_VIEW_CUDA", what, flags);
+	on_gpu = flags && xl_is_on_gpu(xl_buffer(handle));
+	ret->data = on_gpu ? xmem_cuda_ptr(handle) : xmem_data(handle);
+	if (!ret->data)
+		return xmem_peek_last_error(NULL);
+	ret->device_id = on_gpu ? xmem_cuda_device(handle) : XMEM_CPU;
+	return ret->device_id < XMEM_CPU ? ret->device_id : 0;
 }
 
-static int view_tensor(struct xmem_buffer *handle, const struct seen *seen,
-		       struct xmem_tensor *ret_tensor)
+static u32 storage_of(const struct seen *seen)
 {
-	const char *what = seen->says.what;
-	struct xmem_tensor tensor;
-	struct xmem_metadata m;
-	const void *data;
+	return seen->device_id == XMEM_CPU ? XMEM_STORAGE_CPU : XMEM_STORAGE_CUDA;
+}
+
+XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, uint32_t flags,
+			      struct xmem_tensor *ret_tensor)
+{
+	static const struct xl_says says = { "tensor_view", EBADMSG };
 	int err = xl_answer_check("xmem_tensor", ret_tensor);
+	struct xmem_tensor tensor;
+	struct seen seen;
 
 	if (!err)
-		err = take_contents(handle, seen, &m, &data);
+		err = look(handle, flags, says.what, &seen);
 	if (!err)
-		err = check_said(&m, what, m.dtype != XMEM_DTYPE_NONE, seen->storage);
+		err = check_said(&seen.said, says.what, seen.said.dtype != XMEM_DTYPE_NONE,
+				 storage_of(&seen));
 	if (!err)
-		err = xl_tensor_measure(&m, data, m.size, &seen->says, &tensor);
+		err = xl_tensor_measure(&seen.said, seen.data, seen.said.size, &says, &tensor);
 	if (err)
 		return err;
+	tensor.device_id = seen.device_id;
 	xl_answer_give(ret_tensor, &tensor, sizeof(tensor));
 	return 0;
 }
 
-static int view_image(struct xmem_buffer *handle, const struct seen *seen,
-		      struct xmem_image *ret_image)
+XMEM_API int xmem_image_view(struct xmem_buffer *handle, uint32_t flags,
+			     struct xmem_image *ret_image)
 {
-	const char *what = seen->says.what;
-	struct xmem_image image;
-	struct xmem_metadata m;
-	const void *data;
+	static const struct xl_says says = { "image_view", EBADMSG };
 	int err = xl_answer_check("xmem_image", ret_image);
+	struct xmem_image image;
+	struct seen seen;
 
 	if (!err)
-		err = take_contents(handle, seen, &m, &data);
+		err = look(handle, flags, says.what, &seen);
 	if (!err)
-		err = check_said(&m, what, m.image != XMEM_IMAGE_NONE, seen->storage);
+		err = check_said(&seen.said, says.what, seen.said.image != XMEM_IMAGE_NONE,
+				 storage_of(&seen));
 	if (!err)
-		err = xl_image_measure(&m, data, m.size, &seen->says, &image);
+		err = xl_image_measure(&seen.said, seen.data, seen.said.size, &says, &image);
 	if (err)
 		return err;
+	image.device_id = seen.device_id;
 	xl_answer_give(ret_image, &image, sizeof(image));
 	return 0;
-}
-
-XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, struct xmem_tensor *ret_tensor)
-{
-	static const struct seen seen = { { "tensor_view", EBADMSG }, XMEM_STORAGE_CPU };
-
-	return view_tensor(handle, &seen, ret_tensor);
-}
-
-XMEM_API int xmem_cuda_tensor_view(struct xmem_buffer *handle, struct xmem_tensor *ret_tensor)
-{
-	static const struct seen seen = { { "cuda_tensor_view", EBADMSG }, XMEM_STORAGE_CUDA };
-
-	return view_tensor(handle, &seen, ret_tensor);
-}
-
-XMEM_API int xmem_image_view(struct xmem_buffer *handle, struct xmem_image *ret_image)
-{
-	static const struct seen seen = { { "image_view", EBADMSG }, XMEM_STORAGE_CPU };
-
-	return view_image(handle, &seen, ret_image);
-}
-
-XMEM_API int xmem_cuda_image_view(struct xmem_buffer *handle, struct xmem_image *ret_image)
-{
-	static const struct seen seen = { { "cuda_image_view", EBADMSG }, XMEM_STORAGE_CUDA };
-
-	return view_image(handle, &seen, ret_image);
 }
 
 XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes)
@@ -295,6 +280,7 @@ XMEM_API int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 		err = xl_plane_measure(image, plane, &says, &tensor);
 	if (err)
 		return err;
+	tensor.device_id = image->device_id;
 	xl_answer_give(ret_tensor, &tensor, sizeof(tensor));
 	return 0;
 }

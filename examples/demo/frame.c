@@ -69,7 +69,7 @@ bool frame_understand(struct frame *frame, struct xmem_buffer *buffer)
 		return false;
 	frame->on_gpu = metadata.storage == XMEM_STORAGE_CUDA;
 	if (!frame->on_gpu) {
-		if (xmem_image_view(buffer, &image))
+		if (xmem_image_view(buffer, 0, &image))
 			return false;
 		frame_find_planes(frame, image.plane[0].data);
 	}

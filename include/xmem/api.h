@@ -89,7 +89,7 @@ struct xmem_api {
 	int (*drop_ref)(struct xmem_pool *pool, uint64_t token);
 	int (*forget)(struct xmem_buffer *buffer);
 	int (*get_mut)(struct xmem_buffer *buffer);
-	int (*image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+	int (*image_view)(struct xmem_buffer *buffer, uint32_t flags, struct xmem_image *ret_image);
 	int (*limbo_hook)(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
 			xmem_limbo_function *call, void *user);
 	int (*metadata_view)(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
@@ -98,7 +98,8 @@ struct xmem_api {
 	int (*retract)(struct xmem_pool *pool, uint64_t token);
 	int (*set_ref_count)(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 	int (*tensor_check)(const struct xmem_metadata *metadata, uint64_t bytes);
-	int (*tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+	int (*tensor_view)(struct xmem_buffer *buffer, uint32_t flags,
+			struct xmem_tensor *ret_tensor);
 	int (*void_claims)(struct xmem_pool *pool, uint64_t token);
 
 	/* since 0.5 */
@@ -117,11 +118,9 @@ struct xmem_api {
 			struct CUstream_st *stream);
 	int (*cuda_device)(struct xmem_buffer *buffer);
 	int (*cuda_device_query)(int device, struct xmem_cuda_device_info *ret_info);
-	int (*cuda_image_view)(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 	const void *(*cuda_ptr)(struct xmem_buffer *buffer);
 	void *(*cuda_ptr_mut)(struct xmem_buffer *buffer);
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);
-	int (*cuda_tensor_view)(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
 	void *(*data_private)(struct xmem_buffer *buffer);
 	int (*describe_source)(struct xmem_buffer *buffer, const struct xmem_source *source);
 	int64_t (*image_bytes)(uint32_t format, uint32_t width, uint32_t height, size_t stride);

@@ -16,6 +16,8 @@ extern "C" {
 struct xmem_pool;
 struct xmem_buffer;
 
+#define XMEM_CPU	(-1)	/* where the number of a GPU stands: the CPU's memory */
+
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
  * Returns: their address, or NULL: EMEDIUMTYPE (they are on a GPU: xmem_cuda_ptr or

@@ -91,8 +91,6 @@ int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const void *from,
 int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
 		      struct CUstream_st *stream);
 
-#define XMEM_CPU	(-1)	/* as a device: memory of the CPU */
-
 /*
  * Copy the contents and the metadata of a buffer to a new one of the same pool, which is being
  * written then. The copy is complete when this returns, and @from stays as it is.

@@ -45,8 +45,6 @@ extern "C" {
 
 struct xmem_pool;
 struct xmem_buffer;
-struct xmem_tensor;
-struct xmem_image;
 struct CUstream_st;		/* CUstream and cudaStream_t point to it */
 
 /* ---- the driver and its devices ---- */
@@ -204,18 +202,6 @@ const void *xmem_cuda_ptr(struct xmem_buffer *buffer);
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.5.
  */
 void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
-
-/*
- * xmem_tensor_view and xmem_image_view for contents on a GPU. They check the publisher's
- * description of the contents, and data, of each plane of an image, is a device address, as
- * xmem_cuda_ptr gives it.
- * Returns: as xmem_tensor_view and xmem_image_view, and as xmem_cuda_ptr. Ownership, Threads: as
- * those. Since: 0.5.
- */
-int xmem_cuda_tensor_view(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
-
-/* Parameters, Returns, Ownership, Threads: as xmem_cuda_tensor_view. Since: 0.5. */
-int xmem_cuda_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
 
 /*
  * On which GPU is a buffer?

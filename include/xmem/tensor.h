@@ -131,7 +131,10 @@ struct xmem_tensor {
 	uint32_t dtype;			/* XMEM_DTYPE_* */
 	uint32_t ndim;			/* valid places of the arrays, at most 8; others are 0 */
 	uint32_t item_bytes;		/* of one element, all lanes, at least 1 */
-	const void *data;		/* the first element; xmem_data() of the buffer */
+	int32_t device_id;		/* XMEM_CPU, or this process's number of the GPU */
+	uint32_t reserved;
+	const void *data;		/* the first element, as xmem_data() has it, or
+					 * xmem_cuda_ptr() */
 	uint64_t elements;		/* the product of shape; 1 if ndim is 0 */
 	uint64_t bytes;			/* from the first element to the end of the last one */
 	int64_t shape[8];		/* none negative */
@@ -140,8 +143,12 @@ struct xmem_tensor {
 					 * XMEM_TENSOR_DLPACK, for not all strides can be divided */
 };
 
+/* flags of the views */
+#define XMEM_VIEW_CUDA		(1u << 0)	/* also of contents on a GPU: see device_id */
+
 /*
  * Get the tensor that the contents are, as their publisher says, checked.
+ * @flags: 0, or XMEM_VIEW_CUDA.
  * @ret_tensor: its size field is set. Unchanged after an error.
  * The number of bytes of all elements, also of repeated ones, is below 2^63, so that no product of
  * shape and item_bytes can overflow. An image of one plane is seen as its rows, columns and (if an
@@ -151,12 +158,12 @@ struct xmem_tensor {
  *	-ENODATA  the publisher has not said what the contents are
  *	-EBADMSG  it says something impossible; the message says what
  *	-ERANGE	what it says reaches beyond the contents
- *	-EINVAL	size is less than that of the size field
- *	-EMEDIUMTYPE  they are on a GPU: xmem_cuda_tensor_view
- *	-EIO, -ENOMEM, -EMFILE, -EINTR  as xmem_data
+ *	-EINVAL	size is less than that of the size field; a flag has no meaning
+ *	-EMEDIUMTYPE  they are on a GPU, and XMEM_VIEW_CUDA is not set
+ *	-EIO, -ENOMEM, -EMFILE, -EINTR  as xmem_data; on a GPU as xmem_cuda_ptr
  * Ownership: data is valid until the handle of the buffer is dropped. Threads: any. Since: 0.4.
  */
-int xmem_tensor_view(struct xmem_buffer *buffer, struct xmem_tensor *ret_tensor);
+int xmem_tensor_view(struct xmem_buffer *buffer, uint32_t flags, struct xmem_tensor *ret_tensor);
 
 #define XMEM_IMAGE_MAX_PLANES	4
 
@@ -175,21 +182,23 @@ struct xmem_image {
 	uint32_t planes;
 	uint32_t width;			/* pixels, 1 to XMEM_IMAGE_MAX_SIDE */
 	uint32_t height;
+	int32_t device_id;		/* as in xmem_tensor */
+	uint32_t reserved;
 	struct xmem_plane plane[4];	/* [planes]; the others are 0 */
 };
 
 /*
  * Get the image that the contents are, as their publisher says, checked.
+ * @flags: 0, or XMEM_VIEW_CUDA.
  * @ret_image: its size field is set. Unchanged after an error.
- * Returns, Ownership: as xmem_tensor_view; -EMEDIUMTYPE: xmem_cuda_image_view. Threads: any.
- * Since: 0.4.
+ * Returns, Ownership: as xmem_tensor_view. Threads: any. Since: 0.4.
  */
-int xmem_image_view(struct xmem_buffer *buffer, struct xmem_image *ret_image);
+int xmem_image_view(struct xmem_buffer *buffer, uint32_t flags, struct xmem_image *ret_image);
 
 /*
  * Get one plane of an image as a tensor of rows, columns and (if an element has several numbers)
  * channels: of NV12 the second has half the rows, half the columns, and U and V as two channels.
- * @image: from xmem_image_view, or from xmem_cuda_image_view, and then data is a device address.
+ * @image: from xmem_image_view.
  * @plane: below image->planes.
  * @ret_tensor: its size field is set. Unchanged after an error.
  * Returns: 0, or -EINVAL: there is no such plane, no image, or size is less than that of the size

@@ -200,7 +200,7 @@ inline xmem_tensor tensor_view(const buffer &from, std::error_code &code) noexce
 {
 	auto tensor = detail::sized<xmem_tensor>();
 
-	detail::done(xmem_tensor_view(from.raw(), &tensor), code);
+	detail::done(xmem_tensor_view(from.raw(), 0, &tensor), code);
 	return tensor;
 }
 inline xmem_tensor tensor_view(const buffer &from)
@@ -212,7 +212,7 @@ inline xmem_image image_view(const buffer &from, std::error_code &code) noexcept
 {
 	auto image = detail::sized<xmem_image>();
 
-	detail::done(xmem_image_view(from.raw(), &image), code);
+	detail::done(xmem_image_view(from.raw(), 0, &image), code);
 	return image;
 }
 inline xmem_image image_view(const buffer &from)
@@ -244,7 +244,9 @@ inline cuda_tensor cuda_tensor_view(const buffer &from, std::error_code &code) n
 {
 	auto tensor = detail::sized<cuda_tensor>();
 
-	detail::done(xmem_cuda_tensor_view(from.raw(), &tensor), code);
+	detail::counted(xmem_cuda_device(from.raw()), code);
+	if (!code)
+		detail::done(xmem_tensor_view(from.raw(), XMEM_VIEW_CUDA, &tensor), code);
 	return tensor;
 }
 inline cuda_tensor cuda_tensor_view(const buffer &from)
@@ -258,7 +260,9 @@ inline xmem_image cuda_image_view(const buffer &from, std::error_code &code) noe
 {
 	auto image = detail::sized<xmem_image>();
 
-	detail::done(xmem_cuda_image_view(from.raw(), &image), code);
+	detail::counted(xmem_cuda_device(from.raw()), code);
+	if (!code)
+		detail::done(xmem_image_view(from.raw(), XMEM_VIEW_CUDA, &image), code);
 	return image;
 }
 inline xmem_image cuda_image_view(const buffer &from)

@@ -375,14 +375,14 @@ TEST(P1_each_kind_of_buffer_is_described)
 	for (i = 0; i < 2; i++) {
 		SAME(xmem_describe_tensor(b[i], words, 1, too_many, NULL), -ERANGE);
 		WORKED(xmem_describe_tensor(b[i], words, 2, shape, NULL));
-		WORKED(xmem_tensor_view(b[i], &tensor));
+		WORKED(xmem_tensor_view(b[i], 0, &tensor));
 		SAME(tensor.ndim, 2);
 		SAME(tensor.shape[1], 8);
 		CHECK(!strcmp(xmem_metadata_ptr(b[i])->producer, i ? "stage" : "owner"));
 		WORKED(xmem_publish(b[i], NULL, NULL));
 		b[i] = xmem_receive(i ? x.second : x.first, patience_ns());
 		CHECK(b[i]);
-		WORKED(xmem_tensor_view(b[i], &tensor));
+		WORKED(xmem_tensor_view(b[i], 0, &tensor));
 		SAME(tensor.shape[1], 8);
 		SAME(xmem_describe_tensor(b[i], words, 2, shape, NULL), -EPERM);
 		xmem_release(b[i]);

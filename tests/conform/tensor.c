@@ -74,8 +74,8 @@ TEST(API_a_tensor_is_described_and_read_back)
 	SAME(m.size, 60);
 	b = hand_over(&pair, b);
 	got = xmem_get(pair.reader, xmem_token(b));
-	WORKED(xmem_tensor_view(b, &t));
-	WORKED(xmem_tensor_view(got, &same));
+	WORKED(xmem_tensor_view(b, 0, &t));
+	WORKED(xmem_tensor_view(got, 0, &same));
 	CHECK(!memcmp(&t, &same, sizeof(t)));
 	SAME(t.size, sizeof(t));
 	SAME(t.dtype, XMEM_DTYPE_FLOAT32);
@@ -88,7 +88,11 @@ TEST(API_a_tensor_is_described_and_read_back)
 	SAME(t.element_strides[0], 5);
 	SAME(t.flags, XMEM_TENSOR_DENSE | XMEM_TENSOR_ALIGNED | XMEM_TENSOR_DLPACK);
 	CHECK(t.data == xmem_data(b));
-	SAME(xmem_image_view(b, &image), -ENODATA);
+	/* A view that may be of a GPU's memory is of the CPU's, too. */
+	SAME(t.device_id, XMEM_CPU);
+	WORKED(xmem_tensor_view(b, XMEM_VIEW_CUDA, &same));
+	CHECK(!memcmp(&t, &same, sizeof(t)));
+	SAME(xmem_image_view(b, 0, &image), -ENODATA);
 	SAME(image.width, 0);
 	xmem_release(got);
 	xmem_release(b);
@@ -107,7 +111,7 @@ TEST(API_an_image_is_described_and_read_back)
 	WORKED(xmem_describe_image(b, XMEM_IMAGE_I420, 100, 48, 128));
 	WORKED(SOURCE(b, .producer = "camera 3", .timestamp_ns = 123, .clock = "CLOCK_TAI"));
 	b = hand_over(&pair, b);
-	WORKED(xmem_image_view(b, &i));
+	WORKED(xmem_image_view(b, 0, &i));
 	SAME(i.format, XMEM_IMAGE_I420);
 	SAME(i.width, 100);
 	SAME(i.height, 48);
@@ -120,13 +124,13 @@ TEST(API_an_image_is_described_and_read_back)
 	SAME(i.plane[2].stride, 64);
 	SAME(i.plane[2].row_bytes, 50);
 	SAME(i.plane[2].rows, 24);
-	CHECK(!i.plane[3].data);
-	WORKED(xmem_tensor_view(b, &t));
+	CHECK(!i.plane[3].data && i.device_id == XMEM_CPU);
+	WORKED(xmem_tensor_view(b, 0, &t));
 	SAME(t.ndim, 1);		/* all planes, none of which is lost */
 	SAME(t.dtype, XMEM_DTYPE_UINT8);
 	SAME(t.shape[0], 128 * 48 + 2 * 64 * 24 - 14);
 	WORKED(xmem_image_plane(&i, 2, &t));
-	CHECK(t.data == i.plane[2].data);
+	CHECK(t.data == i.plane[2].data && t.device_id == XMEM_CPU);
 	SAME(t.ndim, 2);
 	SAME(t.shape[0], 24);
 	SAME(t.shape[1], 50);
@@ -242,14 +246,14 @@ TEST(API_only_who_writes_a_buffer_describes_it)
 	SAME(xmem_describe_tensor(old, XMEM_DTYPE_INT8, 1, SHAPE(1), NULL), -EBADF);
 	SAME(SOURCE(old, .flags = 0), -EBADF);
 	SAME(xmem_metadata_view(old, &m), -EBADF);
-	SAME(xmem_tensor_view(old, &t), -EBADF);
-	SAME(xmem_image_view(old, &i), -EBADF);
+	SAME(xmem_tensor_view(old, 0, &t), -EBADF);
+	SAME(xmem_image_view(old, 0, &i), -EBADF);
 	SAME(xmem_describe_tensor(NULL, XMEM_DTYPE_INT8, 0, NULL, NULL), -EINVAL);
 	SAME(xmem_describe_image(NULL, XMEM_IMAGE_GRAY8, 1, 1, 0), -EINVAL);
 	SAME(SOURCE(NULL, .flags = 0), -EINVAL);
 	SAME(xmem_metadata_view(NULL, &m), -EINVAL);
-	SAME(xmem_tensor_view(NULL, &t), -EINVAL);
-	SAME(xmem_image_view(NULL, &i), -EINVAL);
+	SAME(xmem_tensor_view(NULL, 0, &t), -EINVAL);
+	SAME(xmem_image_view(NULL, 0, &i), -EINVAL);
 	SAME(xmem_tensor_check(NULL, 1), -EINVAL);
 	close_pair(&pair);
 }
@@ -267,17 +271,19 @@ TEST(API_views_are_answers_that_grow)
 	b = hand_over(&pair, b);
 	memset(&newer, 0xa5, sizeof(newer));
 	newer.t.size = sizeof(newer);
-	WORKED(xmem_tensor_view(b, &newer.t));
+	WORKED(xmem_tensor_view(b, 0, &newer.t));
 	SAME(newer.t.size, sizeof(newer.t));
 	SAME(newer.more, 0xa5a5a5a5a5a5a5a5);
 	memset(&t, 0xa5, sizeof(t));
 	t.size = offsetof(struct xmem_tensor, item_bytes);
-	WORKED(xmem_tensor_view(b, &t));
+	WORKED(xmem_tensor_view(b, 0, &t));
 	SAME(t.ndim, 2);
 	SAME(t.item_bytes, 0xa5a5a5a5);
-	SAME(xmem_image_view(b, &i), -EINVAL);
-	SAME(xmem_image_view(b, NULL), -EINVAL);
-	SAME(xmem_tensor_view(b, NULL), -EINVAL);
+	SAME(xmem_image_view(b, 0, &i), -EINVAL);
+	SAME(xmem_image_view(b, 0, NULL), -EINVAL);
+	SAME(xmem_tensor_view(b, 0, NULL), -EINVAL);
+	SAME(xmem_tensor_view(b, 2, &t), -EINVAL);
+	SAME(xmem_image_view(b, 1u << 31, &i), -EINVAL);
 	SAME(xmem_metadata_view(b, NULL), -EINVAL);
 	xmem_release(b);
 	close_pair(&pair);
@@ -297,7 +303,7 @@ TEST(API_a_view_ends_with_the_contents_not_with_the_buffer)
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT32, 1, SHAPE(15), NULL));
 	WORKED(xmem_publish(b, &part, NULL));
 	b = xmem_receive(pair.s, 0);
-	SAME(xmem_tensor_view(b, &t), -ERANGE);
+	SAME(xmem_tensor_view(b, 0, &t), -ERANGE);
 	why = last_message();
 	SAME(xmem_get_last_error(NULL), -ERANGE);
 	CHECK(strstr(why, "60 bytes") && strstr(why, "54"));
@@ -307,7 +313,7 @@ TEST(API_a_view_ends_with_the_contents_not_with_the_buffer)
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT32, 1, SHAPE(13), NULL));
 	WORKED(xmem_publish(b, &part, NULL));
 	b = xmem_receive(pair.s, 0);
-	WORKED(xmem_tensor_view(b, &t));
+	WORKED(xmem_tensor_view(b, 0, &t));
 	CHECK(!(t.flags & XMEM_TENSOR_ALIGNED) && t.data == xmem_data(b));
 	xmem_release(b);
 	close_pair(&pair);
@@ -322,18 +328,19 @@ TEST(API_metadata_that_says_nothing_is_ENODATA)
 	struct xmem_image i = VIEW(xmem_image);
 
 	memset(m, 0, sizeof(*m));
-	SAME(xmem_tensor_view(b, &t), -ENODATA);
-	SAME(xmem_image_view(b, &i), -ENODATA);
+	SAME(xmem_tensor_view(b, 0, &t), -ENODATA);
+	SAME(xmem_image_view(b, 0, &i), -ENODATA);
 	SAME(xmem_tensor_check(m, 60), -ENODATA);
 	memset(m, 0xa5, sizeof(*m));
-	SAME(xmem_tensor_view(b, &t), -EBADMSG);
-	SAME(xmem_image_view(b, &i), -EBADMSG);
+	SAME(xmem_tensor_view(b, 0, &t), -EBADMSG);
+	SAME(xmem_image_view(b, 0, &i), -EBADMSG);
 	SAME(xmem_tensor_check(m, 60), -EBADMSG);
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT8, 1, SHAPE(60), NULL));
 	SAME(xmem_tensor_check(m, 60), 0);
 	SAME(xmem_tensor_check(m, 59), -ERANGE);
-	m->storage = 1;
-	SAME(xmem_tensor_view(b, &t), -EBADMSG);
+	m->storage = XMEM_STORAGE_CUDA;
+	SAME(xmem_tensor_view(b, 0, &t), -EBADMSG);
+	SAME(xmem_tensor_view(b, XMEM_VIEW_CUDA, &t), -EBADMSG);
 	xmem_release(b);
 	close_pair(&pair);
 }
@@ -417,9 +424,9 @@ TEST(P4_metadata_that_changes_while_it_is_read)
 		const char *data = xmem_data(b);
 
 		CHECK(now_ns() < end);
-		if (!xmem_tensor_view(b, &t))
+		if (!xmem_tensor_view(b, 0, &t))
 			look_at_tensor(&t, data);
-		if (!xmem_image_view(b, &i)) {
+		if (!xmem_image_view(b, 0, &i)) {
 			look_at_image(&i, data);
 			good++;
 		} else {

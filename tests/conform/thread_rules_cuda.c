@@ -43,20 +43,6 @@ ROW(attach_cuda)
 
 ROW(cuda_ptr)			{ REFUSED(xmem_cuda_ptr(stage.read), EMEDIUMTYPE); }
 ROW(cuda_ptr_mut)		{ REFUSED(xmem_cuda_ptr_mut(stage.written), EMEDIUMTYPE); }
-ROW(cuda_tensor_view)
-{
-	struct xmem_tensor tensor = { .size = sizeof(tensor) };
-
-	SAME(xmem_cuda_tensor_view(stage.read, &tensor), -EMEDIUMTYPE);
-}
-
-ROW(cuda_image_view)
-{
-	struct xmem_image image = { .size = sizeof(image) };
-
-	SAME(xmem_cuda_image_view(stage.read, &image), -EMEDIUMTYPE);
-}
-
 ROW(cuda_device)		{ SAME(xmem_cuda_device(stage.read), -EMEDIUMTYPE); }
 
 /* With a stream, which is one of a GPU. */

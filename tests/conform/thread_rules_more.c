@@ -410,7 +410,7 @@ ROW(describe_tensor)
 	if (!b)
 		return;
 	SAME(xmem_describe_tensor(b, XMEM_DTYPE_FLOAT32, 2, shape, NULL), 0);
-	SAME(xmem_tensor_view(b, &tensor), 0);
+	SAME(xmem_tensor_view(b, 0, &tensor), 0);
 	SAME(tensor.elements, 32);
 	xmem_release(b);
 }
@@ -451,16 +451,16 @@ ROW(tensor_view)
 {
 	struct xmem_tensor tensor = { .size = sizeof(tensor) };
 
-	SAME(xmem_tensor_view(stage.image, &tensor), 0);
+	SAME(xmem_tensor_view(stage.image, 0, &tensor), 0);
 	CHECK(tensor.elements == BYTES && tensor.data == xmem_data(stage.image));
-	SAME(xmem_tensor_view(stage.read, &tensor), -ENODATA);
+	SAME(xmem_tensor_view(stage.read, 0, &tensor), -ENODATA);
 }
 
 ROW(image_view)
 {
 	struct xmem_image image = { .size = sizeof(image) };
 
-	SAME(xmem_image_view(stage.image, &image), 0);
+	SAME(xmem_image_view(stage.image, 0, &image), 0);
 	CHECK(image.width == SIDE && image.height == SIDE && image.planes == 1);
 }
 
@@ -469,7 +469,7 @@ ROW(image_plane)
 	struct xmem_image image = { .size = sizeof(image) };
 	struct xmem_tensor plane = { .size = sizeof(plane) };
 
-	SAME(xmem_image_view(stage.image, &image), 0);
+	SAME(xmem_image_view(stage.image, 0, &image), 0);
 	SAME(xmem_image_plane(&image, 0, &plane), 0);
 	CHECK(plane.elements == BYTES && plane.data == xmem_data(stage.image));
 }

@@ -206,7 +206,9 @@ TEST(CUDA_metadata_say_where_contents_are_whatever_the_program_says)
 	SAME(xmem_metadata_ptr(buffer)->device, 1);
 	WORKED(xmem_metadata_view(buffer, &m));
 	WORKED(xmem_tensor_check(&m, xmem_size(buffer)));
-	SAME(xmem_tensor_view(buffer, &tensor), -EMEDIUMTYPE);
+	SAME(xmem_tensor_view(buffer, 0, &tensor), -EMEDIUMTYPE);
+	WORKED(xmem_tensor_view(buffer, XMEM_VIEW_CUDA, &tensor));
+	SAME(tensor.device_id, 0);
 	xmem_release(buffer);
 	/* The slots go back, and buffers of the CPU get them. */
 	WORKED(trim_pool(pool, 0));
@@ -526,20 +528,23 @@ TEST(CUDA_views_show_what_is_on_a_gpu)
 	struct xmem_buffer *buffer = cuda_acquire(pool, 3 * 4096);
 	const char *base;
 
-	SAME(xmem_cuda_tensor_view(buffer, &tensor), -ENODATA);
+	SAME(xmem_tensor_view(buffer, XMEM_VIEW_CUDA, &tensor), -ENODATA);
 	WORKED(xmem_describe_image(buffer, XMEM_IMAGE_NV12, 64, 64, 0));
 	WORKED(xmem_publish(buffer, &keep, NULL));
 	base = xmem_cuda_ptr(buffer);
-	SAME(xmem_image_view(buffer, &image), -EMEDIUMTYPE);
-	SAME(xmem_tensor_view(buffer, &tensor), -EMEDIUMTYPE);
-	WORKED(xmem_cuda_image_view(buffer, &image));
+	SAME(xmem_image_view(buffer, 0, &image), -EMEDIUMTYPE);
+	SAME(xmem_tensor_view(buffer, 0, &tensor), -EMEDIUMTYPE);
+	WORKED(xmem_image_view(buffer, XMEM_VIEW_CUDA, &image));
 	SAME(image.planes, 2);
 	CHECK(image.plane[0].data == base);
 	CHECK(image.plane[1].data == base + 64 * 64);
-	WORKED(xmem_cuda_tensor_view(buffer, &tensor));
-	CHECK(tensor.data == base);
+	SAME(image.device_id, 0);
+	WORKED(xmem_tensor_view(buffer, XMEM_VIEW_CUDA, &tensor));
+	CHECK(tensor.data == base && !tensor.device_id);
 	SAME(tensor.bytes, 64 * 64 * 3 / 2);
+	tensor.device_id = XMEM_CPU;
 	WORKED(xmem_image_plane(&image, 1, &tensor));
+	SAME(tensor.device_id, 0);
 	CHECK(tensor.data == base + 64 * 64);
 	SAME(tensor.ndim, 3);
 	xmem_release(buffer);

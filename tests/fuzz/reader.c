@@ -54,9 +54,9 @@ static void look_at(struct xmem_buffer *buffer)
 	look_at_bytes(data, bytes);
 	MUST(m.size == bytes && m.offset <= FUZZ_SLOT_BYTES);
 	MUST(bytes <= FUZZ_SLOT_BYTES - m.offset && xmem_capacity(buffer) == FUZZ_SLOT_BYTES);
-	if (!xmem_tensor_view(buffer, &tensor))
+	if (!xmem_tensor_view(buffer, 0, &tensor))
 		look_at_tensor(&tensor, data, bytes);
-	if (!xmem_image_view(buffer, &image))
+	if (!xmem_image_view(buffer, 0, &image))
 		look_at_image(&image, data, bytes);
 }
 

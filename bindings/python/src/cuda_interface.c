@@ -141,7 +141,9 @@ PyObject *xp_guard_cuda_tensor_view(PyObject *object, PyObject *unused)
 
 	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		XP_BEGIN_CUDA
-		err = xmem_cuda_tensor_view(buffer, &tensor);
+		err = xmem_cuda_device(buffer);		/* EMEDIUMTYPE on the CPU */
+		if (err >= 0)
+			err = xmem_tensor_view(buffer, XMEM_VIEW_CUDA, &tensor);
 		XP_END_CUDA
 		xp_guard_end(self);
 		if (!err)
@@ -185,7 +187,9 @@ PyObject *xp_guard_cuda_image_view(PyObject *object, PyObject *unused)
 
 	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
 		XP_BEGIN_CUDA
-		err = xmem_cuda_image_view(buffer, &image);
+		err = xmem_cuda_device(buffer);
+		if (err >= 0)
+			err = xmem_image_view(buffer, XMEM_VIEW_CUDA, &image);
 		XP_END_CUDA
 		xp_guard_end(self);
 		if (!err)

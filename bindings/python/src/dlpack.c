@@ -156,7 +156,7 @@ int xp_guard_gpu_view(struct xp_guard *self, void *stream, struct xp_view *ret)
 	if (!err && !data)
 		data = xmem_cuda_ptr(buffer);
 	if (data)
-		err = xmem_cuda_tensor_view(buffer, &tensor);
+		err = xmem_tensor_view(buffer, XMEM_VIEW_CUDA, &tensor);
 	XP_END_CUDA
 	if (data && err == -ENODATA)
 		xp_view_bytes(ret, xmem_size(buffer), data);

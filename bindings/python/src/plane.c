@@ -22,7 +22,7 @@ static int find_image(struct xp_guard *guard, struct xmem_image *ret)
 	*ret = (struct xmem_image){ .size = sizeof(*ret) };
 	if (!xp_guard_look(guard) || (!guard->cuda && xp_guard_view(guard)))
 		return -1;
-	if (!xmem_image_view(guard->buffer, ret))
+	if (!xmem_image_view(guard->buffer, 0, ret))
 		return 0;
 	xp_raise(guard->state);
 	return -1;

@@ -149,7 +149,7 @@ int xp_guard_view(struct xp_guard *self)
 	data = xp_guard_data(self);
 	if (!data)
 		return -1;
-	err = xmem_tensor_view(self->buffer, &tensor);
+	err = xmem_tensor_view(self->buffer, 0, &tensor);
 	if (err && err != -ENODATA) {
 		xp_raise(self->state);
 		return -1;

@@ -311,16 +311,18 @@ FOREVER: Final = 9223372036854775807
 MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
+#: where the number of a GPU stands: the CPU's memory
+CPU: Final = -1
 KEEP_ALL: Final = 18446744073709551615
 GID_SAME: Final = 4294967295
 #: end all clients but those of this process
 DRAIN_EVICTS: Final = 1
-#: as a device: memory of the CPU
-CPU: Final = -1
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
 #: pixels
 IMAGE_MAX_SIDE: Final = 1048576
+#: also of contents on a GPU: see device_id
+VIEW_CUDA: Final = 1
 IMAGE_MAX_PLANES: Final = 4
 #: The table that this header describes, for xmem_get_api.
 API_VERSION: Final = 5
@@ -391,8 +393,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_get",
         "xmem_add_ref", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd",
+        "xmem_host_query", "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_get", "xmem_acquire", "xmem_publish",
@@ -405,8 +406,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_claims", "xmem_cuda_device", "xmem_attach_fd", "xmem_release_on",
     ),
     "EBADMSG": (
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
-        "xmem_tensor_check",
+        "xmem_tensor_view", "xmem_image_view", "xmem_tensor_check",
     ),
     "EBUSY": (
         "xmem_retract", "xmem_set_ref_count", "xmem_attach_fd", "xmem_get_mut",
@@ -421,10 +421,10 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_buffer_stat", "xmem_preallocate", "xmem_collect", "xmem_limbo_hook", "xmem_claims",
         "xmem_copy", "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host",
         "xmem_copy_to", "xmem_cuda_query", "xmem_cuda_device_query", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view",
-        "xmem_cuda_image_view", "xmem_cuda_device", "xmem_pool_stat", "xmem_pool_client_info",
-        "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
-        "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_release_on",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_device",
+        "xmem_pool_stat", "xmem_pool_client_info", "xmem_subscriber_next",
+        "xmem_wait_subscribers", "xmem_pool_slot_info", "xmem_pool_device_info",
+        "xmem_pool_holds", "xmem_limit_next", "xmem_release_on",
     ),
     "EDQUOT": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
@@ -445,9 +445,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_drop_ref", "xmem_void_claims", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_wait_subscribers",
-        "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_tensor_view", "xmem_image_view",
+        "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
     ),
     "EINVAL": (
         "xmem_get_last_error", "xmem_peek_last_error", "xmem_pool_open", "xmem_cancel",
@@ -459,30 +458,28 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_drop_ref", "xmem_claims", "xmem_void_claims", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device",
-        "xmem_pool_stat", "xmem_pool_client_info", "xmem_subscriber_next",
-        "xmem_wait_subscribers", "xmem_pool_slot_info", "xmem_pool_device_info",
-        "xmem_pool_holds", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
-        "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents", "xmem_release_on",
-        "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes", "xmem_describe_source",
-        "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view", "xmem_image_plane",
-        "xmem_tensor_check",
+        "xmem_cuda_ptr_mut", "xmem_cuda_device", "xmem_pool_stat", "xmem_pool_client_info",
+        "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
+        "xmem_pool_next", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes",
+        "xmem_describe_source", "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view",
+        "xmem_image_plane", "xmem_tensor_check",
     ),
     "EIO": (
         "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_preallocate",
         "xmem_set_ref_count", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_attach_fd",
-        "xmem_wait_on", "xmem_wait_contents", "xmem_release_on", "xmem_tensor_view",
-        "xmem_image_view",
+        "xmem_cuda_ptr_mut", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
     ),
     "EMEDIUMTYPE": (
         "xmem_data", "xmem_data_mut", "xmem_publish", "xmem_preallocate", "xmem_copy",
         "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to",
         "xmem_data_private", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_attach_fd",
-        "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
+        "xmem_cuda_device", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_tensor_view", "xmem_image_view",
     ),
     "EMFILE": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
@@ -490,9 +487,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_subscription_poll_fd", "xmem_data", "xmem_acquire", "xmem_preallocate", "xmem_copy",
         "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to",
         "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut", "xmem_tensor_view",
-        "xmem_image_view",
+        "xmem_cuda_ptr_mut", "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_tensor_view", "xmem_image_view",
     ),
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_host_query", "xmem_limit_next",
@@ -502,16 +498,14 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_attach_fd",
     ),
     "ENODATA": (
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_tensor_view", "xmem_image_view",
-        "xmem_tensor_check",
+        "xmem_tensor_view", "xmem_image_view", "xmem_tensor_check",
     ),
     "ENODEV": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_publish",
         "xmem_preallocate", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_query", "xmem_cuda_device_query",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_cuda_device", "xmem_host_query",
-        "xmem_wait_on", "xmem_release_on",
+        "xmem_cuda_device", "xmem_host_query", "xmem_wait_on", "xmem_release_on",
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive_any",
@@ -528,9 +522,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_void_claims", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on",
-        "xmem_tensor_view", "xmem_image_view",
+        "xmem_cuda_ptr_mut", "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_wait_on", "xmem_tensor_view", "xmem_image_view",
     ),
     "ENOSPC": (
         "xmem_acquire", "xmem_preallocate", "xmem_copy_to", "xmem_acquire_cuda",
@@ -540,9 +533,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_data", "xmem_publish", "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant",
         "xmem_set_ref_count", "xmem_claims", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
-        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view",
-        "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_limit_next", "xmem_wait_on",
-        "xmem_wait_contents",
+        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_subscriber_next", "xmem_wait_subscribers",
+        "xmem_limit_next", "xmem_wait_on", "xmem_wait_contents",
     ),
     "ENOTSUP": (
         "xmem_get_api",
@@ -558,8 +550,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EOWNERDEAD": (
         "xmem_publish", "xmem_set_ref_count", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_wait_on",
-        "xmem_wait_contents",
+        "xmem_cuda_ptr_mut", "xmem_wait_on", "xmem_wait_contents",
     ),
     "EPERM": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_clone", "xmem_metadata_mut", "xmem_acquire",
@@ -582,8 +573,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_open", "xmem_pool_reopen", "xmem_publish", "xmem_set_ref_count", "xmem_offer",
         "xmem_forget", "xmem_add_ref", "xmem_drop_ref", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_attach_cuda",
-        "xmem_cuda_tensor_view", "xmem_cuda_image_view", "xmem_attach_fd", "xmem_describe_tensor",
-        "xmem_describe_image", "xmem_tensor_view", "xmem_image_view", "xmem_tensor_check",
+        "xmem_attach_fd", "xmem_describe_tensor", "xmem_describe_image", "xmem_tensor_view",
+        "xmem_image_view", "xmem_tensor_check",
     ),
     "ESHUTDOWN": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_publish", "xmem_set_ref_count",

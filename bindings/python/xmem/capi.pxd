@@ -287,6 +287,8 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t dtype
         uint32_t ndim
         uint32_t item_bytes
+        int32_t device_id
+        uint32_t reserved
         const void *data
         uint64_t elements
         uint64_t bytes
@@ -306,6 +308,8 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t planes
         uint32_t width
         uint32_t height
+        int32_t device_id
+        uint32_t reserved
         xmem_plane plane[4]
 
     ctypedef void xmem_limbo_function(xmem_pool *pool, const xmem_limbo *limbo,
@@ -366,12 +370,13 @@ cdef extern from "xmem_python.h" nogil:
     const int64_t XMEM_FOREVER
     const int XMEM_MODE_STRICT
     const uint64_t XMEM_NO_DEMAND
+    const int XMEM_CPU
     const uint64_t XMEM_KEEP_ALL
     const uint32_t XMEM_GID_SAME
     const uint32_t XMEM_DRAIN_EVICTS
-    const int XMEM_CPU
     const uint32_t XMEM_NOBODY
     const uint32_t XMEM_IMAGE_MAX_SIDE
+    const uint32_t XMEM_VIEW_CUDA
     const int XMEM_IMAGE_MAX_PLANES
     const int XMEM_API_VERSION
 
@@ -530,7 +535,7 @@ cdef extern from "xmem_python.h" nogil:
         int (*drop_ref)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*forget)(xmem_buffer *buffer) noexcept nogil
         int (*get_mut)(xmem_buffer *buffer) noexcept nogil
-        int (*image_view)(xmem_buffer *buffer, xmem_image *ret_image) noexcept nogil
+        int (*image_view)(xmem_buffer *buffer, uint32_t flags, xmem_image *ret_image) noexcept nogil
         int (*limbo_hook)(xmem_pool *pool, uint64_t bytes, uint32_t count,
             xmem_limbo_function *call, void *user) noexcept nogil
         int (*metadata_view)(xmem_buffer *buffer, xmem_metadata *ret_metadata) noexcept nogil
@@ -539,7 +544,8 @@ cdef extern from "xmem_python.h" nogil:
         int (*retract)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*set_ref_count)(xmem_buffer *buffer, uint32_t count, int64_t timeout_ns) noexcept nogil
         int (*tensor_check)(const xmem_metadata *metadata, uint64_t bytes) noexcept nogil
-        int (*tensor_view)(xmem_buffer *buffer, xmem_tensor *ret_tensor) noexcept nogil
+        int (*tensor_view)(xmem_buffer *buffer, uint32_t flags,
+            xmem_tensor *ret_tensor) noexcept nogil
         int (*void_claims)(xmem_pool *pool, uint64_t token) noexcept nogil
         xmem_buffer *(*acquire_cuda)(xmem_pool *pool, size_t bytes, int device,
             int64_t timeout_ns) noexcept nogil
@@ -557,11 +563,9 @@ cdef extern from "xmem_python.h" nogil:
             CUstream_st *stream) noexcept nogil
         int (*cuda_device)(xmem_buffer *buffer) noexcept nogil
         int (*cuda_device_query)(int device, xmem_cuda_device_info *ret_info) noexcept nogil
-        int (*cuda_image_view)(xmem_buffer *buffer, xmem_image *ret_image) noexcept nogil
         const void *(*cuda_ptr)(xmem_buffer *buffer) noexcept nogil
         void *(*cuda_ptr_mut)(xmem_buffer *buffer) noexcept nogil
         int (*cuda_query)(xmem_cuda_info *ret_info) noexcept nogil
-        int (*cuda_tensor_view)(xmem_buffer *buffer, xmem_tensor *ret_tensor) noexcept nogil
         void *(*data_private)(xmem_buffer *buffer) noexcept nogil
         int (*describe_source)(xmem_buffer *buffer, const xmem_source *source) noexcept nogil
         int64_t (*image_bytes)(uint32_t format, uint32_t width, uint32_t height,
