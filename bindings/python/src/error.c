@@ -123,7 +123,9 @@ static PyObject *renamed(PyObject *text, const char *other, const char *method)
 
 void xp_raised_by(const char *method)
 {
-	static const char *const others[] = { "cuda_ptr: ", "cuda_ptr_mut: " };
+	static const char *const others[] = {
+		"cuda_ptr: ", "cuda_ptr_mut: ", "data: ", "copy_range: ",
+	};
 	PyObject *type, *error, *trace, *number, *text, *args, *now = NULL;
 	size_t i;
 
@@ -131,7 +133,7 @@ void xp_raised_by(const char *method)
 	PyErr_NormalizeException(&type, &error, &trace);
 	number = error ? PyObject_GetAttrString(error, "errno") : NULL;
 	text = number ? PyObject_GetAttrString(error, "strerror") : NULL;
-	for (i = 0; text && PyUnicode_Check(text) && !now && i < 2; i++)
+	for (i = 0; text && PyUnicode_Check(text) && !now && i < Py_ARRAY_LENGTH(others); i++)
 		now = renamed(text, others[i], method);
 	args = now ? PyTuple_Pack(2, number, now) : NULL;
 	if (args && !PyObject_SetAttrString(error, "strerror", now))

@@ -26,7 +26,7 @@ TOP = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {"XMEM_BACKEND", "XMEM_CUDA_DRIVER", "XMEM_DAEMON", "XMEM_DEVICE",
                "XMEM_DEVICE_FILES", "XMEM_SOCKET"}
 #: What programs in Python cannot meet.
-NEVER = {"xmem_get_api", "XMEM_PUBLISH_CLIENT", "XMEM_VIEW_CUDA", "xmem_source"}
+NEVER = {"xmem_get_api", "xmem_source", "XMEM_PUBLISH_CLIENT", "XMEM_VIEW_CUDA"}
 
 # ---- what the library says, in Python's words ----
 
@@ -69,7 +69,11 @@ SAYS: list[tuple[Callable[[Any, Any], object], str]] = [
     (lambda pool, reader: xmem.BufferPool("x", writer=False, huge=True),
      "huge and sealed are for writers"),
     (lambda pool, reader: reader.subscribe(label=""), "^.Errno 22. subscribe: .*None stands for"),
-    (lambda pool, reader: published(pool).copy_from_host(b"1"), "acquire another"),
+    (lambda pool, reader: published(pool).copy_to_host(bytearray(99)),
+     "copy_to_host: 99 bytes at 0 reach"),
+    (lambda pool, reader: published(pool).copy_from_host(b"1"),
+     "copy_from_host: .*acquire another"),
+    (lambda pool, reader: published(pool).copy_to(pool.acquire_cpu(8), nbytes=99), "copy_to: 99"),
     (lambda pool, reader: published(pool).cuda_ptr_mut, "cuda_ptr_mut: .*acquire another"),
     (lambda pool, reader: (pool.preallocate_cpu(64, 1, sealed=True),
                            published(pool, bytes(64)).get_mut()),
