@@ -3,6 +3,7 @@
  * Waiting for a writer to come. Others can see it: in the client's own area, and on the terminal of
  * the program after a second.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,11 +21,19 @@ static bool is_to_tell(struct xmem_pool *pool)
 	return !xm_load(&pool->told_waiting) && !(quiet && *quiet) && isatty(STDERR_FILENO);
 }
 
+/* A terminal that is stopped (Ctrl-S) would take the line only when it goes on. */
+static bool takes_a_line(void)
+{
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&room, 1, 0) == 1 && room.revents & POLLOUT;
+}
+
 static void tell(struct xmem_pool *pool)
 {
 	char name[XL_NAME_BYTES];
 
-	if (!__atomic_exchange_n(&pool->told_waiting, 1, __ATOMIC_RELAXED))
+	if (takes_a_line() && !__atomic_exchange_n(&pool->told_waiting, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO, "xmem: waiting for a writer of %s; none is there yet\n",
 			xl_pool_name(pool, name, sizeof(name)));
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -177,6 +178,16 @@ TEST(API_a_terminal_is_told_once_that_a_writer_is_missing)
 	name_of_pool = new_name();
 	CHECK(!unsetenv("XMEM_QUIET"));
 	wait_and_read(new_terminal(), 1);
+}
+
+TEST(API_a_terminal_that_is_stopped_delays_nobody)
+{
+	int terminal = new_terminal();
+
+	name_of_pool = new_name();
+	CHECK(!unsetenv("XMEM_QUIET"));
+	CHECK(!tcflow(errors_of_child, TCOOFF));
+	wait_and_read(terminal, 0);
 }
 
 TEST(API_a_terminal_is_not_told_what_it_does_not_want_to_hear)
