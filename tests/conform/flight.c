@@ -414,6 +414,8 @@ TEST(P3_rings_of_dead_publishers_are_bounded)
 	SAME(stat_of(watcher).zombies, 8);
 	EVENTUALLY(stat_of(watcher).attached == 16);
 	/* The oldest were given up, and say so; the others are all there. */
+	for (i = 0; i < 12; i++)
+		SAME(sub_info(s[i]).behind, i < 4 ? 0 : 2);
 	for (i = 0; i < 4; i++) {
 		REFUSED(xmem_receive(s[i], 0), EPIPE);
 		ends_with(s[i], "dropped its ring", 2);
