@@ -185,7 +185,8 @@ static void hand_over(struct member *producer, struct member *a, struct member *
 	should(ask(a, GET, token) == stamp, "the first consumer gets something else");
 	ask(a, RELEASE, 0);
 	should(!ask(producer, IS_FREE, 0), "the buffer is free with the first release");
-	should(ask(b, GET, token & 0xffff) == stamp, "the second consumer gets something else");
+	should(ask(b, GET, XMEM_SLOT(token & 0xffff)) == stamp,
+	       "the second consumer gets something else");
 	should(!ask(producer, IS_FREE, 0), "the buffer is free while it is held");
 	ask(b, RELEASE, 0);
 	should(ask(producer, IS_FREE, 0) == 1, "the buffer is not free with the second release");
@@ -243,7 +244,7 @@ int main(int argc, char **argv)
 		fail("open");
 	end(&producer, SIGKILL);
 	a = start(consume);
-	should(ask(&a, GET, token) == 1003 && ask(&b, GET, token & 0xffff) == 1003,
+	should(ask(&a, GET, token) == 1003 && ask(&b, GET, XMEM_SLOT(token & 0xffff)) == 1003,
 	       "the contents have ended with their producer");
 	ask(&a, RELEASE, 0);
 	should(ask(&b, LOOK, 0) == 1003, "the contents have gone with the first release");

@@ -31,35 +31,37 @@
  *
  * Errors. A function that makes a handle returns NULL when it fails; the others return a
  * negative errno. In both cases xmem_get_last_error() gives the calling thread the error
- * and a message that says what was tried and what to do. Beside the errors that a
- * function names, those that make a handle can fail with ENOMEM. Those that make a handle of
- * a buffer or a subscription, publish, or ask the host (they open, preallocate, wait, or look
- * at a buffer's data for the first time) fail with ENOTCONN once the host has gone: held buffers
- * stay readable, and the pool can only be closed and opened again. Nothing has changed after an
- * error.
+ * and a message that says what was tried and what to do. Functions that make a handle can
+ * also fail with ENOMEM. After the host has gone, three kinds of function fail with ENOTCONN:
+ * those that make the handle of a buffer or of a subscription, those that publish, and those that
+ * ask the host (to open, preallocate, wait, or map a buffer's data for the first time). Held
+ * buffers stay readable then, and the pool can only be closed and opened again. Nothing has
+ * changed after an error.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep
  * their pool alive, so handles can be dropped in any order and by any thread. Every
- * function accepts NULL for a handle and then fails with EINVAL; functions that drop a
- * handle do nothing. The handle of a buffer is not an address. One that was dropped before, by
- * xmem_release, xmem_publish or xmem_forget, is found out: the function fails with EBADF, or does
- * nothing and leaves that error for xmem_get_last_error, and it is counted (stale_handles of struct
- * xmem_pool_info). It is taken for another buffer's only if the same handle was made and dropped
- * some multiple of 2^23 times in between. Two threads that drop
- * one handle at the same moment are not found out. The handle of a subscription that was dropped
- * is found out likewise, unless a multiple of 2^23 - 1 subscriptions were asked for in between;
- * and that of a pool, as long as no other pool has been opened.
+ * function accepts NULL for a handle. Functions without a result then do nothing. Functions that
+ * return a size or a token return 0, and all others fail with EINVAL.
  *
- * Threads. Each function says who may call it. "any" is any thread at any time, also with handles
- * that other threads are using. xmem_pool_close says what is true while another thread closes the
- * pool's handle, and excepts xmem_get. The C library must have made the threads. Threads that get
- * and drop buffers do not wait for each other. No function is async-signal-safe, and none is a
- * cancellation point: a thread that pthread_cancel cancels in one returns from it first, and
- * nothing is lost; xmem_cancel ends waits, pthread_cancel does not. A thread that can be cancelled
- * asynchronously calls no function. After fork the child cannot use handles that it inherited:
- * functions fail with ECHILD, and dropping such a handle does nothing. The child joins the pool
- * anew by xmem_pool_reopen. A fork by the C library leaves the child no page of its parent's pools
- * and, but for XMEM_OPEN_INHERIT, no descriptor, whatever other threads were doing.
+ * The handle of a buffer is not an address. The library detects the use of a handle that was
+ * dropped before. The function then fails with EBADF, or does nothing and leaves EBADF as the last
+ * error. stale_handles of struct xmem_pool_info counts such uses. A dropped handle is mistaken for
+ * a valid one only if its number has been used again a multiple of 2^23 times since. Two threads
+ * that drop one handle at the same moment are not detected. The use of a dropped subscription is
+ * detected, too, unless a multiple of 2^23 - 1 subscriptions were requested in between. The use of
+ * a closed pool is detected as long as no other pool has been opened.
+ *
+ * Threads. Each function says who may call it. "any" is any thread at any time, also with
+ * handles that other threads are using. The comment on xmem_pool_close describes the effect of
+ * closing a pool while other threads use it; xmem_get must not run at that time. The C library
+ * must have made the threads. Threads that get and drop buffers do not wait for each other. No
+ * function is async-signal-safe, and none is a cancellation point: a thread that pthread_cancel
+ * cancels in one returns from it first, and nothing is lost; xmem_cancel ends waits,
+ * pthread_cancel does not. A thread in which asynchronous cancellation is enabled must not call
+ * any function. After fork the child cannot use handles that it inherited: functions fail with
+ * ECHILD, and dropping such a handle does nothing. The child joins the pool anew by
+ * xmem_pool_reopen. A fork by the C library leaves the child no page of its parent's pools and,
+ * but for XMEM_OPEN_INHERIT, no descriptor, whatever other threads were doing.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without
  * end. A wait ends early with EINTR when a signal handler has run; after one that was
@@ -69,14 +71,16 @@
  * their timeout and until a signal handler has run (EINTR), whatever other threads wait for. To
  * release a buffer, nothing is asked. A receive asks to follow a publisher that has just joined,
  * and for the file of a buffer that was attached after the subscription began. An acquire asks if
- * it needs memory. If their timeout is 0, they wait for 1 second at most. A receive, and the first
- * call for writers of a client, wait for 20 ms even if their timeout is shorter. Without an answer
- * they do not ask for a second, or until any answer comes; they hand out buffers that need no
- * answer. These functions wait for 1 second at most: xmem_subscribe with XMEM_SUBSCRIBE_LASTS;
- * those that give a descriptor to poll, the first time; xmem_unsubscribe; the call that drops the
- * last handle that keeps a pool; and two that do not wait again before there is an answer: the
- * release of a handle that xmem_set_ref_count has counted in, and xmem_pool_stat in a writer that
- * has just let go of a file that was attached.
+ * it needs memory. An acquire with timeout 0 waits for 1 second at most. A receive, and a client's
+ * first call for writers, wait for 20 ms even if their timeout is shorter. If the daemon does not
+ * answer, these functions do not ask again for one second, or until an answer comes. Meanwhile they
+ * return buffers that need no answer. These calls wait for 1 second at most:
+ *	xmem_subscribe with XMEM_SUBSCRIBE_LASTS, and xmem_unsubscribe
+ *	the first call that gives a descriptor to poll
+ *	the call that drops the last handle that keeps a pool
+ *	the release of a handle that xmem_set_ref_count has counted in, and xmem_pool_stat in a
+ *	writer that has just let go of an attached file; these two do not wait again until the
+ *	daemon has answered
  *
  * To let go of something, a client sends the daemon a message. One message is enough for all
  * buffers of ended writers. But each of these takes a message of its own: a file from

@@ -87,19 +87,20 @@ static u64 token_in(const struct xm_map *map, u32 slot)
 
 u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what)
 {
+	u32 slot = xm_token_slot(number);
 	u64 token;
 
-	if (number >= XMEM_MAX_SLOTS)
+	if (number < XMEM_SLOT(0))
 		return number;
-	if (number >= pool->map.slots) {
-		xl_fail(EINVAL, "%s: there is no slot %u: the pool has %u", what, (u32)number,
+	if (slot >= pool->map.slots) {
+		xl_fail(EINVAL, "%s: there is no slot %u: the pool has %u", what, slot,
 			pool->map.slots);
 		return 0;
 	}
-	token = token_in(&pool->map, number);
+	token = token_in(&pool->map, slot);
 	if (!token)
 		xl_fail(ESTALE, "%s: there is nothing in slot %u: its buffer is free, or it is "
-				"being written", what, (u32)number);
+				"being written", what, slot);
 	return token;
 }
 
@@ -160,7 +161,7 @@ put:
 }
 
 /* What is in a slot now. It may go at any moment, unless somebody holds it or has set it aside. */
-static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 slot)
+static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 number)
 {
 	struct xmem_buffer *buffer;
 	int err = -ESTALE, tries;
@@ -170,7 +171,7 @@ static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 slot)
 
 		if (xl_host_died(pool))
 			return xl_fail_died(pool), NULL;
-		token = xl_token_of(pool, slot, "get");
+		token = xl_token_of(pool, number, "get");
 		if (!token)
 			return NULL;
 		err = xm_is_counted(&pool->map, pool->me) ? 0 :
@@ -185,15 +186,15 @@ static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 slot)
 	return slow_failed(pool, err);
 }
 
-/* A number below 65536 is a slot's. No generation is 0, so the short way finds no such token. */
+/* No generation is as high as that of XMEM_SLOT, so the short way finds no such token. */
 static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
 	struct xmem_buffer *buffer = resolve(pool, token, &err);
 
 	if (buffer)
 		return buffer;
-	return err == -ESTALE && token < XMEM_MAX_SLOTS ? get_in_slot(pool, token) :
-							  slow_failed(pool, err);
+	return err == -ESTALE && token >= XMEM_SLOT(0) ? get_in_slot(pool, token) :
+							 slow_failed(pool, err);
 }
 
 /*
@@ -221,7 +222,7 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token
 		xl_fail_fast(EINVAL, "get: no pool");
 	else if (!xl_is_open(pool))
 		xl_fail_not_alive(pool);
-	else if (token < XMEM_MAX_SLOTS)
+	else if (token >= XMEM_SLOT(0))
 		return get_in_slot(pool, token);
 	else if (xm_token_slot(token) < pool->map.slots)
 		return get_as_stranger(pool, token);

@@ -389,7 +389,7 @@ int xl_fail_no_room(struct xmem_pool *pool, int error)
 	struct text text = { .used = 0 };
 	struct census census;
 
-	add(&text, "%s: forward: ", xl_pool_name(pool, name, sizeof(name)));
+	add(&text, "%s: publish: ", xl_pool_name(pool, name, sizeof(name)));
 	describe_ring(pool, &census, &text);
 	return xl_fail(error, "%s", text.bytes);
 }

@@ -102,7 +102,7 @@ static int place_held(struct xmem_buffer *buffer, const struct xmem_publish_opti
 	skipped = o->offset - what->offset;
 	if (o->offset < what->offset || skipped > what->length ||
 	    o->length > what->length - skipped)
-		return xl_fail(ERANGE, "forward: %llu bytes from %llu on; the contents are %llu "
+		return xl_fail(ERANGE, "publish: %llu bytes from %llu on; the contents are %llu "
 				       "bytes from %llu on",
 			       (unsigned long long)o->length, (unsigned long long)o->offset,
 			       (unsigned long long)what->length, (unsigned long long)what->offset);

@@ -49,11 +49,15 @@ void xmem_release(struct xmem_buffer *buffer);
 uint64_t xmem_token(struct xmem_buffer *buffer);
 
 /*
+ * In place of a token: the contents that are in a slot now. Two clients mean one and the same
+ * contents by it only as long as somebody holds these contents, or they have claims.
+ */
+#define XMEM_SLOT(number)	(0xffffffffffff0000ULL | (number))
+
+/*
  * Get the buffer that a token names, and hold it, for reading.
- * @token: from xmem_publish or xmem_token of any client of this pool. No token is below 65536: such
- *	a number, here and wherever a token is taken, is a slot's (xmem_slot) and stands for what is
- *	in that slot now. These are the same contents on both sides only as long as somebody holds
- *	them or they have claims.
+ * @token: from xmem_publish or xmem_token of any client of this pool, or XMEM_SLOT(xmem_slot(...)).
+ *	No token is 0.
  * If references are set aside (claims.h), it takes one.
  * Returns: the buffer, or NULL:
  *	ESTALE	those contents are gone, or the token belongs to another pool; or the slot has
@@ -134,7 +138,7 @@ struct xmem_buffer_info {
  * token, it is the owner, also of contents that another client wrote in place (payload.h).
  * The label of a publisher that has ended is known for what was received, until a subscription of
  * this pool handle follows a later client with the same id.
- * Returns: 0, -EINVAL (also: size is less than that of the size field), -EBADF, -ECHILD.
+ * Returns: 0, -EINVAL (also: the size field is smaller than itself), -EBADF, -ECHILD.
  * Threads: any. Since: 0.5.
  */
 int xmem_buffer_stat(struct xmem_buffer *buffer, struct xmem_buffer_info *ret_info);
@@ -151,7 +155,7 @@ const struct xmem_metadata *xmem_metadata_ptr(struct xmem_buffer *buffer);
 /*
  * Get the metadata of a buffer that is being written. It still has the values of an earlier
  * publication.
- * Returns: the metadata, or NULL: EPERM (the buffer is not from xmem_acquire).
+ * Returns: the metadata, or NULL: EPERM (the buffer is held for reading).
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.2.
  */
 struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *buffer);

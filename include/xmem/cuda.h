@@ -64,7 +64,7 @@ struct xmem_cuda_info {
  *	-ENODEV	there is no driver or no GPU, or the driver is too old, is the toolkit's stub
  *		library, or does not match the kernel's: the message says which
  *	-ECHILD	this process was forked from one that had used the driver
- *	-EINVAL	size is less than that of the size field
+ *	-EINVAL	the size field is smaller than itself
  *	-EIO, -ENOMEM  the driver does not start or does not describe its devices; the message
  *		has its result
  * No later call of this process looks again after an error.

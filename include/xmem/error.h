@@ -31,7 +31,7 @@ struct xmem_error {
  * Get the last error of the calling thread and the driver's result, and forget both.
  * @ret_error: its size field is set; may be NULL.
  * Returns: a negative errno; 0: no call has failed since the error was last forgotten. -EINVAL is
- * also the error of this call if size is less than that of the size field.
+ * also the error of this call if the size field is smaller than itself.
  * Ownership: the message is the library's and valid until the thread's next xmem call; the name is
  * constant.
  * Threads: each thread has its own last error. Since: 0.1.

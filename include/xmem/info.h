@@ -66,7 +66,7 @@ struct xmem_pool_info {
  * memory until it calls a function that may wait or that asks the host, or this one: a program
  * that does nothing unmaps nothing. bytes_mapped of its struct xmem_client_info shows that.
  *
- * Returns: 0, -EINVAL (size is less than that of the size field), -ECHILD.
+ * Returns: 0, -EINVAL (the size field is smaller than itself), -ECHILD.
  * Threads: any. Since: 0.1.
  */
 int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
@@ -112,8 +112,8 @@ struct xmem_client_info {
  * Get what is known of one client of a pool.
  * @client: its id, from 0 to clients_max - 1 of struct xmem_pool_info.
  * @ret_info: its size field is set.
- * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it, or size is
- * less than that of the size field; -ECHILD. Threads: any. Since: 0.2.
+ * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it, or the size
+ * field is smaller than itself; -ECHILD. Threads: any. Since: 0.2.
  */
 int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 			  struct xmem_client_info *ret_info);
@@ -142,8 +142,8 @@ struct xmem_subscriber_info {
  * @first: get the client with this id, or else with the next higher one. 0: get the first one; this
  * counts as a look (see xmem_subscribers_poll_fd).
  * @ret_info: its size field is set.
- * Returns: 0; -ENOENT: there are no more; -EPERM: this client is a reader; -EINVAL: size is less
- * than that of the size field; -ENOTCONN: the host has gone, or has ended this client; -ECHILD.
+ * Returns: 0; -ENOENT: there are no more; -EPERM: this client is a reader; -EINVAL: the size field
+ * is smaller than itself; -ENOTCONN: the host has gone, or has ended this client; -ECHILD.
  * Threads: any. Since: 0.5.
  */
 int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
@@ -152,7 +152,7 @@ int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 /*
  * Wait until clients follow this writer. They can receive all that is published after that, but of
  * more than 8 ended writers only what the last 8 left, without XMEM_SUBSCRIBE_WAITS. So a
- * program that publishes once and then ends should wait for its readers first.
+ * program that publishes and then ends should wait for its readers before it publishes.
  *
  * Meanwhile this handle's subscription to all writers follows the writers that come, as
  * xmem_receive would. So clients that follow all writers can wait for each other.
@@ -217,7 +217,7 @@ struct xmem_slot_info {
  * Get what is known of one slot of a pool.
  * @slot: from 0 to slots - 1 of struct xmem_pool_info.
  * @ret_info: its size field is set.
- * Returns: 0; -EINVAL: there is no such slot, or size is less than that of the size field;
+ * Returns: 0; -EINVAL: there is no such slot, or the size field is smaller than itself;
  * -ECHILD. Threads: any. Since: 0.2.
  */
 int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret_info);
@@ -238,8 +238,8 @@ struct xmem_device_info {
  * Get what a pool has on one GPU. No driver is needed for that.
  * @device: the GPU's number in the pool, from 1 on without a gap.
  * @ret_info: its size field is set.
- * Returns: 0; -ENOENT: the pool has none of that number; -EINVAL: no pool can have it, or size is
- * less than that of the size field; -ECHILD. Threads: any. Since: 0.5.
+ * Returns: 0; -ENOENT: the pool has none of that number; -EINVAL: no pool can have it, or the size
+ * field is smaller than itself; -ECHILD. Threads: any. Since: 0.5.
  */
 int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
 			  struct xmem_device_info *ret_info);

@@ -35,8 +35,9 @@ struct xmem_preallocate_options {
 
 /*
  * Make buffers: allocate their memory, all of it now, and attach them to the pool. A writer does so
- * before it acquires, and may do so again. Then xmem_acquire makes none on demand. Buffers on a GPU
- * are for xmem_acquire_cuda alone.
+ * before it acquires, and may do so again. After that, xmem_acquire makes no buffers on demand,
+ * unless demand_bytes of struct xmem_pool_options says how many bytes it may. Buffers on a GPU are
+ * for xmem_acquire_cuda alone.
  * @bytes: bytes of each.
  * @count: buffers to make.
  * @options: NULL stands for options that are all zero.
@@ -66,9 +67,9 @@ struct xmem_preallocate_options {
  * 16 MB; an allocation has whole blocks of 2 MB, in which nothing else lies. Memory is exported as
  * a descriptor where the GPU can do that. The host keeps the descriptor, so what is published
  * outlives this process, and needs neither a common PID namespace nor a right to trace. With
- * XMEM_MEMORY_LEGACY, and where there are no descriptors, it goes by the driver's IPC handles: then
- * nobody can write it in place, and it ends with this client, that is at its xmem_pool_close
- * already; a client that looks at it later gets EOWNERDEAD. A process that opens memory of a GPU
+ * XMEM_MEMORY_LEGACY, and where there are no descriptors, it goes by the driver's IPC handles. Such
+ * memory cannot be written in place, and ends when this client calls xmem_pool_close; a client that
+ * accesses it later gets EOWNERDEAD. A process that opens memory of a GPU
  * can write it, for there is no way to open it for reading only. So only writers of the pool get
  * it, unless XMEM_MEMORY_READERS says that its readers are trusted as well; and XMEM_MEMORY_SEALED
  * holds there as long as all keep to the rules.
@@ -107,7 +108,7 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
  * those first that have been unused longest:
  *	- beyond cache_bytes, when another file is made
  *	- after cache_ns, in a later xmem_acquire that does not find a buffer of its size ready;
- *	  where somebody has to be told of it, or the program polls, also in others and in
+ *	  if the program polls, or another client has to be told, also in other acquires and in
  *	  xmem_publish. A writer that does none of these keeps its files until
  *	  xmem_collect
  *	- when another buffer needs the room within demand_bytes, or memory, files or slots run out,
@@ -119,7 +120,7 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
  * use huge pages for those that are as long as one of these. With XMEM_MEMORY_SEALED they are as
  * those that xmem_preallocate makes with it: only this writer can ever write them.
  *
- * Those who have such a file mapped unmap it as xmem_pool_stat tells.
+ * Clients that have mapped such a file unmap it as the comment on xmem_pool_stat says.
  */
 
 #define XMEM_KEEP_ALL	UINT64_MAX
@@ -130,10 +131,11 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
  *	XMEM_KEEP_ALL: all stay. A reader has none.
  * @ret_bytes: how many bytes have been given back; or NULL.
  *
- * Found are buffers of this writer, for later acquires; and those that ended owners have left and
- * this client could hold, which the host frees a moment later. An acquire that finds nothing does
- * so too, and so does the release of the last handle of a buffer: this is for a program that wants
- * the memory or the numbers to be right at a moment of its choice. Memory of this pool that
+ * The call finds unused buffers of this writer, for later acquires. It also finds buffers that
+ * ended owners have left and that this client could hold; the host frees these a moment later. An
+ * acquire that finds nothing does this by itself, and so does the release of the last handle of a
+ * buffer. So xmem_collect is for a program that wants the memory or the numbers to be right at a
+ * moment of its choice. Memory of this pool that
  * xmem_data_private (copy.h) has kept mapped is unmapped.
  *
  * Then unused buffers go, preallocated ones too. A file goes only as a whole, so buffers stay while

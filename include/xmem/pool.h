@@ -29,8 +29,8 @@ struct xmem_pool;
 #define XMEM_OPEN_FD		(1u << 7)	/* join the pool of the descriptor `fd` */
 
 /* The mode of a pool: who may join it, in bits as of files: 0640, 0666. A writer reads, too. */
-#define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode does
-					 * not let in */
+#define XMEM_MODE_STRICT	01000	/* a user whom the mode excludes cannot join, not even
+					 * with a descriptor of the pool */
 
 /* The roles in which somebody may join, as a mask. A writer reads, too. */
 #define XMEM_MAY_READ		(1u << 1)	/* as a reader */
@@ -52,33 +52,33 @@ struct xmem_pool_options {
 					 * all; 0: a quarter of the memory that is left when the
 					 * first is made, and none after xmem_preallocate;
 					 * XMEM_NO_DEMAND: none; since 0.4, as all that follow */
-	uint64_t cache_bytes;		/* writer: of what is made on demand and not used, so much
-					 * is kept; 0: an eighth of the most that was in use,
-					 * and at least 1 MB */
-	int64_t cache_ns;		/* writer: and for so long; 0: 10 s; XMEM_FOREVER: always */
+	uint64_t cache_bytes;		/* writer: how many bytes of unused buffers that were made
+					 * on demand it keeps; 0: an eighth of the most that was
+					 * in use, and at least 1 MB */
+	int64_t cache_ns;		/* writer: how long it keeps them; 0: 10 s; XMEM_FOREVER:
+					 * always */
 	uint32_t memory;		/* writer: of what is made on demand: XMEM_MEMORY_* of
 					 * xmem/memory.h, or 0 */
-	uint32_t keep;			/* writer: so many of its last publications stay for those
-					 * who subscribe later with `history`, until an acquire
-					 * finds no other buffer; at most 4096. Those count that
-					 * such a subscriber could receive from its own buffers:
-					 * not what was sent to one client, retracted or written
-					 * in place, nor what it forwards, which stays as long as
-					 * its owner keeps it */
+	uint32_t keep;			/* writer: how many of its last publications stay for later
+					 * subscribers with `history`, until an acquire finds no
+					 * other buffer; at most 4096. Only publications of its
+					 * own buffers count, and none that was sent to one
+					 * client, retracted or written in place. What it
+					 * forwards stays as long as the owner keeps it */
 	uint32_t mode;			/* of the pool, if it is made: who may join it, as 0640; 0:
-					 * 0600, its owner alone. A umask does not count. One
-					 * that is there must not let in more (ERANGE); 0: it
-					 * may; since 0.5, as the next */
+					 * 0600, its owner alone. A umask does not count. If the
+					 * pool exists and its mode admits more users, ERANGE;
+					 * with 0 that is not checked. Since 0.5, as the next */
 	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0, and
 					 * the group is this process's */
-	uint64_t limbo_bytes;		/* of the pool, if it is made: how many bytes of buffers
-					 * whose writers have ended one client may hold; the
-					 * host ends a client that holds more (as xmem_pool_evict
-					 * does) 5 seconds after their writers have ended, and
-					 * lets what it has forwarded be lost beyond as much. 0 or
-					 * UINT64_MAX: any number, if the administrator says
-					 * nothing else. One that is there must not allow more
-					 * (ERANGE); 0: it may. Not where xmemd is the host
+	uint64_t limbo_bytes;		/* of the pool, if it is made: the bytes that one client may
+					 * hold of buffers of ended writers. 5 seconds after
+					 * these have ended the host evicts a client that holds
+					 * more (see xmem_pool_evict). What a client has
+					 * forwarded beyond this number is lost. 0 or UINT64_MAX:
+					 * any number, if the administrator says nothing else. If
+					 * the pool exists and allows more, ERANGE; with 0 that
+					 * is not checked. Not where xmemd is the host
 					 * (EOPNOTSUPP); since 0.5 */
 	int32_t fd;			/* with XMEM_OPEN_FD: from xmem_pool_fd, passed on in any
 					 * way; it stays the caller's; else 0; since 0.5 */
@@ -106,18 +106,19 @@ struct xmem_pool_options {
  * for a writer; it ignores clients that only read. With XMEM_OPEN_WRITER a client is a writer from
  * the beginning. With XMEM_OPEN_READER it stays a reader: calls for writers fail with EPERM.
  *
- * Names belong to users: two users' pools may have the same, and nobody takes another's. A pool
- * lets in whom its mode allows, which who makes it gives (`mode`, `gid`): reading is to join as a
- * reader, writing to join as a writer. Where the kernel is the host, CAP_DAC_OVERRIDE is let in
- * anywhere. xmemd serves one user, so it refuses modes for others. A pool of another user is never
- * made.
+ * Each user has names of their own: pools of two users may have one name, and no user can take
+ * another user's name. A pool's mode decides who may join it as a reader (r) and as a writer (w);
+ * the client that makes the pool sets mode and group (`mode`, `gid`). Where the kernel is the host,
+ * a process with CAP_DAC_OVERRIDE may join any pool. xmemd serves one user, so it refuses modes for
+ * others. This call never makes a pool of another user.
  *
  * The client that makes the pool decides its sizes: those in its options, or 1024 slots, 64 clients
  * and 64 ring entries. Slots are given to writers in groups of 64: a pool of 1024 slots serves at
- * most 16 writers at once. When a writer of the pool's owner's user has ended, and its subscribers
- * have received the rest of its ring, its used slots stay, and its free slots serve later writers
- * of that user. (A group with buffers on a GPU comes free as a whole, once none of its slots is
- * used.) A pool ends with its last client (and, where the kernel is the host, its last descriptor).
+ * most 16 writers at once. After a writer has ended that belongs to the user who owns the pool, and
+ * subscribers have received the rest of its ring, its free slots serve later writers of that user,
+ * and the used slots stay in use. (A group with buffers on a GPU comes free as a whole, once none
+ * of its slots is used.) A pool ends with its last client (and, where the kernel is the host, its
+ * last descriptor).
  *
  * The host is /dev/xmem if there is one, and otherwise xmemd, which this call starts if it
  * does not run. XMEM_BACKEND in the environment insists on one of them
@@ -129,10 +130,11 @@ struct xmem_pool_options {
  *	EBADF	`fd` is not a pool's descriptor
  *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another
  *		user's and does not let this one in at all
- *	EEXIST	XMEM_OPEN_EXCLUSIVE, and there is one that not only other users keep
- *	ERANGE	the pool is there and smaller than the options ask for; or it is this user's,
- *		and its mode or group let in more than `mode` and `gid` would, so that whom
- *		these keep out may be in it
+ *	EEXIST	XMEM_OPEN_EXCLUSIVE, and the pool exists; one that only other users keep alive
+ *		does not count
+ *	ERANGE	the pool exists and is smaller than the options ask for; or it belongs to this
+ *		user, and its mode or group admits users whom `mode` and `gid` would exclude, and
+ *		who may have joined already
  *	EPERM	`gid` is no group of this user; or the folder of the daemon's address is not
  *		this user's alone; the message names it
  *	EACCES	the pool lets this user in as a reader only; or this user may not open
@@ -155,20 +157,23 @@ struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_option
  * Drop the handle of a pool. The client ends when its buffers and subscriptions have been
  * dropped too. While others have memory of a GPU open that goes by the driver's IPC handles or is
  * from xmem_attach_cuda, a client labelled "closing" stays in the pool until they have closed it.
- * Threads: calls that wait in this handle or its subscriptions end with ECANCELED. Those that use
- * the handle itself, in other threads, are over when this returns, or fail with EBADF, as those do
- * that come later as long as no other pool has been opened. One is excepted, because it would cost
- * each call something: xmem_get. Later ones fail too, but none may be going on in another thread
- * while this handle is closed. Nor may the handle be closed twice at once, or by a function that
- * xmem_limbo_hook has set: xmem_pool_close waits for the call that runs this function. Since: 0.1.
+ * Buffers that stay can still be read, published and copied; set_ref_count, offer, forget and
+ * copy_to of such a buffer fail with EBADF.
+ * Threads: calls that wait in this handle or its subscriptions end with ECANCELED. When this call
+ * returns, calls of other threads that use the handle itself have finished or fail with EBADF.
+ * Later calls fail with EBADF, too, as long as no other pool has been opened. xmem_get is an
+ * exception, because the check would slow down every call: a later xmem_get fails, but no xmem_get
+ * may run in another thread while the handle is closed. Nor may the handle be closed twice at once,
+ * or by a function that xmem_limbo_hook has set: xmem_pool_close waits for the call that runs this
+ * function. Since: 0.1.
  */
 void xmem_pool_close(struct xmem_pool *pool);
 
 /*
- * End all waiting in a pool handle and its subscriptions, now and for ever: calls that wait, and
- * later ones whose timeout is not 0, fail with ECANCELED, also if there would be something. Calls
- * that may not wait go on as before. A call that waits for the answer of a daemon that is stopped
- * goes on waiting for that. This is for a program that ends: its threads return.
+ * End all waiting in a pool handle and its subscriptions, now and for ever: waiting
+ * calls, and later calls whose timeout is not 0, fail with ECANCELED even if a buffer is available.
+ * Calls with timeout 0 go on as before. A call that waits for the answer of a daemon that is
+ * stopped goes on waiting for that. This is for a program that ends: its threads return.
  * Returns: 0, or -EINVAL, -ECHILD. Threads: any. Since: 0.3.
  */
 int xmem_cancel(struct xmem_pool *pool);
@@ -179,23 +184,25 @@ int xmem_cancel(struct xmem_pool *pool);
  * Get the descriptor of a pool for poll, select and epoll: one thing to wait on.
  *	readable	a subscription has something to receive, or has ended: xmem_receive
  *			with timeout 0 does not fail with EAGAIN
- *	writable	an xmem_acquire with timeout 0 finds a buffer; if the last one found none,
- *			then one of as many bytes as that wanted (writers only)
+ *	writable	an xmem_acquire with timeout 0 finds a buffer; after an xmem_acquire that
+ *			found none, a buffer of the size requested then (writers only)
  *	hung up		the host has ended, or this client has: close the pool, open it again
  * A writer that waits for writable waits for slow subscribers no longer than wait_bound_ns, as in
  * xmem_acquire. A writer that still has a buffer in hand is taken for one that waits only after
  * an acquire has found none.
- * It may be asked for at any time, also before anything is subscribed to, and be passed to
- * other processes. It is level-triggered: as long as it is readable there is something. A
- * program uses timeout 0 and goes back to its loop after EAGAIN, for it can be ready in vain:
- *	readable	the publication that it meant is taken from a slow subscriber; it is
- *			retracted, or was sent to another client: the receive passes it, which the
- *			writer may wait for; a few times after publishers have ended, until the
+ * The descriptor can be requested at any time, also before the first subscription, and can be
+ * passed to other processes. It is level-triggered. A program uses timeout 0 and returns to its
+ * loop after EAGAIN, because the descriptor can be ready in vain:
+ *	readable	the publication that it meant is taken from a slow subscriber, or is
+ *			retracted, or was sent to another client: the receive skips it, and the
+ *			writer may be waiting for that; a few times after publishers have ended,
+ *				until the
  *			daemon has heard that nobody follows them any more; with a subscription to
  *			all writers, one has joined, or is free because another subscription of
  *			the handle is dropped: the receive follows it
- *	writable	somebody gets the buffer that was free; a bound is to begin, which is the
- *			acquire's to do, once: a subscriber that had exceeded it is waited for again
+ *	writable	somebody gets the buffer that was free; the time of a slow subscriber has
+ *			to begin, which only an acquire can do, once: a subscriber that had exceeded
+ *				it is waited for again
  *			while the writer sleeps, or only a client that has forwarded them keeps
  *			buffers; on demand, when buffers come free whose file is still in use
  * While the daemon is stopped it says nothing new, although xmem_receive and xmem_acquire with
@@ -216,14 +223,14 @@ int xmem_pool_poll_fd(struct xmem_pool *pool);
  * Join anew the pool that a handle stands for: in a child that has inherited it by fork, or where
  * its host has gone, or as a second client. The name and the options are those with which the
  * handle was opened, but without XMEM_OPEN_EXCLUSIVE; the user whose pool it is stays the same. The
- * pool has the sizes that it has by now, and is a new one if it has ended meanwhile, unless the
- * options had XMEM_OPEN_EXISTING or it is another user's.
+ * call joins the pool with its present sizes. If that pool has ended, the call makes a new one,
+ * unless the options had XMEM_OPEN_EXISTING or the pool is another user's.
  *
  * With XMEM_OPEN_INHERIT a child joins by a descriptor instead, so it is the same pool, which may
  * be anonymous. The child keeps the descriptor until it calls xmem_pool_close for the handle that
  * it has inherited; where the kernel is the host, the pool lives as long.
  *
- * The handle that was inherited stays as it is: dead in the child, and the parent's there. No
+ * The inherited handle does not change: it is unusable in the child, and valid in the parent. No
  * buffer and no subscription comes along: the child subscribes anew, and gets by their tokens the
  * buffers that somebody holds.
  *
@@ -237,11 +244,11 @@ struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 
 /*
  * Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
- * roles that this client has. If it has made the pool, these are all roles; otherwise those that
- * the mode gives it now, or the descriptor by which it joined has given it. A descriptor that was
- * passed on cannot be taken back.
- * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE; -EACCES: it joined another
- * user's pool by name, and the mode does not let it in any more; -EDQUOT.
+ * roles that this client has. If this client made the pool, these are all roles. Otherwise they are
+ * the roles that the mode gives this client now, or that its own descriptor gave it. A descriptor
+ * that was passed on cannot be taken back.
+ * Returns: the descriptor, which is close-on-exec, or -errno: -EMFILE; -EACCES: this client joined
+ * another user's pool by name, and the mode no longer admits it; -EDQUOT.
  * Ownership: the caller closes it. Threads: any. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);

@@ -23,18 +23,19 @@ struct CUstream_st;
  *	xmem_size() of the buffer is @bytes. 0: any buffer, the whole of it.
  * @timeout_ns: nanoseconds to wait for one.
  *
- * The buffer is the smallest that is large enough and free. If none is free, this takes the
- * oldest publication of the smallest such size away that no client holds, from subscribers that
- * have not received it and that the writer need not wait for, or from what it keeps (`keep` of
- * struct xmem_pool_options). Those that lag by more than half of the buffers of that size and more
- * than is kept (or by ring_entries, if that is less) lose all that is older than that at once, also
- * what others hold. It waits for the other subscribers within the pool's wait_bound_ns; then they
- * lose the oldest too, until they receive again. If a subscriber uses XMEM_SUBSCRIBE_WAITS, at most
- * ring_entries buffers may be acquired and unpublished.
+ * The buffer is the smallest that is large enough and free. If none is free, this takes the oldest
+ * publication that no client holds among the smallest buffers that are large enough. Subscribers
+ * that have not received it, and for which the writer need not wait, lose it. What `keep` of struct
+ * xmem_pool_options keeps can be taken, too. A subscriber that lags by more than `keep` and by more
+ * than half of the buffers of that size (or by ring_entries, if that is less) loses at once all
+ * that is older, also what others hold. The writer waits for the other subscribers within the
+ * pool's wait_bound_ns; then they lose the oldest publication until they receive again. If a
+ * subscriber uses XMEM_SUBSCRIBE_WAITS, at most ring_entries buffers may be acquired and
+ * unpublished.
  *
- * A writer that does not preallocate makes buffers on demand, as far as demand_bytes of its options
- * allows it: xmem/memory.h says how. Only then are larger buffers taken, and publications of those
- * that may lose them.
+ * A writer makes buffers on demand as far as demand_bytes of its options allows it (memory.h). With
+ * the default, 0, that ends with its first xmem_preallocate. Larger buffers, and publications of
+ * subscribers that may lose them, are taken only when none can be made.
  *
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0; also if none that large can be made because
@@ -43,9 +44,9 @@ struct CUstream_st;
  *		says if the system refuses memory for another one
  *	ENOSPC	no buffer is that large, and it may not be made; or a slot is worn out:
  *		preallocate (others). At once, whatever the timeout is, also if this writer has no
- *		slots and gets none by waiting. That is so if each group is a living writer's,
- *		which keeps it until it ends, or an ended writer's that comes free only if this
- *		client itself receives or releases buffers. The message names the owners. A
+ *		slots and gets none by waiting. Waiting cannot help if each group of slots
+ *		belongs to a living writer, or to an ended writer whose group comes free only
+ *		when this client itself receives or releases. The message names the owners. A
  *		program that polls is told when a group has come free
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made; as
  *		xmem_preallocate
@@ -62,8 +63,8 @@ struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t t
  * whole buffer, in which what an earlier publication left is still there; or after xmem_get_mut the
  * contents and what is behind them, and then all that is said in bytes of the buffer counts from
  * here: in xmem_publish and the copies.
- * Returns: their address, or NULL: EPERM (the buffer is not from xmem_acquire), EMEDIUMTYPE (it is
- *	on a GPU: xmem_cuda_ptr_mut), ENOMEM.
+ * Returns: their address, or NULL: EPERM (the buffer is held for reading, or its memory was
+ *	attached), EMEDIUMTYPE (it is on a GPU: xmem_cuda_ptr_mut), ENOMEM.
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.1.
  */
 void *xmem_data_mut(struct xmem_buffer *buffer);
@@ -101,11 +102,11 @@ struct xmem_publish_options {
  *	of what is held, they are where they were.
  * @ret_token: the name of these contents, for xmem_get; may be NULL.
  *
- * A buffer that was acquired is published at once. There are two others. What is held waits
- * timeout_ns for room in the ring, if a subscriber with XMEM_SUBSCRIBE_WAITS makes it wait, and no
- * longer than the wait_bound_ns of this client's pool. What xmem_get_mut has made writable waits
- * for the host's answer, and in memory of a GPU until the contents that were there are complete.
- * For those it waits as long as it takes, but with XMEM_PUBLISH_CLIENT for timeout_ns.
+ * An acquired buffer is published at once. A held buffer waits up to timeout_ns for room in the
+ * ring, if a subscriber with XMEM_SUBSCRIBE_WAITS makes it wait, and no longer than wait_bound_ns
+ * of this client's pool. A buffer from xmem_get_mut waits for the host's answer. If it is in memory
+ * of a GPU, this call waits without limit until the earlier contents are complete; with
+ * XMEM_PUBLISH_CLIENT it waits up to timeout_ns.
  *
  * If buffers were acquired before a subscriber with XMEM_SUBSCRIBE_WAITS came, publishing
  * them may overwrite what it has yet to receive, as the ring has ring_entries places. It then
@@ -114,15 +115,15 @@ struct xmem_publish_options {
  * The contents stay as long as a subscriber that the writer waits for has yet to receive them
  * or a client holds them; for other subscribers, and with `keep` of struct xmem_pool_options, they
  * stay until an acquire needs the buffer. What was forwarded stays also after the end of this
- * client, and of the writer that owns the buffer. When the owner needs the buffer and has nothing
- * else, it takes it from those subscribers that this client does not wait for, and from the others
- * once it has waited for as long as wait_bound_ns of this client's pool says.
+ * client, and of the writer that owns the buffer. If the owner needs a forwarded buffer and has no
+ * other, the owner takes it at once from the subscribers that this client does not wait for, and
+ * from the other subscribers after wait_bound_ns of this client's pool.
  * A program that passes the token on in a way of its own keeps the handle
  * (XMEM_PUBLISH_KEEP) until the other side has got the buffer.
  *
- * With XMEM_PUBLISH_CLIENT the other subscribers pass the publication, and lose nothing by it. But
- * if the ring overtakes one of them before that, it counts this as lost. If the one subscriber
- * ends, or follows this client no longer, nobody receives it.
+ * With XMEM_PUBLISH_CLIENT the other subscribers skip the publication, and lose nothing by it. But
+ * a subscriber that the ring overtakes before it has skipped it counts it as lost. If the one
+ * subscriber ends, or follows this client no longer, nobody receives it.
  *
  * Returns: 0, and the handle is gone unless it is kept; or
  *	-EINVAL	an unknown flag, a client without its flag or that no client of the pool can have,
@@ -130,7 +131,8 @@ struct xmem_publish_options {
  *	-E2BIG	as xmem_pool_open
  *	-ERANGE	offset and length reach beyond xmem_capacity(), or beyond the contents that are held
  *	-ENOENT	that client is not there, or does not follow this one
- *	-EPERM	this client is a reader; or a stream, and the buffer is held for reading
+ *	-EPERM	this client is a reader; or a stream, and the buffer is held for reading (if it is
+ *		in memory of the CPU, EMEDIUMTYPE)
  *	-EOVERFLOW  XMEM_PUBLISH_KEEP, and this client has 2^28 handles of the buffer
  *	-EAGAIN	the ring has no room, and timeout_ns is 0; -ETIMEDOUT  it had none in time
  *	-ECANCELED, -EINTR  xmem_cancel, xmem_pool_close or a signal handler has ended that wait
@@ -150,7 +152,7 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
  * and lose nothing by it.
  * @token: the token that xmem_publish gave; or a slot (xmem_get).
  *
- * Its own buffer a writer can take back only as long as nobody has it: no client holds it, this one
+ * A writer can take back its own buffer only as long as nobody has it: no client holds it, this one
  * included, no references of it are set aside (claims.h), and nobody has forwarded it to
  * subscribers that have yet to receive it. Contents that this client has forwarded, or has written
  * in place (payload.h), are taken out of its ring; a client that has received them keeps them.

@@ -48,22 +48,25 @@ struct xmem_subscribe_options {
  *
  * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
  * all other clients that are writers, and also those that join later: the next xmem_receive follows
- * them, or wakes up and does so if it waits. Publications of such a writer from before that are not
- * received and do not count as lost; with `history` or XMEM_SUBSCRIBE_LASTS, those that still exist
- * are received. A pool handle has at most one such subscription. It leaves out the writers that
- * another subscription of the handle follows.
+ * them, or wakes up and does so if it waits. What such a writer published before the subscription
+ * followed it is not received, and does not count as lost; with `history` or XMEM_SUBSCRIBE_LASTS,
+ * what still exists of it is received. A pool handle has at most one such subscription. It leaves
+ * out the writers that another subscription of the handle follows.
  *
- * Labels as topics: with `label` it follows only writers whose label (struct xmem_pool_options) is
- * that, also of those that join later. struct xmem_buffer_info has that of each buffer. A writer's
+ * Labels as topics: with `label` a subscription follows only writers that have this label (struct
+ * xmem_pool_options), also of writers that join later. struct xmem_buffer_info has the label of a
+ * buffer's publisher. A writer's
  * own label may end in a '*', which has no meaning there: a subscription can name it only together
  * with those that begin alike. The part before the star has 14 characters at most.
  *
  * With XMEM_SUBSCRIBE_LASTS the subscription does not need a publisher. If none is there, this call
  * returns at once (timeout_ns must be 0 or XMEM_FOREVER). When all publishers have ended,
  * xmem_receive waits for the next one; it does not fail with EPIPE. Of a publisher that comes after
- * this call was made, all publications that still exist are received: the last one always does, and
- * `keep` of struct xmem_pool_options says how many more. So processes can all subscribe first and
- * publish then, in any order.
+ * this call was made, all publications that still exist are received: the last one does as long as
+ * its publisher has not ended, and `keep` of struct xmem_pool_options says how many more. So
+ * processes can all subscribe first and publish then, in any order. A program that publishes and
+ * ends calls xmem_wait_subscribers before it publishes, or it ends after others have received.
+ * With XMEM_SUBSCRIBE_NOWAIT this flag means nothing more.
  *
  * With XMEM_SUBSCRIBE_WAITS and without XMEM_SUBSCRIBE_PUBLISHER, writers whose wait_bound_ns is 0
  * are followed too. They do not wait, so what they publish can be lost.
@@ -71,9 +74,9 @@ struct xmem_subscribe_options {
  * History: with `history`, xmem_receive first gives up to so many of the last publications that
  * each publisher had made before, as far as their contents still exist. Nothing protects them
  * until they are received: those that have gone meanwhile are passed and do not count as lost,
- * and when the publisher ends they end with it. Of a publisher that comes after this call was
- * made it gives all that still exist, from the first one on. `keep` of struct xmem_pool_options
- * says how many stay at least.
+ * and when the publisher ends they end with it. `history` limits only the publishers that are there
+ * now: of one that joins later all that still exist are received. `keep` of struct
+ * xmem_pool_options says how many stay at least.
  *
  * Depth: a subscriber that is more than `depth` publications behind when it receives goes on with
  * the latest so many. The older ones are lost, and history that is older is passed.
@@ -86,9 +89,10 @@ struct xmem_subscribe_options {
  *	E2BIG	as xmem_pool_open
  *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT; or it is a reader
  *	ETIMEDOUT  no publisher came in time, or the host did not answer
- *	EEXIST	this client follows it already, or this handle all writers
- *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and its wait_bound_ns is 0, or that of all writers there
- *	ESTALE	it ended meanwhile
+ *	EEXIST	this client follows that publisher already, or this handle all writers
+ *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of that publisher, or of all writers
+ *		that are there, is 0
+ *	ESTALE	the publisher ended during this call
  *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EMFILE	a payload cannot be mapped
  *	EINTR
@@ -109,11 +113,10 @@ struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
  * Returns: the buffer, or NULL:
  *	EAGAIN	there is none yet, and the timeout is 0
  *	ETIMEDOUT  none came in time
- *	EPIPE	the publisher has ended, or all that were followed have and no other one is
- *		there; and all that was in flight has been received, or the host has dropped
- *		the ring (it keeps 8 of ended publishers that did not wait for this client).
- *		The message says whether all was received.
- *		The subscription is over for good: subscribe anew to follow who comes later
+ *	EPIPE	all publishers that were followed have ended, and no other one is there. Either
+ *		all that was in flight has been received, or the host has dropped the ring (it
+ *		keeps 8 of ended publishers that did not wait for this client); the message says
+ *		which. The subscription is over: subscribe again to follow later publishers
  *	ECANCELED  xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
  *	EBADF	the subscription has been dropped
  *	EMFILE, EIO  the contents cannot be mapped
@@ -175,9 +178,9 @@ struct xmem_subscription_info {
  * Get what is known of a subscription, at once.
  * @ret_info: its size field is set. Unchanged after an error.
  * What was left in a ring that the host has dropped counts as lost from the EPIPE of xmem_receive
- * on. If something was received after the host dropped it, that number is not known and does not
- * count; the message of EPIPE says so.
- * Returns: 0, -EINVAL (NULL, or size is less than that of the size field), -ECHILD, -EBADF (the
+ * on. If this client received something after the host had dropped the ring, the number of the
+ * remaining publications is unknown and is not counted; the message of EPIPE says so.
+ * Returns: 0, -EINVAL (NULL, or the size field is smaller than itself), -ECHILD, -EBADF (the
  * subscription has been dropped). Threads: any. Since: 0.5.
  */
 int xmem_subscription_stat(struct xmem_subscription *subscription,

@@ -29,7 +29,7 @@ struct xmem_buffer;
  * Say that the contents are a tensor whose first element is the first byte. This replaces all
  * metadata: the values of an earlier publication go, and the producer becomes the label of this
  * client. Call it before you set anything else (id, user words, xmem_describe_source).
- * @buffer: from xmem_acquire.
+ * @buffer: being written.
  * @dtype: XMEM_DTYPE_*; bits times lanes must be whole bytes, so that two 4-bit numbers are one
  *	element of two lanes.
  * @ndim: 0 (one element) to 8.
@@ -39,7 +39,7 @@ struct xmem_buffer;
  * Returns: 0, or an error, and then the metadata is as it was:
  *	-EINVAL	there is no such type, or a number is out of its range; the message says which
  *	-ERANGE	the tensor has more bytes than were acquired, or than 64 bits can count
- *	-EPERM	the buffer is not from xmem_acquire
+ *	-EPERM	the buffer is held for reading
  * Threads: one thread at a time describes a buffer. Since: 0.4.
  */
 int xmem_describe_tensor(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
@@ -52,7 +52,7 @@ int xmem_describe_tensor(struct xmem_buffer *buffer, uint32_t dtype, uint32_t nd
  * metadata, as xmem_describe_tensor. It sets the content type to the media type that GStreamer has
  * for the format, such as "video/x-raw,NV12", or else to "video/x-raw," with ffmpeg's name. dtype,
  * shape and strides say the tensor that xmem_tensor_view finds.
- * @buffer: from xmem_acquire.
+ * @buffer: being written.
  * @format: XMEM_IMAGE_*.
  * @width, @height: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
  * @stride: bytes from one row to the next in the first plane; 0: no padding. The rows of other
@@ -61,7 +61,7 @@ int xmem_describe_tensor(struct xmem_buffer *buffer, uint32_t dtype, uint32_t nd
  * Returns: 0, or an error, and then the metadata is as it was:
  *	-EINVAL	there is no such format, or a number is out of its range; the message says which
  *	-ERANGE	the image has more bytes than were acquired: see xmem_image_bytes
- *	-EPERM	the buffer is not from xmem_acquire
+ *	-EPERM	the buffer is held for reading
  * Threads: one thread at a time describes a buffer. Since: 0.4.
  */
 int xmem_describe_image(struct xmem_buffer *buffer, uint32_t format, uint32_t width,
@@ -95,12 +95,12 @@ struct xmem_source {
 /*
  * Say what the contents are, who made them, and from when they are. The time that xmem_publish
  * takes is another one: when they were published, always by CLOCK_MONOTONIC.
- * @buffer: from xmem_acquire.
+ * @buffer: being written.
  * Returns: 0, or an error, and then the metadata is as it was:
  *	-EINVAL	a string is too long or has another character, an unknown flag, a reserved field
  *		that is not 0, or a size below the minimum; the message says which
  *	-E2BIG	as xmem_pool_open
- *	-EPERM	the buffer is not from xmem_acquire
+ *	-EPERM	the buffer is held for reading
  * Threads: as xmem_describe_tensor. Since: 0.5.
  */
 int xmem_describe_source(struct xmem_buffer *buffer, const struct xmem_source *source);
@@ -158,7 +158,7 @@ struct xmem_tensor {
  *	-ENODATA  the publisher has not said what the contents are
  *	-EBADMSG  it says something impossible; the message says what
  *	-ERANGE	what it says reaches beyond the contents
- *	-EINVAL	size is less than that of the size field; a flag has no meaning
+ *	-EINVAL	the size field is smaller than itself; a flag has no meaning
  *	-EMEDIUMTYPE  they are on a GPU, and XMEM_VIEW_CUDA is not set
  *	-EIO, -ENOMEM, -EMFILE, -EINTR  as xmem_data; on a GPU as xmem_cuda_ptr
  * Ownership: data is valid until the handle of the buffer is dropped. Threads: any. Since: 0.4.
@@ -201,8 +201,8 @@ int xmem_image_view(struct xmem_buffer *buffer, uint32_t flags, struct xmem_imag
  * @image: from xmem_image_view.
  * @plane: below image->planes.
  * @ret_tensor: its size field is set. Unchanged after an error.
- * Returns: 0, or -EINVAL: there is no such plane, no image, or size is less than that of the size
- * field. Ownership: as xmem_image_view. Threads: any. Since: 0.5.
+ * Returns: 0, or -EINVAL: there is no such plane; no image, or one that is cut; or the size field
+ * is smaller than itself. Ownership: as xmem_image_view. Threads: any. Since: 0.5.
  */
 int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 		     struct xmem_tensor *ret_tensor);

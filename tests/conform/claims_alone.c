@@ -122,7 +122,7 @@ TEST(P3_an_owner_killed_when_it_has_set_aside_by_itself)
 	died_of_kill(child);
 	EVENTUALLY(stat_of(reader).clients == 1);
 	SAME(stat_of(reader).claims, 1);
-	b = xmem_get(reader, 0);
+	b = xmem_get(reader, XMEM_SLOT(0));
 	CHECK(b);
 	SAME(stamp_of(b), 6);
 	xmem_release(b);

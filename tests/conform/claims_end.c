@@ -283,7 +283,7 @@ TEST(P8_buffers_handed_over_by_count_outlive_their_producer)
 	CHECK(a);
 	SAME(stamp_of(a), 9);
 	SAME(stat_of(one).attached, 1);
-	b = xmem_get(other, token & 0xffff);
+	b = xmem_get(other, XMEM_SLOT(token & 0xffff));
 	CHECK(b);
 	SAME(stamp_of(b), 9);
 	xmem_release(a);

@@ -40,7 +40,8 @@ static void consume_all(void *argument)
 			xmem_drop_ref(pool, token);
 			continue;
 		}
-		b = xmem_get(pool, random_next(&how->random) & 1 ? token : token & 0xffff);
+		b = xmem_get(pool, random_next(&how->random) & 1 ? token :
+						      XMEM_SLOT(token & 0xffff));
 		if (!b)
 			continue;
 		stamp_of(b);		/* all of it is one stamp */

@@ -95,7 +95,7 @@ TEST(P9_many_references_are_dropped_while_the_daemon_is_stopped)
 	EVENTUALLY(stat_of(writer).claims == 8);
 	/* Now it is waited for as before. */
 	for (i = 0; i < 2; i++) {
-		b[0] = xmem_get(writer, i);
+		b[0] = xmem_get(writer, XMEM_SLOT(i));
 		WORKED(xmem_set_ref_count(b[0], 1, 0));
 		xmem_release(b[0]);
 	}

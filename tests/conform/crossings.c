@@ -37,7 +37,7 @@ static void take_both(struct crossing *x, uint64_t token, uint64_t stamp)
 	a = xmem_get(x->sink, token);
 	CHECK(a);
 	SAME(stamp_of(a), stamp);
-	b = xmem_get(x->owner, token & 0xffff);
+	b = xmem_get(x->owner, XMEM_SLOT(token & 0xffff));
 	CHECK(b);
 	SAME(claims_of(x->sink, token), 0);
 	xmem_release(a);

@@ -44,7 +44,8 @@ static void take_what_is_left(struct xmem_pool *pool, uint32_t slot)
 {
 	struct xmem_buffer *b;
 
-	while (xmem_claims(pool, slot) > 0 && (b = xmem_get(pool, slot))) {
+	while (xmem_claims(pool, XMEM_SLOT(slot)) > 0 &&
+	       (b = xmem_get(pool, XMEM_SLOT(slot)))) {
 		SAME(stamp_of(b), 2);
 		xmem_release(b);
 	}

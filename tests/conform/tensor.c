@@ -137,6 +137,9 @@ TEST(API_an_image_is_described_and_read_back)
 	SAME(t.strides[0], 64);
 	SAME(xmem_image_plane(&i, 3, &t), -EINVAL);
 	SAME(xmem_image_plane(NULL, 0, &t), -EINVAL);
+	i.size = offsetof(struct xmem_image, plane);	/* an answer that was cut */
+	SAME(xmem_image_plane(&i, 0, &t), -EINVAL);
+	i.size = sizeof(i);
 	SAME(xmem_image_plane(&i, 0, NULL), -EINVAL);
 	SAME(t.shape[1], 50);
 	WORKED(xmem_metadata_view(b, &m));

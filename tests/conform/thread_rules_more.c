@@ -105,7 +105,7 @@ static struct xmem_buffer *take(uint64_t token, bool by_slot)
 	struct xmem_buffer *b;
 
 	do
-		b = xmem_get(stage.reader, by_slot ? token & 0xffff : token);
+		b = xmem_get(stage.reader, by_slot ? XMEM_SLOT(token & 0xffff) : token);
 	while (!b && stage.signals && xmem_peek_last_error(NULL) == -EINTR);
 	CHECK(b);
 	SAME(xmem_token(b), token);

@@ -88,7 +88,7 @@ TEST(a_buffer_is_handed_over_by_count)
 	}
 	CHECK(!s.writer.try_acquire(1));
 	{
-		const xmem::buffer got = s.reader.get(slot_of(token));
+		const xmem::buffer got = s.reader.get(XMEM_SLOT(slot_of(token)));
 
 		CHECK(stamp_of(got) == 5 && got.slot() == static_cast<int>(slot_of(token)));
 		CHECK(xmem::buffer().slot() == -EINVAL);
@@ -148,18 +148,18 @@ TEST(claims_say_what_is_wrong)
 	CHECK(!buffer);
 	CODE(0, xmem::add_ref(s.reader, token, code));
 	CODE(0, xmem::drop_ref(s.reader, token, code));
-	CODE(0, s.reader.get(slot_of(token), code));
+	CODE(0, s.reader.get(XMEM_SLOT(slot_of(token)), code));
 	CODE(0, xmem::claims(s.reader, token, code));
 	CODE(0, xmem::void_claims(s.writer, token, code));
 	CODE(ESTALE, xmem::claims(s.reader, GONE, code));
 	CODE(ENOENT, xmem::void_claims(s.writer, token, code));
-	CODE(EINVAL, s.reader.get(65535, code));
+	CODE(EINVAL, s.reader.get(XMEM_SLOT(65535), code));
 	CODE(ESTALE, xmem::add_ref(s.reader, GONE, code));
 	CODE(ESTALE, xmem::drop_ref(s.reader, GONE, code));
 	THROWS(ESTALE, xmem::add_ref(s.reader, GONE));
 	THROWS(ESTALE, xmem::drop_ref(s.reader, GONE));
 	THROWS(ESTALE, xmem::void_claims(s.writer, GONE));
-	THROWS(EINVAL, s.reader.get(65535));
+	THROWS(EINVAL, s.reader.get(XMEM_SLOT(65535)));
 	THROWS(EINVAL, xmem::set_ref_count(empty, 1));
 	THROWS(EINVAL, xmem::set_ref_count(empty, 1, 1s));
 	THROWS(EINVAL, xmem::offer(empty, 1));

@@ -5,6 +5,16 @@
  */
 #include "core.h"
 
+/* Below 65536 a number is the index of a slot here. */
+static int token_or_index(PyObject *given, uint64_t *ret)
+{
+	if (!xp_token(given, ret))
+		return 0;
+	if (*ret < 65536)
+		*ret = XMEM_SLOT(*ret);
+	return 1;
+}
+
 PyObject *xp_pool_get(PyObject *object, PyObject *given)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
@@ -12,7 +22,7 @@ PyObject *xp_pool_get(PyObject *object, PyObject *given)
 	struct xmem_pool *pool;
 	uint64_t number;
 
-	if (!xp_token(given, &number))
+	if (!token_or_index(given, &number))
 		return NULL;
 	do {
 		pool = xp_pool_begin(self);
@@ -40,7 +50,7 @@ static int call_by(PyObject *object, PyObject *given, token_function *call)
 	uint64_t number;
 	int result;
 
-	if (!xp_token(given, &number))
+	if (!token_or_index(given, &number))
 		return -1;
 	do {
 		pool = xp_pool_begin(self);

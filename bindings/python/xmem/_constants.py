@@ -307,7 +307,7 @@ VERSION_MAJOR: Final = 0
 VERSION_MINOR: Final = 5
 VERSION_PATCH: Final = 0
 FOREVER: Final = 9223372036854775807
-#: a descriptor of the pool helps nobody whom the mode does not let in
+#: a user whom the mode excludes cannot join, not even with a descriptor of the pool
 MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
