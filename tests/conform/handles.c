@@ -109,7 +109,7 @@ TEST(API_messages_name_the_call)
 	struct xmem_buffer *b = xmem_acquire(pool, BYTES, 0);
 	uint64_t token;
 
-	REFUSED(xmem_get(pool, 0), ESTALE);
+	REFUSED(xmem_get(pool, XMEM_SLOT(0)), ESTALE);
 	says(-ESTALE, nothing);
 	WORKED(xmem_set_ref_count(b, 1, 0));
 	token = xmem_token(b);
