@@ -122,7 +122,8 @@ struct xmem_buffer;
 struct xmem_subscription;
 
 /*
- * Begin a struct of options, or of answers: its size is set, and all else is 0.
+ * Begin a struct of options, or of answers: its size is set, and all else is 0. In C++ the structs
+ * of xmem.hpp begin so by themselves.
  *
  *	struct xmem_pool_info info = XMEM_INIT(info);
  */
@@ -133,7 +134,7 @@ struct xmem_subscription;
 #endif
 
 /*
- * Options in place, in C: those that are named, and else the defaults.
+ * Options in place, in C: those that are named, at least one, and else the defaults.
  *
  *	pool = xmem_pool_open("camera", XMEM_OPTIONS(xmem_pool_options, .slots = 64));
  */
