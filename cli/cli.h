@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the commands of the xmem tool share. A command gathers what it shows as JSON
- * values; the same values become either JSON or a table, so that both say the same.
+ * Shared by the commands of the xmem tool. A command gathers JSON values, and these become either
+ * JSON or a table, so that both agree.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -20,7 +20,7 @@ struct cli_arguments {
 	bool json;
 	bool help;			/* asked for, and nothing else matters */
 	const char *pool;		/* NULL: not given; of help: a command */
-	const char *slot;		/* likewise; of evict: a client */
+	const char *slot;		/* or NULL; of evict: a client */
 	bool voids;			/* --void */
 	bool evicts;			/* --evict */
 };
@@ -98,7 +98,7 @@ json_t *cli_token(uint64_t token);
 
 const char *cli_state_name(uint32_t state);
 
-/* An object of who a client is; null if there is none. */
+/* An object that describes a client; null if there is none. */
 json_t *cli_client(struct xmem_pool *pool, uint32_t id);
 
 /* That as a malloc'ed text: "label pid", or a dash where there is no client. */

@@ -53,7 +53,7 @@ static const struct cli_column keeper_columns[] = {
 
 /* ---- gathering ---- */
 
-/* A pool that is looked at, and who its clients were when that began: by id, or null. */
+/* A pool that is looked at, and its clients when that began: by id, or null. */
 struct look {
 	struct xmem_pool *pool;
 	struct xmem_pool_info stat;
@@ -123,7 +123,7 @@ static int gather(struct look *look, uint32_t first, uint32_t end, bool all, jso
 	return err;
 }
 
-/* Who holds what ended clients have left. A client that ends meanwhile holds nothing. */
+/* The holders of buffers that ended clients have left. One that ends meanwhile holds nothing. */
 static int gather_keepers(struct look *look, json_t *rows)
 {
 	struct xmem_client_info info;

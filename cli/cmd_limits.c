@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem limits: what the host lets this user have, how much of it is in use, and the same of a pool.
+ * xmem limits: the limits of this user or of a pool, and how much of each is in use.
  */
 #include <errno.h>
 

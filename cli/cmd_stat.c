@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-/* What the table says about each number, in its order. */
+/* The words of the table on each number, in its order. */
 static const char *const meanings[][2] = {
 	{ "slots", "capacity" },
 	{ "attached", "have a buffer" },
@@ -40,7 +40,7 @@ static const struct cli_column columns[] = {
 	{ "BYTES", "bytes", NULL },	{ "CLOSING", "bytes_closing", NULL }, { 0 },
 };
 
-/* What all clients have mapped, as each says itself. A client that ends meanwhile has nothing. */
+/* All bytes that clients have mapped, as each says. One that ends meanwhile has nothing. */
 static uint64_t mapped_by_all(struct xmem_pool *pool, uint32_t clients_max)
 {
 	struct xmem_client_info info;
@@ -55,7 +55,7 @@ static uint64_t mapped_by_all(struct xmem_pool *pool, uint32_t clients_max)
 	return bytes;
 }
 
-/* 0, or -errno. What the tool itself adds to the pool is left out: one client. */
+/* 0, or -errno. The tool itself is left out: one client. */
 static int gather(struct xmem_pool *pool, json_t *all)
 {
 	struct xmem_pool_info stat = { .size = sizeof(stat) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the commands that show slots share: numbers, tokens, states, and the clients in them. */
+/* Shared by the commands that show slots: numbers, tokens, states, and the clients in them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

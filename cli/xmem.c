@@ -56,11 +56,11 @@ static const char evict_more[] =
 	"CLIENT is the number that clients prints. It is ended as if its process had been\n"
 	"killed, whether that runs, is stopped or hangs, and what it held is free when the\n"
 	"tool returns; the process itself goes on, and its calls in this pool fail. For the\n"
-	"pool's owner, and who has CAP_SYS_ADMIN; only where the kernel is the host.\n";
+	"pool's owner, and with CAP_SYS_ADMIN; only where the kernel is the host.\n";
 static const char drain_more[] =
-	"Nobody joins the pool any more. Who is in it goes on, but for --evict, which ends\n"
+	"Nobody joins the pool any more. Its clients go on, but for --evict, which ends\n"
 	"all clients at once (only where the kernel is the host); with the last of them the\n"
-	"pool is gone and its name free. For the pool's owner, and who has CAP_SYS_ADMIN.\n"
+	"pool is gone and its name free. For the pool's owner, and with CAP_SYS_ADMIN.\n"
 	"EVICTED says how many clients that has ended.\n";
 static const char gpu_more[] =
 	"First the driver's library and the version of CUDA that it speaks. GRANULARITY is\n"
@@ -116,9 +116,9 @@ static int help_all(void)
 	     "\n"
 	     "claims --void voids the references that it prints: nobody comes for them any more.\n"
 	     "drain --evict ends all clients of the pool as well.\n"
-	     "What the columns count is in the help of each command.\n"
+	     "The help of each command says what its columns count.\n"
 	     "\n"
-	     "--json prints the same, and more, for programs. No command but backend starts a\n"
+	     "--json prints this, and more, for programs. No command but backend starts a\n"
 	     "daemon. A host that does not answer for 10 seconds is an error. The status is 0; 1\n"
 	     "if the command failed; 2 if it was not understood.\n"
 	     "Environment, see docs/environment.md: XMEM_BACKEND, XMEM_DAEMON, XMEM_DEVICE,\n"

@@ -18,7 +18,7 @@ lib/cuda/*      lib/cuda/* lib/*.h core/* include/*
 lib/*           lib/* core/* include/*
 daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h lib/host/address.h
 cli/*           cli/* include/xmem.h include/xmem/[!u]*
-examples/*      examples/* include/xmem.h include/xmem/[!u]*
+examples/*      examples/* include/xmem.h include/xmem.hpp include/xmem/[!u]*
 bench/inline.c  bench/* core/* include/xmem.h include/xmem/[!u]*
 bindings/*      bindings/* include/xmem.h include/xmem/[!u]*
 bench/*         bench/* include/xmem.h include/xmem/[!u]*

@@ -31,8 +31,8 @@ case ${1:-} in
 --write) counts >tests/prose.txt ;;
 '')
 	counts | diff tests/prose.txt - && exit 0
-	echo 'FAIL the lines with ">" are what there is now. A number that is higher: say it in'
-	echo 'other words (tests/check-prose.sh --show FOLDER). A lower one: --write, and commit it.'
+	echo 'FAIL the lines with ">" are the numbers now. A number that is higher: say it in'
+	echo "other words (tests/check-prose.sh --show FOLDER). A lower one: --write, commit it."
 	exit 1
 	;;
 *) sed -n '/^#   /s/^# *//p' "$0" >&2; exit 2 ;;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the owner of a pool, or of buffers, says about other clients: whether they may join,
- * whether they go on, and whether they may hold its buffers. A part of xmem.h, whose rules for
+ * Access: the owner of a pool, or of buffers, decides whether other clients may join, whether they
+ * go on, and whether they may hold its buffers. A part of xmem.h, whose rules for
  * errors, handles, threads and structs hold here too.
  */
 #ifndef XMEM_API_ACCESS_H

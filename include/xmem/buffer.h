@@ -49,8 +49,8 @@ void xmem_release(struct xmem_buffer *buffer);
 uint64_t xmem_token(struct xmem_buffer *buffer);
 
 /*
- * In place of a token: the contents that are in a slot now. Two clients mean one and the same
- * contents by it only as long as somebody holds these contents, or they have claims.
+ * In place of a token: the contents that are in a slot now. Two clients mean these
+ * contents by it only as long as somebody holds them, or they have claims.
  */
 #define XMEM_SLOT(number)	(0xffffffffffff0000ULL | (number))
 
@@ -109,7 +109,7 @@ size_t xmem_capacity(struct xmem_buffer *buffer);
 #define XMEM_BUFFER_CLAIMED	(1u << 31)	/* the xmem_get that made this handle has taken a
 						 * reference that was set aside (claims.h) */
 
-/* What a handle of a buffer knows. While the buffer is written, this client is the publisher. */
+/* A handle of a buffer. While the buffer is written, this client is the publisher. */
 struct xmem_buffer_info {
 	size_t size;			/* in: sizeof(struct xmem_buffer_info); out: valid bytes */
 	uint32_t flags;			/* XMEM_BUFFER_*, also bits that later versions define */

@@ -76,7 +76,7 @@ public:
 	{
 		return cast<span<const T>>(bytes());
 	}
-	/* The same of a buffer that is being written. */
+	/* For a buffer that is being written. */
 	template <class T> span<T> as_mut(std::error_code &code) const & noexcept
 	{
 		return cast<span<T>>(bytes_mut(code), code);
@@ -102,7 +102,7 @@ public:
 		}));
 	}
 	/*
-	 * The same of a buffer that is being written, as many bytes as were acquired; from their
+	 * For a buffer that is being written, as many bytes as were acquired; from their
 	 * beginning on, capacity() bytes can be written.
 	 */
 	template <class T = std::byte>
@@ -228,7 +228,7 @@ public:
 
 	/* ---- order on streams ---- */
 
-	/* The same of contents that a stream has yet to write. */
+	/* For contents that a stream has yet to write. */
 	std::uint64_t publish_on(CUstream_st *stream, publish_options options,
 				 std::error_code &code) noexcept
 	{

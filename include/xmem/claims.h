@@ -55,9 +55,10 @@ struct xmem_buffer;
  *	It is published to nobody. Or one that is held for reading.
  * @count: references in all, 1 to 65535. Claims that there were are counted in. One of them is this
  *	handle's own: xmem_release drops it, and so do xmem_publish if the handle goes, and the
- *	end of this process; xmem_forget leaves it to whoever comes. If others take as many as there
- *	are, it is among them, and then the handle goes without one, as it does when the claims have
- *	ended. To drop it asks the host, for 1 second at most (xmem.h, "Time").
+ *	end of this process; xmem_forget leaves it to the next client that gets the buffer. If
+ *	others take as many as there are, it is among them, and then the handle goes without one, as
+ *	it does when the claims have ended. To drop it asks the host, for 1 second at most (xmem.h,
+ *	"Time").
  * @timeout_ns: how long claims last; 0: 10 seconds; XMEM_FOREVER: without end, as long as the
  *	buffer's owner lives, which alone may ask for that, and so for more than 60 seconds. If
  *	there were claims, the time that ends later counts.
@@ -149,7 +150,7 @@ int xmem_claims(struct xmem_pool *pool, uint64_t token);
  *	-ESTALE, -EINVAL  as xmem_get
  *	-EPERM	where the kernel is the host: this client neither owns the buffer nor has set any
  *		of its claims aside, and its user has not made the pool and may not administrate
- *	-EINTR	a signal handler ran before the host had answered; it may void them all the same
+ *	-EINTR	a signal handler ran before the host had answered; it may void them even so
  *	-ENOMEM
  * Threads: any. Since: 0.4.
  */

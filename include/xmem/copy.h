@@ -5,8 +5,8 @@
  * as memory that only their reader changes. A part of xmem.h, whose rules for errors, handles and
  * threads hold here too.
  *
- * Each buffer may be in memory of the CPU or of a GPU. What is written is from xmem_acquire or
- * xmem_acquire_cuda, or made writable by xmem_get_mut. What is read is any other buffer: of one
+ * Each buffer may be in memory of the CPU or of a GPU. The target is from xmem_acquire or
+ * xmem_acquire_cuda, or made writable by xmem_get_mut. The source is any other buffer: of one
  * that is being written the whole capacity can be read.
  *
  * Without a stream (NULL) a copy is complete when the call returns. Otherwise the copy is in the
@@ -113,8 +113,8 @@ struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id, int64_
  * stored, when it is; they are memory of this process. Contents of up to 64 kB, those in huge pages
  * of the system's pool, and dma-bufs are copied as a whole.
  *
- * Contents that others change all the same, as they can those of shared buffers and of some
- * attached files, may show that here, or not.
+ * Other processes can change shared buffers and some attached files. Such changes may or may not
+ * appear here.
  *
  * Memory that is dropped stays mapped for the next handle of the same place in the pool, as mapping
  * takes long: up to 256 MiB and 1024 mappings in a process, of which the oldest go first. It takes

@@ -91,7 +91,7 @@ struct xmem_cuda_device_info {
 	uint64_t granularity;		/* of exported memory; 0: it cannot be exported */
 	uint32_t capability;		/* compute capability: 10 * major + minor */
 	uint32_t reserved;
-	uint8_t uuid[16];		/* which is the same in all processes */
+	uint8_t uuid[16];		/* equal in all processes */
 	char name[128];			/* NUL-terminated */
 };
 

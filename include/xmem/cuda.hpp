@@ -121,7 +121,7 @@ private:
 	xmem_buffer *raw_;
 };
 
-/* The same of bytes; a temporary span is as good as a named one. */
+/* For bytes; a temporary span is as good as a named one. */
 class lasting_bytes {
 public:
 	template <class C, class = detail::only_with_elements<const C &, const std::byte>>

@@ -45,7 +45,7 @@ using device_ptr_handle = std::shared_ptr<const unsigned long long>;
 
 namespace detail {
 
-/* What a handle points to the first member of. */
+/* A handle points to the first member of this. */
 template <class Raw> struct box_head {
 	Raw raw;
 	const xmem_api *api;
@@ -195,7 +195,7 @@ inline device_ptr_handle device_ptr(const buffer_handle &of) noexcept
 	return detail::boxed<unsigned long long>(api, ptr, nullptr, of);
 }
 
-/* The same of a buffer that is being written. */
+/* For a buffer that is being written. */
 inline device_ptr_handle device_ptr_mut(const buffer_handle &of) noexcept
 {
 	if (!of)

@@ -84,7 +84,7 @@ struct xmem_client_info {
 	uint32_t alive;			/* 1; 0: it has ended, and publications are in flight */
 	uint32_t pid;			/* in this process's namespace, or as the daemon sees it;
 					 * 0: not there, as that of a container outside */
-	uint32_t uid;			/* likewise */
+	uint32_t uid;			/* in its user namespace; as pid */
 	uint32_t slots;			/* attached slots that it owns */
 	uint64_t incarnation;		/* number of this use of the id, which is never reused */
 	uint64_t wait_bound_ns;		/* as it gave it */
@@ -321,7 +321,7 @@ struct xmem_pool_entry {
 	uint64_t number;		/* of the pool, never reused while the host runs */
 	char name[136];			/* at most 128 characters; NUL-terminated; empty:
 					 * anonymous */
-	uint32_t owner_uid;		/* of who made it; UINT32_MAX: it has no number in this
+	uint32_t owner_uid;		/* of its maker; UINT32_MAX: it has no number in this
 					 * process's user namespace */
 	uint32_t slots;			/* capacity */
 	uint32_t clients_max;		/* capacity */

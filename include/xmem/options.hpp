@@ -194,7 +194,7 @@ struct publish_options : xmem_publish_options {
 		client = subscriber;
 		return *this;
 	}
-	/* What is held waits so long for room; without this it does not wait. */
+	/* A held buffer waits so long for room; without this it does not wait. */
 	template <class Rep, class Period>
 	publish_options &within(std::chrono::duration<Rep, Period> time) noexcept
 	{

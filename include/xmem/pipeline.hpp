@@ -40,7 +40,7 @@ inline std::uint64_t forward(buffer &it, const publish_options &options = {})
 	return forward(it, options, forever);
 }
 
-/* The same to one subscriber alone; also of a buffer that was acquired, which never waits. */
+/* To one subscriber alone; also of a buffer that was acquired, which never waits. */
 template <class Rep, class Period>
 inline std::uint64_t send(buffer &it, std::uint32_t client, publish_options options,
 			  std::chrono::duration<Rep, Period> timeout,

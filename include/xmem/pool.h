@@ -208,7 +208,7 @@ int xmem_cancel(struct xmem_pool *pool);
  * While the daemon is stopped it says nothing new, although xmem_receive and xmem_acquire with
  * timeout 0 still succeed.
  *
- * Returns: the descriptor, the same at every call, or -errno:
+ * Returns: the descriptor, one for all calls, or -errno:
  *	-EDQUOT	the daemon has given out as many as it may (the kernel counts the process's files)
  *	-ETIMEDOUT  the daemon does not answer
  *	-ENOMEM, -EMFILE
@@ -222,7 +222,7 @@ int xmem_pool_poll_fd(struct xmem_pool *pool);
 /*
  * Join anew the pool that a handle stands for: in a child that has inherited it by fork, or where
  * its host has gone, or as a second client. The name and the options are those with which the
- * handle was opened, but without XMEM_OPEN_EXCLUSIVE; the user whose pool it is stays the same. The
+ * handle was opened, but without XMEM_OPEN_EXCLUSIVE; its user does not change. The
  * call joins the pool with its present sizes. If that pool has ended, the call makes a new one,
  * unless the options had XMEM_OPEN_EXISTING or the pool is another user's.
  *

@@ -17,7 +17,7 @@ namespace detail {
 
 /*
  * A name that ends with NUL. One with NUL in it becomes one that the library refuses; one that
- * does not fit is cut, and too long for the library all the same.
+ * does not fit is cut, and still too long for the library.
  */
 struct pool_name {
 	explicit pool_name(std::string_view name) noexcept
@@ -239,7 +239,7 @@ public:
 	}
 	buffer acquire(std::size_t bytes) const { return acquire(bytes, forever); }
 
-	/* The same, but it is no error that none is free in time: then the buffer is empty. */
+	/* As above, but it is no error that none is free in time: then the buffer is empty. */
 	template <class Rep, class Period>
 	buffer try_acquire(std::size_t bytes, std::chrono::duration<Rep, Period> timeout,
 			   std::error_code &code) const noexcept
@@ -308,7 +308,7 @@ public:
 		return acquire_cuda(bytes, device, forever);
 	}
 
-	/* The same, but it is no error that none is free in time: then the buffer is empty. */
+	/* As above, but it is no error that none is free in time: then the buffer is empty. */
 	template <class Rep, class Period>
 	buffer try_acquire_cuda(std::size_t bytes, int device,
 				std::chrono::duration<Rep, Period> timeout,
@@ -409,7 +409,7 @@ public:
 		return detail::or_throw([&](std::error_code &code) { return poll_fd(code); });
 	}
 
-	/* Likewise; readable as long as clients have come or gone that follow this writer. */
+	/* A descriptor, readable as long as clients have come or gone that follow this writer. */
 	int subscribers_poll_fd(std::error_code &code) const noexcept
 	{
 		const int fd = xmem_subscribers_poll_fd(raw());
@@ -475,7 +475,7 @@ public:
 		});
 	}
 
-	/* Another client, likewise, may hold what is this one's. */
+	/* Another client may hold this one's buffers. */
 	bool grant(std::uint32_t client, std::uint64_t incarnation,
 		   std::error_code &code) const noexcept
 	{

@@ -83,8 +83,8 @@ struct xmem_publish_options {
 	uint64_t offset;		/* bytes of the buffer before the contents, counted from
 					 * xmem_data_mut, or in a buffer that is held from its
 					 * beginning, as in struct xmem_metadata */
-	uint64_t length;		/* bytes of contents; 0: up to their end. What is being
-					 * written may reach up to the capacity; of what is held
+	uint64_t length;		/* bytes of contents; 0: up to their end. Contents that are
+					 * written may reach up to the capacity; of held ones
 					 * this is a part, and with offset 0 all */
 	int64_t timeout_ns;		/* nanoseconds to wait: see xmem_publish */
 	struct CUstream_st *stream;	/* the stream that has yet to write the contents (stream.h);
@@ -95,9 +95,8 @@ struct xmem_publish_options {
  * Publish a buffer to the subscribers of this client.
  * @buffer: one that is being written (xmem_acquire, xmem_attach_fd, xmem_get_mut and so on), or
  *	one that is held for reading (xmem_receive, xmem_get, xmem_clone, or kept when it was
- *	published), of any client. What is held is *forwarded*: nothing is copied, and the
- *	subscribers receive the same buffer with the same token and metadata, and this client as
- *	publisher.
+ *	published), of any client. A held buffer is *forwarded*: nothing is copied, and the
+ *	subscribers receive this buffer with its token and metadata, and this client as publisher.
  * @options: NULL is as all zero. The contents are as long as was acquired; after xmem_get_mut, and
  *	of what is held, they are where they were.
  * @ret_token: the name of these contents, for xmem_get; may be NULL.
@@ -114,7 +113,7 @@ struct xmem_publish_options {
  *
  * The contents stay as long as a subscriber that the writer waits for has yet to receive them
  * or a client holds them; for other subscribers, and with `keep` of struct xmem_pool_options, they
- * stay until an acquire needs the buffer. What was forwarded stays also after the end of this
+ * stay until an acquire needs the buffer. Forwarded contents stay also after the end of this
  * client, and of the writer that owns the buffer. If the owner needs a forwarded buffer and has no
  * other, the owner takes it at once from the subscribers that this client does not wait for, and
  * from the other subscribers after wait_bound_ns of this client's pool.

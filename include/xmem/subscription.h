@@ -48,10 +48,10 @@ struct xmem_subscribe_options {
  *
  * With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, it follows
  * all other clients that are writers, and also those that join later: the next xmem_receive follows
- * them, or wakes up and does so if it waits. What such a writer published before the subscription
- * followed it is not received, and does not count as lost; with `history` or XMEM_SUBSCRIBE_LASTS,
- * what still exists of it is received. A pool handle has at most one such subscription. It leaves
- * out the writers that another subscription of the handle follows.
+ * them, or wakes up and does so if it waits. All that such a writer published before the
+ * subscription followed it is not received, and does not count as lost; with `history` or
+ * XMEM_SUBSCRIBE_LASTS, what still exists of it is received. A pool handle has at most one such
+ * subscription. It leaves out the writers that another subscription of the handle follows.
  *
  * Labels as topics: with `label` a subscription follows only writers that have this label (struct
  * xmem_pool_options), also of writers that join later. struct xmem_buffer_info has the label of a
@@ -159,7 +159,7 @@ int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
 
 /* ---- more about a subscription ---- */
 
-/* What is known of a subscription. */
+/* The state of a subscription. */
 struct xmem_subscription_info {
 	size_t size;			/* in: sizeof(struct xmem_subscription_info); out: valid
 					 * bytes */
@@ -177,9 +177,9 @@ struct xmem_subscription_info {
 /*
  * Get what is known of a subscription, at once.
  * @ret_info: its size field is set. Unchanged after an error.
- * What was left in a ring that the host has dropped counts as lost from the EPIPE of xmem_receive
- * on. If this client received something after the host had dropped the ring, the number of the
- * remaining publications is unknown and is not counted; the message of EPIPE says so.
+ * Publications that were left in a ring that the host has dropped count as lost from the EPIPE of
+ * xmem_receive on. If this client received something after the host had dropped the ring, the
+ * number of the remaining publications is unknown and is not counted; the message of EPIPE says so.
  * Returns: 0, -EINVAL (NULL, or the size field is smaller than itself), -ECHILD, -EBADF (the
  * subscription has been dropped). Threads: any. Since: 0.5.
  */

@@ -39,7 +39,7 @@ public:
 	buffer receive(std::error_code &code) const noexcept { return receive(forever, code); }
 	buffer receive() const { return receive(forever); }
 
-	/* The same, but it is no error that there is none in time: then the buffer is empty. */
+	/* As above, but it is no error that there is none in time: then the buffer is empty. */
 	template <class Rep, class Period>
 	buffer try_receive(std::chrono::duration<Rep, Period> timeout,
 			   std::error_code &code) const noexcept

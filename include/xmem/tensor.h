@@ -76,7 +76,7 @@ int xmem_describe_image(struct xmem_buffer *buffer, uint32_t format, uint32_t wi
 int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_t stride);
 
 /*
- * What contents are, who made them, and from when they are. A string has printable ASCII characters
+ * The kind of contents, their maker, and their time. A string has printable ASCII characters
  * only. All fields but size may be 0.
  */
 struct xmem_source {

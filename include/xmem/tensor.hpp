@@ -80,7 +80,7 @@ inline void describe_tensor(const buffer &to, std::uint32_t dtype, dimensions sh
 		return describe_tensor(to, dtype, shape, strides, code);
 	});
 }
-/* The same with the numbers themselves: describe_tensor(to, dtype_of<float>, {480, 640}). */
+/* With the numbers themselves: describe_tensor(to, dtype_of<float>, {480, 640}). */
 inline bool describe_tensor(const buffer &to, std::uint32_t dtype,
 			    std::initializer_list<std::int64_t> shape,
 			    std::error_code &code) noexcept
@@ -236,7 +236,7 @@ inline xmem_tensor image_plane(const xmem_image &image, std::uint32_t plane)
 	});
 }
 
-/* The same of contents on a GPU, where all addresses are. */
+/* For contents on a GPU, where all addresses are. */
 struct cuda_tensor : xmem_tensor {
 };
 

@@ -146,7 +146,7 @@ static const struct xp_field xmem_cuda_device_info_fields[] = {
 	XP_FIELD(xmem_cuda_device_info, capability, XP_UNSIGNED, 0,
 		"compute capability: 10 * major + minor"),
 	XP_FIELD(xmem_cuda_device_info, uuid, XP_BYTES, 16,
-		"which is the same in all processes"),
+		"equal in all processes"),
 	XP_FIELD(xmem_cuda_device_info, name, XP_CHARS, 128,
 		"NUL-terminated"),
 };
@@ -226,7 +226,7 @@ static const struct xp_field xmem_client_info_fields[] = {
 		"in this process's namespace, or as the daemon sees it; 0: not there, as "
 		"that of a container outside"),
 	XP_FIELD(xmem_client_info, uid, XP_UNSIGNED, 0,
-		"likewise"),
+		"in its user namespace; as pid"),
 	XP_FIELD(xmem_client_info, slots, XP_UNSIGNED, 0,
 		"attached slots that it owns"),
 	XP_FIELD(xmem_client_info, incarnation, XP_UNSIGNED, 0,
@@ -368,8 +368,7 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 	XP_FIELD(xmem_pool_entry, name, XP_CHARS, 136,
 		"at most 128 characters; NUL-terminated; empty: anonymous"),
 	XP_FIELD(xmem_pool_entry, owner_uid, XP_UNSIGNED, 0,
-		"of who made it; UINT32_MAX: it has no number in this process's user "
-		"namespace"),
+		"of its maker; UINT32_MAX: it has no number in this process's user namespace"),
 	XP_FIELD(xmem_pool_entry, slots, XP_UNSIGNED, 0,
 		"capacity"),
 	XP_FIELD(xmem_pool_entry, clients_max, XP_UNSIGNED, 0,
@@ -400,10 +399,10 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"likes; xmem_tensor_view and xmem_image_view understand those that "
 		"xmem_describe_tensor and xmem_describe_image set."),
 	[XP_SUBSCRIPTION_INFO] = XP_LAYOUT(xmem_subscription_info, "xmem.SubscriptionInfo",
-		"What is known of a subscription."),
+		"The state of a subscription."),
 	[XP_BUFFER_INFO] = XP_LAYOUT(xmem_buffer_info, "xmem.BufferInfo",
-		"What a handle of a buffer knows. While the buffer is written, this client "
-		"is the publisher."),
+		"A handle of a buffer. While the buffer is written, this client is the "
+		"publisher."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
 		"Limbo: buffers that are used longer than they should be. Either their owner "
 		"has ended, and somebody holds them or has yet to receive them; or they are "

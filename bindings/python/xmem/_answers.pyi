@@ -56,7 +56,7 @@ class Metadata(tuple[Any, ...]):
 
 @final
 class SubscriptionInfo(tuple[Any, ...]):
-    """What is known of a subscription."""
+    """The state of a subscription."""
 
     #: client id of the publisher of what was received last, or if there is nothing yet of the
     #: first that is followed; XMEM_NOBODY: none has come yet
@@ -71,7 +71,7 @@ class SubscriptionInfo(tuple[Any, ...]):
 
 @final
 class BufferInfo(tuple[Any, ...]):
-    """What a handle of a buffer knows. While the buffer is written, this client is the publisher."""
+    """A handle of a buffer. While the buffer is written, this client is the publisher."""
 
     #: XMEM_BUFFER_*, also bits that later versions define
     flags: Final[int]
@@ -142,7 +142,7 @@ class CudaDeviceInfo(tuple[Any, ...]):
     granularity: Final[int]
     #: compute capability: 10 * major + minor
     capability: Final[int]
-    #: which is the same in all processes
+    #: equal in all processes
     uuid: Final[builtins.bytes]
     #: NUL-terminated
     name: Final[str]
@@ -225,7 +225,7 @@ class ClientInfo(tuple[Any, ...]):
     #: in this process's namespace, or as the daemon sees it; 0: not there, as that of a container
     #: outside
     pid: Final[int]
-    #: likewise
+    #: in its user namespace; as pid
     uid: Final[int]
     #: attached slots that it owns
     slots: Final[int]
@@ -380,7 +380,7 @@ class PoolEntry(tuple[Any, ...]):
     number: Final[int]
     #: at most 128 characters; NUL-terminated; empty: anonymous
     name: Final[str]
-    #: of who made it; UINT32_MAX: it has no number in this process's user namespace
+    #: of its maker; UINT32_MAX: it has no number in this process's user namespace
     owner_uid: Final[int]
     #: capacity
     slots: Final[int]
