@@ -277,8 +277,7 @@ XMEM_API int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 	if (!err && !image)
 		err = xl_fail_fast(EINVAL, "image_plane: no image");
 	if (!err && image->size < sizeof(*image))
-		err = xl_fail_fast(EINVAL, "image_plane: the image's size is less than that of "
-					   "struct xmem_image");
+		err = xl_fail_fast(EINVAL, "image_plane: the image is cut: its size is too small");
 	if (!err)
 		err = xl_plane_measure(image, plane, &says, &tensor);
 	if (err)
