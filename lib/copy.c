@@ -169,8 +169,8 @@ static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 	m.offset = xl_buffer(to)->what.offset;
 	m.storage = mine->storage;
 	m.device = mine->device;
-	m.order_kind = XMEM_ORDER_NONE;
-	m.order_value = 0;
+	m.order_kind = mine->order_kind;	/* of the copy itself, if a stream makes it */
+	m.order_value = mine->order_value;
 	memcpy(mine, &m, sizeof(m));
 }
 

@@ -193,13 +193,14 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
 static int map_ahead(const struct xmem_subscription *subscription, u32 publisher,
 		     u64 deadline_ns)
 {
-	bool clean = !xmem_peek_last_error(NULL);
+	struct xl_error before;
 
-	if (xl_payload_ahead_all(subscription->pool, publisher, deadline_ns) &&
-	    !subscription->joint)
+	xl_error_save(&before);
+	if (!xl_payload_ahead_all(subscription->pool, publisher, deadline_ns))
+		return 0;
+	if (!subscription->joint)
 		return XL_NOTED;
-	if (clean)
-		xmem_clear_last_error();
+	xl_error_restore(&before);
 	return 0;
 }
 

@@ -387,6 +387,26 @@ TEST(CUDA_the_host_is_told_of_a_copy_before_it_is_published)
 	end(pool);
 }
 
+/* The metadata of a whole copy do not say that no stream has work to do. */
+TEST(CUDA_the_host_is_told_of_a_whole_copy_before_it_is_published)
+{
+	struct xmem_pool *pool = cuda_writer(new_name(), 2, BYTES, 0);
+	struct work *work = new_work();
+	struct xmem_buffer *from = cuda_acquire(pool, BYTES), *to = cuda_acquire(pool, BYTES);
+
+	cuda_fill(from, 5);
+	close_gate(work);
+	WORKED(xmem_copy(to, from, work->stream));
+	SAME(xmem_metadata_ptr(to)->order_kind, XMEM_ORDER_READY);
+	WORKED(xmem_publish(to, &keep, NULL));
+	SAME(xmem_wait_contents(to, 0), -EAGAIN);
+	finish(work);
+	cuda_check(to, 5);
+	xmem_release(from);
+	xmem_release(to);
+	end(pool);
+}
+
 /* ---- copies out of what is being written ---- */
 
 TEST(CUDA_a_copy_out_of_a_buffer_reads_what_was_there)
