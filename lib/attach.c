@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "claims.h"
 #include "gpu/order.h"
 #include "demand.h"
 #include "died.h"

@@ -13,7 +13,7 @@
 
 #define PATIENCE_NS	1000000000ULL	/* before the terminal is told */
 
-/* Is somebody to be told who has not been told since a writer was last followed? */
+/* Is there a terminal that has not been told since a writer was last followed? */
 static bool is_to_tell(struct xmem_pool *pool)
 {
 	const char *quiet = getenv("XMEM_QUIET");

@@ -73,7 +73,7 @@ static XL_COLD struct xmem_buffer *get_failed(int err)
 	return NULL;
 }
 
-/* What is LIVE in a slot has a generation of the slot's tenancy. */
+/* The token of the contents in a slot; 0: it has none. Contents are of the slot's tenancy. */
 static u64 token_in(const struct xm_map *map, u32 slot)
 {
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state), generation = xm_generation(word);
@@ -90,6 +90,8 @@ u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what)
 	u32 slot = xm_token_slot(number);
 	u64 token;
 
+	if (!number)
+		xl_fail(ESTALE, "%s: 0 is no token", what);
 	if (number < XMEM_SLOT(0))
 		return number;
 	if (slot >= pool->map.slots) {
@@ -160,7 +162,7 @@ put:
 	return NULL;
 }
 
-/* What is in a slot now. It may go at any moment, unless somebody holds it or has set it aside. */
+/* Get the contents of a slot. They may go at any moment, unless they are held or have claims. */
 static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 number)
 {
 	struct xmem_buffer *buffer;

@@ -397,7 +397,7 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 
 /* ---- tokens and slots ---- */
 
-/* What is the contents' token, if @number may be that of their slot? 0 or an error, noted. */
+/* Find the token of the contents that @number names. 0 or an error, noted. */
 static int look(struct xmem_pool *pool, u64 number, const char *what, u64 *ret_token)
 {
 	int err = check(pool, what);

@@ -15,8 +15,8 @@ void xl_claim_drop(struct xmem_buffer *buffer);
 int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
 
 /*
- * The token that @number is, or for XMEM_SLOT that of what is in this slot now. 0 also if @number
- * is 0; else the error is noted. @what: the call.
+ * The token that @number is, or for XMEM_SLOT that of the contents in this slot. 0: an error,
+ * noted. @what: the call.
  */
 u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what);
 

@@ -64,7 +64,7 @@ int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns);
 /* gpu/make.c: as xmem_preallocate says of XMEM_MEMORY_CUDA. */
 int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 			const struct xmem_preallocate_options *options);
-/* The same as the next, in this thread's turn. A writer that preallocates makes none on demand. */
+/* Take pool->slow and make buffers. A writer that preallocates makes none on demand. */
 int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers);
 /* Make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);

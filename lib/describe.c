@@ -181,7 +181,7 @@ static int check_said(const struct xmem_metadata *m, const char *what, bool said
 	return 0;
 }
 
-/* What is in a buffer, and where. */
+/* The contents of a buffer, and their place. */
 struct seen {
 	struct xmem_metadata said;
 	const void *data;

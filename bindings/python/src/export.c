@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What other extensions get: a capsule with the library's table and two functions, by which they
- * make guards of handles, and exceptions of errors (../xmem/include/xmem_python.h).
+ * A capsule for other extensions: the library's table, and two functions that make guards of
+ * handles and exceptions of errors (../xmem/include/xmem_python.h).
  *
  * The capsule is the same for all interpreters of the process. So the functions ask for the module
  * of theirs; it is imported already, and that only looks it up.

@@ -7,7 +7,7 @@
 
 /* ---- what it says of itself ---- */
 
-/* What is known of the buffer of a guard; false: raised. */
+/* Ask the library about the buffer of a guard; false: raised. */
 static bool look(struct xp_guard *self, struct xmem_buffer_info *ret)
 {
 	struct xmem_buffer *buffer = xp_guard_look(self);

@@ -224,7 +224,7 @@ static PyObject *subscription_fileno(PyObject *object, PyObject *unused)
 	return fd < 0 ? xp_raise(self->state) : PyLong_FromLong(fd);
 }
 
-/* What is known of it; false: raised. */
+/* Ask the library about a subscription; false: raised. */
 static bool look(struct xp_subscription *self, struct xmem_subscription_info *ret)
 {
 	struct xmem_subscription *subscription = subscription_of(self);
