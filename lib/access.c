@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "core/access.h"
-#include "host_info.h"
-#include "reach.h"
-#include "request.h"
-#include "wait.h"
-#include "handle.h"
+#include "lib/handle.h"
+#include "lib/host_info.h"
+#include "lib/reach.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 _Static_assert(XMEM_MAY_READ == 1u << XMEM_ROLE_READER, "roles");
 _Static_assert(XMEM_MAY_WRITE == 1u << XMEM_ROLE_WRITER, "roles");

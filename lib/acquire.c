@@ -4,240 +4,20 @@
  */
 #include <string.h>
 
-#include "attach.h"
-#include "demand.h"
-#include "died.h"
-#include "handle.h"
-#include "holders.h"
-#include "limbo.h"
-#include "owned.h"
-#include "pages.h"
-#include "request.h"
-#include "wait.h"
+#include "lib/attach.h"
+#include "lib/cuda/device.h"
+#include "lib/demand.h"
+#include "lib/died.h"
+#include "lib/handle.h"
+#include "lib/own/find.h"
+#include "lib/own/holders.h"
+#include "lib/own/limbo.h"
+#include "lib/owned.h"
+#include "lib/pages.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 #define LONG_LOOK	64	/* slots; fewer are looked at again by each acquire */
-
-/*
- * Get a new range of generations: this tenancy's are used up after 2^23 publications. If that is
- * given up, the host may still serve it, and change the word of a slot that is being written. So
- * it is asked again, and its answer says that it has served the earlier one too. Other threads wait
- * for owned.lock meanwhile, so it is only asked briefly. -EINPROGRESS: it has not answered.
- */
-static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64 answer_by)
-{
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot->own.slot };
-	int err;
-
-	if (xl_is_put_off(pool))
-		return -EINPROGRESS;	/* it is `renewing` or not, as before */
-	err = xl_request_briefly(pool, XMEM_IOC_RENEW, &request, answer_by);
-	pool->owned.renewals -= slot->renewing;
-	slot->renewing = err == -EINTR || err == -ETIMEDOUT;
-	pool->owned.renewals += slot->renewing;
-	xl_room_is_over(&pool->owned);
-	return err == -ETIMEDOUT ? -EINPROGRESS : err;
-}
-
-/* What is looked for, and how long the host is waited for if it has to help. */
-struct want {
-	struct xl_chain *chain;
-	u64 bytes;
-	u64 answer_by;
-	bool waits;
-};
-
-/* Are buffers made for such an acquire? */
-static bool is_on_demand(const struct xl_owned *owned, const struct want *want)
-{
-	return unlikely(owned->demand.on && want->bytes) && want->chain == &owned->cpu;
-}
-
-/* On demand a smaller one may be made where a larger one may not, and the ring tells them apart. */
-static bool is_of_size(const struct xl_owned *owned, const struct want *want, u64 as)
-{
-	if (is_on_demand(owned, want))
-		return want->bytes == as;
-	return xl_size_in(want->chain, want->bytes) == xl_size_in(want->chain, as);
-}
-
-/*
- * Has nothing changed since an acquire of that size found nothing? Then this one need not look.
- * Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
- */
-static bool still_none(const struct xmem_pool *pool, const struct want *want)
-{
-	const struct xl_owned *owned = &pool->owned;
-
-	return owned->none && owned->none_chain == want->chain &&
-	       is_of_size(owned, want, owned->none_bytes) &&
-	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
-}
-
-#define ANY_SIZE	(~0ULL)		/* that is large enough */
-
-/*
- * Make a slot READY, and return its size. The smallest that is large enough is taken, and
- * nothing is evicted as long as a slot is to be had without it; nor if not any size will do.
- */
-static struct xl_size *find_slot(struct xmem_pool *pool, const struct want *want, u64 most)
-{
-	struct xl_size *size, *first = xl_size_in(want->chain, want->bytes);
-	struct xm_waited waited;
-
-	for (size = first; size && size->bytes <= most; size = size->larger) {
-		if (!xl_has_ready(size) && size->free.first) {
-			xm_take(&pool->map, size->free.first->own.slot);
-			xl_ready_add(size, xl_queue_take(&size->free, &size->free.first));
-		}
-		if (xl_has_ready(size) || xl_collect_passed(pool, size) ||
-		    xl_collect_busy(pool, size))
-			return size;
-	}
-	if (most != ANY_SIZE)
-		return NULL;
-	xm_look_at_waited(&pool->map, pool->me, &waited);
-	if (!is_on_demand(&pool->owned, want))	/* then small ones make room for large ones */
-		pool->owned.lent_bound = ~0ULL;
-	for (size = first; size; size = size->larger)
-		if (xl_evict(pool, size, &waited))
-			return size;
-	return NULL;
-}
-
-/*
- * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there
- * is none, -EINPROGRESS as renew, or another error, which is noted. Under owned->lock.
- */
-static int take_slot(struct xmem_pool *pool, const struct want *want, u64 most,
-		     struct xl_size **ret)
-{
-	struct xl_owned_slot *one;
-	int err;
-
-	if (still_none(pool, want) || xl_ring_is_full(pool))
-		return -EAGAIN;
-	*ret = find_slot(pool, want, most);
-	if (!*ret)
-		return -EAGAIN;
-	one = xl_ready(*ret);
-	if (likely(!xl_is_spent(one) && !one->renewing))
-		return 0;
-	err = renew(pool, one, want->answer_by);
-	if (err == -EINPROGRESS)
-		return err;
-	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", one->own.slot,
-			     strerror(-err)) : 0;
-}
-
-/* When is there to be another look, although nobody wakes this writer? */
-static u64 look_at_ns(const struct xmem_pool *pool)
-{
-	u64 demote = xl_demote_at(pool), recall = xl_recall_at(pool);
-
-	return demote < recall ? demote : recall;
-}
-
-static bool has_any(const struct want *want)
-{
-	const struct xl_size *size;
-
-	for (size = xl_size_in(want->chain, want->bytes); size; size = size->larger)
-		if (size->slots)
-			return true;
-	return false;
-}
-
-/* An acquire that does not wait asks the host briefly, or not at all while that is put off. */
-static int make(struct xmem_pool *pool, const struct want *want, bool evict)
-{
-	int err;
-
-	if (want->waits)
-		return xl_demand_make(pool, want->bytes, evict, want->answer_by);
-	if (xl_is_put_off(pool))
-		return -ETIMEDOUT;
-	err = xl_demand_make(pool, want->bytes, evict, want->answer_by);
-	if (err != -EAGAIN)		/* then the host was not asked */
-		xl_ask_note(pool, err);
-	return err;
-}
-
-/*
- * The same, where buffers are made on demand: one that is near in size, else a new one, else any
- * one that is large enough, else a new one for which publications are evicted. owned->lock is
- * left while one is made.
- */
-static int find_or_make(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
-{
-	struct xl_owned *owned = &pool->owned;
-	bool evict = false;
-	int err, made;
-
-	if (still_none(pool, want))
-		return -EAGAIN;
-	owned->none = false;	/* from here on the ring says what this one lacks */
-	owned->lent_bound = ~0ULL;
-	for (;;) {
-		err = take_slot(pool, want, xl_near(want->bytes), ret);
-		if (err != -EAGAIN)
-			return err;
-		if (xl_ring_is_full(pool))
-			return xl_demand_lack(pool, want->bytes);
-		made = make(pool, want, evict);
-		if (!made)
-			continue;
-		err = take_slot(pool, want, ANY_SIZE, ret);
-		if (err != -EAGAIN || evict || made != -EAGAIN)
-			break;
-		evict = true;
-	}
-	/* A host that has not answered in time has refused nothing: that is not remembered. */
-	return err == -EAGAIN && (made == -ETIMEDOUT || !has_any(want)) ? made : err;
-}
-
-/* What was tried in vain on the way is no error: -EAGAIN is noted by the caller. */
-static XL_COLD int take_or_make(struct xmem_pool *pool, const struct want *want,
-				struct xl_size **ret)
-{
-	struct xl_error before;
-	int err;
-
-	xl_error_save(&before);
-	err = find_or_make(pool, want, ret);
-	if (!err || err == -EAGAIN || err == -EINPROGRESS)
-		xl_error_restore(&before);
-	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* who polls hears of slots */
-		xl_note_refused(pool, want->chain, want->bytes);
-	return err;
-}
-
-static int take(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
-{
-	if (is_on_demand(&pool->owned, want))
-		return take_or_make(pool, want, ret);
-	return take_slot(pool, want, ANY_SIZE, ret);
-}
-
-/* The same, once more after the bound for slow subscribers has passed. */
-static int take_or_demote(struct xmem_pool *pool, const struct want *want, struct xl_size **ret)
-{
-	int err = take(pool, want, ret);
-	u64 now;
-
-	if (err != -EAGAIN)
-		return err;
-	xl_note_refused(pool, want->chain, want->bytes);
-	now = xl_now_ns();
-	if (look_at_ns(pool) > now)
-		return err;
-	if (xl_demote_at(pool) <= now)
-		xl_demote(pool);
-	pool->owned.none = false;
-	err = take(pool, want, ret);
-	if (err == -EAGAIN)
-		xl_note_refused(pool, want->chain, want->bytes);
-	return err;
-}
 
 static XL_COLD int wait_failed(int err)
 {
@@ -253,13 +33,13 @@ static XL_COLD int wait_failed(int err)
 }
 
 /* Arm the waiters word and look again. If there is still nothing, that is remembered. */
-static int arm_and_look(struct xmem_pool *pool, const struct want *want,
+static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 			struct xl_armed *ret_armed, struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
 	int err;
 
-	if (still_none(pool, want)) {
+	if (xl_still_none(pool, want)) {
 		*ret_armed = (struct xl_armed){ .value = owned->none_armed };
 		return -EAGAIN;
 	}
@@ -268,7 +48,7 @@ static int arm_and_look(struct xmem_pool *pool, const struct want *want,
 		return wait_failed(err);
 	/* Who ends waits also wakes this word; a value that is remembered has no newer count. */
 	ret_armed->kicks = 0;
-	err = take_or_demote(pool, want, ret);
+	err = xl_find_slot(pool, want, ret);
 	if (err == -EAGAIN) {
 		owned->none = true;
 		owned->none_armed = ret_armed->value;
@@ -282,7 +62,7 @@ static int arm_and_look(struct xmem_pool *pool, const struct want *want,
  * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for no longer
  * than the writer's bound; then they are demoted, and there is one more look.
  */
-static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 cancels,
+static int wait_for_slot(struct xmem_pool *pool, const struct xl_want *want, u32 cancels,
 			 struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -297,7 +77,7 @@ static int wait_for_slot(struct xmem_pool *pool, const struct want *want, u32 ca
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
-		bound = look_at_ns(pool);
+		bound = xl_look_again_ns(pool);
 		if (bound <= looked)	/* that has not helped: now somebody wakes this writer */
 			bound = ~0ULL;
 		if (err == -EINPROGRESS)
@@ -357,7 +137,7 @@ static u64 largest(const struct xl_chain *chain)
 }
 
 /* -ENOSPC, noted. @most: bytes of the largest buffer there is. */
-static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct want *want, u64 most)
+static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct xl_want *want, u64 most)
 {
 	bool cpu = want->chain == &pool->owned.cpu;
 	char name[XL_NAME_BYTES];
@@ -376,7 +156,7 @@ static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct want 
 }
 
 /* Is there a buffer of that size at all? 0, or -ENOSPC, noted. */
-static int check_size(const struct xmem_pool *pool, const struct want *want)
+static int check_size(const struct xmem_pool *pool, const struct xl_want *want)
 {
 	u64 most = largest(want->chain);
 
@@ -390,7 +170,7 @@ static XL_COLD int host_is_silent(void)
 }
 
 /* Nothing was found at once: say why, or wait. Under owned.lock. */
-static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool waits, u32 cancels,
+static int no_slot_yet(struct xmem_pool *pool, const struct xl_want *want, bool waits, u32 cancels,
 		       struct xl_size **ret)
 {
 	struct xl_armed armed;
@@ -414,16 +194,16 @@ static int no_slot_yet(struct xmem_pool *pool, const struct want *want, bool wai
 static XL_SLOW int acquire_slow(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes,
 				int64_t timeout_ns, u32 cancels, struct xl_size **ret)
 {
-	struct want want = {
+	struct xl_want want = {
 		.chain = chain, .bytes = bytes,
 		.answer_by = timeout_ns ? xl_deadline(timeout_ns) : xl_ask_patiently(0),
 		.waits = timeout_ns,
 	};
-	int err = is_on_demand(&pool->owned, &want) ? 0 : check_size(pool, &want);
+	int err = xl_wants_demand(&pool->owned, &want) ? 0 : check_size(pool, &want);
 
 	if (err)
 		return err;
-	err = take_or_demote(pool, &want, ret);
+	err = xl_find_slot(pool, &want, ret);
 	if ((err == -ETIMEDOUT || err == -EINPROGRESS) && !timeout_ns)
 		return host_is_silent();
 	if (err != -EAGAIN && err != -EINPROGRESS)
@@ -638,4 +418,39 @@ XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t by
 	if (unlikely(!is_plain(owned, size, owned->short_end) || xl_host_died(pool)))
 		return acquire_cuda_locked(pool, bytes, device, timeout_ns);
 	return take_shortly(pool, size, bytes, XL_WRITING | XL_CUDA, buffer);
+}
+
+static struct xl_chain *no_buffers(const struct xl_gpu *gpu)
+{
+	xl_fail(ENOSPC, "acquire_cuda: this writer has no buffers on GPU %d; make some by "
+		"xmem_preallocate with XMEM_MEMORY_CUDA", gpu->ordinal);
+	return NULL;
+}
+
+/* The buffers of this client on @device. NULL: the error is noted. */
+static struct xl_chain *chain_of(struct xmem_pool *pool, int device)
+{
+	struct xl_gpu *gpu = xl_gpu(device);
+	struct xl_chain *chain;
+
+	if (!gpu)
+		return NULL;
+	chain = xl_owned_find_chain(pool, gpu);
+	return chain ? chain : no_buffers(gpu);
+}
+
+struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int device,
+					 int64_t timeout_ns)
+{
+	struct xl_chain *chain;
+	XL_USE(pool);
+
+	if (xl_check_writer(pool, "acquire_cuda", timeout_ns))
+		return NULL;
+	if (timeout_ns < 0) {
+		xl_fail_fast(EINVAL, "acquire_cuda: a negative timeout");
+		return NULL;
+	}
+	chain = chain_of(pool, device);
+	return chain ? xl_acquire_in(pool, chain, bytes, timeout_ns) : NULL;
 }

@@ -3,8 +3,8 @@
  * The table of all public functions, for plug-ins and bindings that share this copy of the
  * library. What is in it, and in which order, "make api" takes from the headers.
  */
-#include "api_list.h"
-#include "private.h"
+#include "lib/api_list.h"
+#include "lib/private.h"
 
 #define MEMBER(name)	.name = xmem_##name,
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "pages.h"
-#include "wait.h"
+#include "lib/pages.h"
+#include "lib/wait.h"
 
 #define PATIENCE_NS	1000000000ULL	/* before the terminal is told */
 

@@ -5,59 +5,23 @@
  */
 #include <string.h>
 
-#include "attach.h"
-#include "claims.h"
-#include "died.h"
-#include "handle.h"
-#include "inplace.h"
-#include "owned.h"
-#include "payload/payload.h"
-#include "payload/view.h"
-#include "request.h"
-#include "structs.h"
-#include "wait.h"
+#include "lib/attach.h"
+#include "lib/claims.h"
+#include "lib/died.h"
+#include "lib/handle.h"
+#include "lib/hold/publisher.h"
+#include "lib/hold/token.h"
+#include "lib/inplace.h"
+#include "lib/owned.h"
+#include "lib/payload/payload.h"
+#include "lib/payload/view.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/wait.h"
 
 /* ---- get ---- */
 
-#define LOOKS		200	/* at a state word in SCANNING, before the host is asked */
-#define RESOLVES	64 /* requests to the host, which fails only while the owner works */
 #define TRIES		64	/* to get what is in a slot, while its contents change each time */
-
-/*
- * The hold is taken while the owner scans the slot. If the owner goes on, the state word says
- * what it found. If the owner is stopped, the host resolves the slot, which takes 1 ms.
- */
-static int look_again(struct xmem_pool *pool, u64 token)
-{
-	struct xmem_slot_request request = {
-		.size = sizeof(request),
-		.slot = xm_token_slot(token),
-		.generation = xm_generation(token),
-	};
-	int err = -EAGAIN, asked, looks;
-
-	for (asked = 0; asked < RESOLVES; asked++) {
-		for (looks = 0; looks < LOOKS && err == -EAGAIN; looks++)
-			err = xm_look(&pool->map, token);
-		if (err != -EAGAIN)
-			return err;
-		err = xl_request(pool, XMEM_IOC_RESOLVE, &request);
-		if (err && err != -EAGAIN && err != -ESTALE)
-			return err;
-		err = xm_look(&pool->map, token);
-	}
-	return err;
-}
-
-/* xm_get_at did not return 0: find out whether the hold is good, or drop it. */
-int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
-{
-	if (err == -EAGAIN)
-		err = look_again(pool, token);
-	if (err)
-		xl_do(pool, xm_put(&pool->map, pool->me, xm_token_slot(token)));
-	return err;
-}
 
 static XL_COLD struct xmem_buffer *get_failed(int err)
 {
@@ -71,39 +35,6 @@ static XL_COLD struct xmem_buffer *get_failed(int err)
 	else if (err)
 		xl_fail(-err, "get: %s", xl_request_error(err));
 	return NULL;
-}
-
-/* The token of the contents in a slot; 0: it has none. Contents are of the slot's tenancy. */
-static u64 token_in(const struct xm_map *map, u32 slot)
-{
-	u64 word = xm_load_acquire(&xm_slot(map, slot)->state), generation = xm_generation(word);
-	u64 first = xm_first_generation(xm_load(&xm_slot_row(map, slot)->generation_first));
-
-	if ((xm_state(word) != XMEM_SLOT_LIVE && xm_state(word) != XMEM_SLOT_SCANNING) ||
-	    !xm_in_tenancy(generation, first))
-		return 0;
-	return xm_token(generation, slot);
-}
-
-u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what)
-{
-	u32 slot = xm_token_slot(number);
-	u64 token;
-
-	if (!number)
-		xl_fail(ESTALE, "%s: 0 is no token", what);
-	if (number < XMEM_SLOT(0))
-		return number;
-	if (slot >= pool->map.slots) {
-		xl_fail(EINVAL, "%s: there is no slot %u: the pool has %u", what, slot,
-			pool->map.slots);
-		return 0;
-	}
-	token = token_in(&pool->map, slot);
-	if (!token)
-		xl_fail(ESTALE, "%s: there is nothing in slot %u: its buffer is free, or it is "
-				"being written", what, slot);
-	return token;
 }
 
 /* Fill a handle with what a get by token knows. @took: XL_TOOK, or 0. */
@@ -347,28 +278,6 @@ XMEM_API void xmem_release(struct xmem_buffer *handle)
 }
 
 /* ---- what a handle can be asked ---- */
-
-/* Read offset and length from the metadata, which the owner can write, once; check the bounds. */
-XL_COLD void xl_place_now(struct xmem_buffer *buffer)
-{
-	struct xmem_pool *pool = buffer->pool;
-	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
-	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
-
-	xl_lock(&pool->lock);		/* another thread may be doing the same */
-	if (xm_load(&buffer->mode) & XL_OPEN) {
-		offset = xm_load(&metadata->offset);
-		length = xm_load(&metadata->size);
-		offset = offset <= bytes ? offset : 0;
-		length = length <= bytes - offset ? length : bytes - offset;
-		buffer->what.sequence = buffer->what.timestamp_ns = 0;
-		buffer->origin = XL_ANYBODY;
-		buffer->what.offset = offset;
-		buffer->what.length = length;
-		xl_mode_clear(buffer, XL_OPEN);
-	}
-	xl_unlock(&pool->lock);
-}
 
 static char *data_of(struct xmem_buffer *buffer)
 {

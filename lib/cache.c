@@ -3,13 +3,13 @@
  * Files that are idle stay for later acquires, within limits: those that have been idle longest
  * are given back to the system. Words: demand.h.
  */
-#include "attach.h"
-#include "gpu/order.h"
-#include "cuda/memory.h"
-#include "demand.h"
-#include "limbo.h"
-#include "request.h"
-#include "wait.h"
+#include "lib/attach.h"
+#include "lib/cuda/memory.h"
+#include "lib/demand.h"
+#include "lib/gpu/order.h"
+#include "lib/own/limbo.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 #define LEAST_CACHE	(1ULL << 20)	/* by default; so that small buffers do not come and go */
 

@@ -5,14 +5,16 @@
  */
 #include <stdlib.h>
 
-#include "claims.h"
-#include "died.h"
-#include "handle.h"
-#include "inplace.h"
-#include "owned.h"
-#include "payload/view.h"
-#include "request.h"
-#include "wait.h"
+#include "lib/claims.h"
+#include "lib/died.h"
+#include "lib/gpu/order.h"
+#include "lib/handle.h"
+#include "lib/hold/token.h"
+#include "lib/inplace.h"
+#include "lib/owned.h"
+#include "lib/payload/view.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 #define TRIES	64	/* to add claims; each fails only because the owner has begun a scan */
 
@@ -406,7 +408,7 @@ static int look(struct xmem_pool *pool, u64 number, const char *what, u64 *ret_t
 		return err;
 	*ret_token = xl_token_of(pool, number, what);
 	if (!*ret_token)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	return xm_token_slot(*ret_token) < pool->map.slots ? 0 : failed(what, -ESTALE);
 }
 

@@ -3,22 +3,13 @@
 #ifndef XL_CLAIMS_H
 #define XL_CLAIMS_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /* Take one claim of what this client holds. 0; -ERANGE: there is none; or -errno. Not noted. */
 int xl_claim_take(struct xmem_pool *pool, u64 token);
 
 /* Drop the reference of a counted handle (XL_CLAIMS), before the handle, unless all are taken. */
 void xl_claim_drop(struct xmem_buffer *buffer);
-
-/* The thread's hold is taken and not certain: 0, or an error and the hold is dropped. */
-int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
-
-/*
- * The token that @number is, or for XMEM_SLOT that of the contents in this slot. 0: an error,
- * noted. @what: the call.
- */
-u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what);
 
 /* Has the get that made this handle taken a claim, for which it stands? */
 bool xl_took_claim(const struct xmem_buffer *buffer);

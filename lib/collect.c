@@ -3,8 +3,8 @@
  * The collector finds slots that nobody uses any more. A scan reads cache lines that
  * readers write, which is slow, so one scan takes many slots.
  */
-#include "owned.h"
-#include "payload/payload.h"
+#include "lib/owned.h"
+#include "lib/payload/payload.h"
 
 /* The place of a LIVE or BUSY slot. */
 static inline u64 place_of(const struct xm_own *own)

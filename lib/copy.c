@@ -11,11 +11,11 @@
 #include <immintrin.h>
 #endif
 
-#include "copy.h"
-#include "handle.h"
-#include "owned.h"
-#include "payload/payload.h"
-#include "tensor.h"
+#include "lib/copy.h"
+#include "lib/handle.h"
+#include "lib/owned.h"
+#include "lib/payload/payload.h"
+#include "lib/tensor.h"
 
 /*
  * From so many bytes on the copy and its reading by another core together are faster past the
@@ -109,7 +109,7 @@ static int find(const struct xl_copy *copy, struct xl_side *side, struct xmem_bu
 	} else {
 		side->address = (u64)(writes ? xmem_data_mut(handle) : xmem_data(handle));
 		if (!side->address)
-			return xmem_peek_last_error(NULL);
+			return xl_last_error();
 	}
 	length = length_of(side->buffer);
 	if (offset > length || copy->bytes > length - offset)

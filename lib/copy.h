@@ -3,8 +3,8 @@
 #ifndef XMEM_COPIES_H
 #define XMEM_COPIES_H
 
-#include "cuda/device.h"
-#include "private.h"
+#include "lib/cuda/device.h"
+#include "lib/private.h"
 
 /* One side of a copy: in a buffer, or in memory of this process. */
 struct xl_side {

@@ -5,86 +5,19 @@
  */
 #include <sys/mman.h>
 
-#include "attach.h"
-#include "demand.h"
-#include "files.h"
-#include "holders.h"
-#include "pages.h"
-#include "payload/payload.h"
-#include "request.h"
+#include "lib/attach.h"
+#include "lib/demand.h"
+#include "lib/files.h"
+#include "lib/host/taken.h"
+#include "lib/own/holders.h"
+#include "lib/pages.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
 
-#define GRAIN		64u		/* classes are multiples of it */
 #define PAGE		xl_page_bytes()
-#define SHARED_BYTES	(48ULL << 10)
 #define UNKNOWN		(~0ULL)		/* the limit is found when it is first needed */
 
 /* ---- sizes ---- */
-
-/* How far apart classes are: an eighth of the power of two below @bytes. */
-static u64 step_of(u64 bytes)
-{
-	u64 step = 1ULL << (63 - __builtin_clzll(bytes)) >> 3;
-
-	return step > GRAIN ? step : GRAIN;
-}
-
-u64 xl_class(u64 bytes)
-{
-	u64 step = step_of(bytes);
-
-	return (bytes + step - 1) / step * step;
-}
-
-u64 xl_class_below(u64 bytes)
-{
-	return bytes < GRAIN ? 0 : bytes / step_of(bytes) * step_of(bytes);
-}
-
-static u64 near_to(u64 class)
-{
-	return class + class / 4;
-}
-
-u64 xl_near(u64 bytes)
-{
-	return near_to(xl_class(bytes));
-}
-
-u64 xl_fence(u64 bytes)
-{
-	u64 class = xl_class_below(bytes - 1);
-
-	while (class && near_to(class) >= bytes)
-		class = xl_class_below(class - 1);
-	return class;
-}
-
-static u64 whole_pages(u64 bytes)
-{
-	return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
-/* From one buffer to the next in a file. */
-static u64 stride_of(u64 class)
-{
-	return class < XL_AT_PAGES ? class : whole_pages(class);
-}
-
-static u64 file_bytes(u64 class, u32 count)
-{
-	return whole_pages(stride_of(class) * count);
-}
-
-/* A file in huge pages of the system's pool, of which at most an eighth is unused; else 0. */
-static u64 huge_file_bytes(const struct xl_demand *demand, u64 bytes)
-{
-	u64 page = demand->huge_page, whole;
-
-	if (!page)
-		return 0;
-	whole = (bytes + page - 1) / page * page;
-	return whole - bytes <= bytes / 8 ? whole : 0;
-}
 
 /* ---- limits ---- */
 
@@ -105,21 +38,6 @@ void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *opti
 		xm_store(&pool->owned.words.ring->makes, xl_class_below(demand->limit));
 }
 
-void xl_demand_end(struct xmem_pool *pool)
-{
-	struct xl_owned *owned = &pool->owned;
-
-	xl_lock(&owned->lock);
-	if (owned->demand.by_default) {
-		__atomic_store_n(&owned->demand.on, false, __ATOMIC_RELAXED);
-		xm_store(&owned->words.ring->makes, 0);
-		xm_store(&owned->words.ring->lacks, 0);
-		xm_store(&owned->words.ring->lacks_slots, 0);
-		xl_owned_tidy(owned);	/* no size needs a fence now */
-	}
-	xl_unlock(&owned->lock);
-}
-
 /* By default a writer takes a quarter of what is left when it makes its first buffer. */
 static u64 default_limit(void)
 {
@@ -129,167 +47,7 @@ static u64 default_limit(void)
 	return room.left == ~0ULL ? UNKNOWN - 1 : room.left / 4;
 }
 
-/*
- * What the ring says to those who poll. @need: of the file that is wanted; 0: none is. A file
- * comes free with the last of its buffers, and has more bytes than these. So what is lacking are
- * bytes of buffers, as if the rest of each file were free: never too many, or nobody would be told.
- * Where slots are lacking, each buffer that comes free may be the one that has kept them.
- */
-static void say(struct xmem_pool *pool, u64 need)
-{
-	const struct xl_demand *demand = &pool->owned.demand;
-	struct xmem_ring *ring = pool->owned.words.ring;
-	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0, lacks;
-
-	if (pool->owned.asked != &pool->owned.cpu)
-		return;		/* the ring speaks of a GPU now */
-	xm_store(&ring->lacks_slots, demand->no_slots);
-	if (demand->no_slots) {
-		xm_store(&ring->makes, 0);
-		xm_store(&ring->lacks, 1);
-		return;
-	}
-	xm_store(&ring->makes, xl_class_below(left / PAGE * PAGE));
-	lacks = need + demand->busy > demand->limit ? need + demand->busy - demand->limit : 1;
-	xm_store(&ring->lacks, need > left ? lacks : 0);
-}
-
-void xl_demand_say(struct xmem_pool *pool)
-{
-	u64 wanted = xm_load(&pool->owned.words.ring->wanted);
-
-	if (pool->owned.demand.on)
-		say(pool, pool->owned.refused ? file_bytes(xl_class(wanted), 1) : 0);
-}
-
-void xl_demand_detached(struct xmem_pool *pool)
-{
-	struct xl_owned *owned = &pool->owned;
-
-	xl_lock(&owned->lock);
-	if (owned->demand.no_slots) {
-		owned->demand.no_slots = false;
-		xl_demand_say(pool);
-		owned->none = false;
-	}
-	xl_unlock(&owned->lock);
-}
-
-/* Hosts count what others let go; this is what the owner itself does. */
-void xl_demand_given_up(struct xmem_pool *pool, u64 bytes)
-{
-	struct xmem_ring *ring = pool->owned.words.ring;
-	u64 lacks = xm_load(&ring->lacks);
-
-	if (lacks > bytes) {
-		xm_store(&ring->lacks, lacks - bytes);
-	} else if (lacks) {
-		xm_store(&ring->makes, xm_load(&ring->wanted));
-		xm_store(&ring->lacks, 0);
-	}
-}
-
 /* ---- making ---- */
-
-static u64 least(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
-static u64 most(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-/*
- * How long may a file be that small buffers share, although few of their size are there yet? The
- * first ones have files of their own; then it is half as long as all files together, up to
- * SHARED_BYTES, and beyond that a 512th. What nobody asks for later is lost to other sizes. So it
- * is a 2048th of what may still be made at most: with a low limit, or near it, nothing is made
- * but what is needed.
- */
-static u64 shared_bytes(const struct xl_demand *demand)
-{
-	u64 bytes = least(demand->bytes / 2, most(SHARED_BYTES, demand->bytes / 512));
-	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0;
-
-	return least(bytes, left / 2048);
-}
-
-/* How many slots may this writer still get, and how many of those are in groups that it has? */
-static u64 slots_left(const struct xmem_pool *pool, u64 *ret_spare)
-{
-	u64 left = 0;
-	u32 g;
-
-	*ret_spare = 0;
-	for (g = 0; g < pool->map.groups; g++) {
-		u32 whose = xm_load(&xm_slot_row(&pool->map, g * XMEM_GROUP_SLOTS)->group_owner);
-		u32 spare = whose ? xm_spare_slots(&pool->map, pool->me, g) : XMEM_GROUP_SLOTS;
-
-		left += spare;
-		*ret_spare += whose == pool->me + 1 ? spare : 0;
-	}
-	return left;
-}
-
-/*
- * The same in slots. No further group is taken for it, unless many are had. It is a 512th of what
- * the pool has left at most, and so nothing in a small pool, which has fewer slots than a host has
- * files. Older hosts do not say whose groups are: then all seem to be left.
- */
-static u64 shared_slots(const struct xmem_pool *pool)
-{
-	u64 has = pool->owned.slots + pool->owned.attached, spare;
-	u64 left = slots_left(pool, &spare);
-
-	return least(most(spare / 4, has / 64), left / 512);
-}
-
-/* As many of a small class are made at first, so that its first publications stay as history. */
-#define FIRST_OF_A_CLASS	8
-
-/*
- * How many may be made because a page has them, if @there of the class are there? The bytes would
- * be lost otherwise, but the slots are lost to other sizes. So they are no more than there are (or
- * the first few), and a 32nd of the slots that are left: else a page of each size would take more
- * slots than a small pool has, or one of a default size where pages are large. But where bytes are
- * scarcer than slots they are as many as it takes to have all these slots.
- */
-static u64 page_slots(const struct xmem_pool *pool, u64 stride, u64 there)
-{
-	const struct xl_demand *demand = &pool->owned.demand;
-	u64 bytes = demand->limit > demand->used ? demand->limit - demand->used : 0;
-	u64 pages = most(bytes / PAGE, 1), left, spare, few;
-
-	if (PAGE / stride <= 1)
-		return 1;
-	left = slots_left(pool, &spare);
-	few = least(most(there, FIRST_OF_A_CLASS), left / 32);
-	return least(PAGE / stride, most(few, (left + pages - 1) / pages));
-}
-
-/*
- * How many buffers of a class are made at once? They can go only together, so they are few: as
- * many as a page has, and a 64th of those that there are; or as many as small ones share a file,
- * because a pool may have a few thousand files only; or as many as a huge page has, if that is an
- * eighth of them at most.
- */
-static u32 count_of(const struct xmem_pool *pool, u64 class)
-{
-	const struct xl_owned *owned = &pool->owned;
-	const struct xl_size *size = xl_size_for(owned, class);
-	u64 there = size->bytes == class ? size->slots : 0, stride = stride_of(class);
-	u64 count = most(there / 64, page_slots(pool, stride, there));
-	u64 shared = shared_bytes(&owned->demand) / stride, huge = owned->demand.huge_page / stride;
-
-	if (count < shared)
-		count = most(count, least(shared, shared_slots(pool)));
-	count = least(least(count, XMEM_GROUP_SLOTS), XL_FILE_BYTES / stride);
-	if (count < huge && huge <= XMEM_GROUP_SLOTS && huge <= there / 8)
-		count = huge;
-	return most(1, count);
-}
 
 /* Has a look found a buffer that is near, or another thread made one? */
 static bool is_there(const struct xl_owned *owned, u64 bytes)
@@ -340,7 +98,7 @@ static int too_large(const struct xl_demand *demand, u64 bytes)
 		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes takes %llu, for sizes are "
 			       "rounded up, and this writer may make %llu on demand "
 			       "(demand_bytes); preallocate it", (unsigned long long)bytes,
-			       (unsigned long long)file_bytes(xl_class(bytes), 1),
+			       (unsigned long long)xl_file_bytes(xl_class(bytes), 1),
 			       (unsigned long long)demand->limit);
 	return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is more than this writer may make "
 		       "on demand, which is %llu bytes in all (demand_bytes); preallocate it",
@@ -359,10 +117,10 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 	if (demand->used + need > demand->limit) {
 		demand->no_slots = false;	/* bytes are what is lacking */
 		demand->failed = 0;
-		say(pool, need);
+		xl_lacks_say(pool, need);
 		return -EAGAIN;
 	}
-	say(pool, need);
+	xl_lacks_say(pool, need);
 	if (demand->peak < demand->used + need)
 		demand->peak = demand->used + need;
 	keep = demand->limit - demand->used - need;
@@ -507,7 +265,7 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
 	if (buffers->count > 1) {
 		buffers->count = 1;
 		buffers->ordinary = true;
-		*need = file_bytes(buffers->bytes, 1);
+		*need = xl_file_bytes(buffers->bytes, 1);
 	}
 	*ret_used = are_slots_in_use(pool);
 	do {
@@ -534,7 +292,7 @@ static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
 		owned->demand.no_slots = no_slots;
 		owned->demand.failed = no_slots ? 0 : err;
 	}
-	say(pool, 0);
+	xl_lacks_say(pool, 0);
 	if (!made)
 		xm_store(&owned->words.ring->makes, 0);
 	xl_unlock(&owned->lock);
@@ -550,11 +308,11 @@ static u64 choose_file(const struct xmem_pool *pool, struct xl_buffers *buffers)
 	const struct xl_demand *demand = &pool->owned.demand;
 	u64 bytes, whole;
 
-	buffers->count = count_of(pool, buffers->bytes);
-	if (demand->used + file_bytes(buffers->bytes, buffers->count) > demand->limit)
+	buffers->count = xl_file_buffers(pool, buffers->bytes);
+	if (demand->used + xl_file_bytes(buffers->bytes, buffers->count) > demand->limit)
 		buffers->count = 1;
-	bytes = file_bytes(buffers->bytes, buffers->count);
-	whole = huge_file_bytes(demand, bytes);
+	bytes = xl_file_bytes(buffers->bytes, buffers->count);
+	whole = xl_huge_file_bytes(demand, bytes);
 	buffers->ordinary = !whole || demand->used + whole > demand->limit;
 	return buffers->ordinary ? bytes : whole;
 }
@@ -565,7 +323,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	struct xl_owned *owned = &pool->owned;
 	struct xl_demand *demand = &owned->demand;
 	struct xl_buffers buffers = {
-		.bytes = xl_class(bytes), .stride = stride_of(xl_class(bytes)),
+		.bytes = xl_class(bytes), .stride = xl_stride_of(xl_class(bytes)),
 		.flags = demand->memory, .demand = true, .answer_by = answer_by,
 	};
 	u64 limit = demand->limit == UNKNOWN ? default_limit() : demand->limit;
@@ -576,7 +334,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 
 	xl_lock(&owned->lock);
 	demand->limit = limit;
-	if (file_bytes(buffers.bytes, 1) > limit) {
+	if (xl_file_bytes(buffers.bytes, 1) > limit) {
 		xl_unlock(&owned->lock);
 		return too_large(demand, bytes);
 	}
@@ -601,12 +359,12 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes)
 {
-	u64 need = bytes > XL_MAX_BYTES ? ~0ULL : file_bytes(xl_class(bytes), 1);
+	u64 need = bytes > XL_MAX_BYTES ? ~0ULL : xl_file_bytes(xl_class(bytes), 1);
 
 	if (need > pool->owned.demand.limit || need > XL_MAX_BYTES)
 		return too_large(&pool->owned.demand, bytes);
 	xl_cache_look(pool);
-	say(pool, need);
+	xl_lacks_say(pool, need);
 	return -EAGAIN;
 }
 

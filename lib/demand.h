@@ -14,10 +14,10 @@
 #ifndef XMEM_DEMAND_H
 #define XMEM_DEMAND_H
 
-#include "owned.h"
-#include "payload/payload.h"
+#include "lib/owned.h"
+#include "lib/payload/payload.h"
 
-/* ---- sizes (demand.c) ---- */
+/* ---- sizes (sizes.c) ---- */
 
 /* The class of @bytes, which are at least 1; and the largest class of at most @bytes, or 0. */
 u64 xl_class(u64 bytes);
@@ -27,7 +27,15 @@ u64 xl_near(u64 bytes);
 /* The fence of a size of @bytes; 0: it needs none. */
 u64 xl_fence(u64 bytes);
 
-/* ---- making (demand.c) ---- */
+/* From one buffer to the next in a file, and bytes of a file of @count buffers. */
+u64 xl_stride_of(u64 class);
+u64 xl_file_bytes(u64 class, u32 count);
+/* Bytes of a file in huge pages of the system's pool, if at most an eighth is unused; else 0. */
+u64 xl_huge_file_bytes(const struct xl_demand *demand, u64 bytes);
+/* How many buffers of @class are made at once, in one file? Under owned.lock. */
+u32 xl_file_buffers(const struct xmem_pool *pool, u64 class);
+
+/* ---- making (demand.c, make.c) ---- */
 
 void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
 /*
@@ -49,6 +57,22 @@ int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
  */
 int xl_demand_lack(struct xmem_pool *pool, u64 bytes);
 
+/* Take pool->slow until @deadline_ns. 0, or -ETIMEDOUT or -EINTR, noted. */
+int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns);
+/* gpu.c: as xmem_preallocate says of XMEM_MEMORY_CUDA. */
+int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
+			const struct xmem_preallocate_options *options);
+/* Take pool->slow and make buffers. A writer that preallocates makes none on demand. */
+int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers);
+/* Make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
+int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
+
+/* ---- what the ring says (lacks.c) ---- */
+
+/*
+ * Say what can be made now. @need: bytes of the file that is wanted; 0: none is. Under owned.lock.
+ */
+void xl_lacks_say(struct xmem_pool *pool, u64 need);
 /*
  * Say in the ring what can be made, after a look. Under owned.lock, as is all that makes a buffer
  * FREE or READY without a look: else whoever polls is not told. Model: tests/model/demand.pml.
@@ -58,16 +82,6 @@ void xl_demand_say(struct xmem_pool *pool);
 void xl_demand_detached(struct xmem_pool *pool);
 /* A buffer of so many bytes has come free by what the owner did. Under owned.lock. */
 void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);
-
-/* preallocate.c: take pool->slow until @deadline_ns. 0, or -ETIMEDOUT or -EINTR, noted. */
-int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns);
-/* gpu/make.c: as xmem_preallocate says of XMEM_MEMORY_CUDA. */
-int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
-			const struct xmem_preallocate_options *options);
-/* Take pool->slow and make buffers. A writer that preallocates makes none on demand. */
-int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers);
-/* Make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
-int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
 
 /* ---- giving back (cache.c) ---- */
 

@@ -5,9 +5,9 @@
  * until they receive again. What they have yet to receive must not be overwritten, so the
  * ring may have no room although buffers are free.
  */
-#include "demand.h"
-#include "owned.h"
-#include "request.h"
+#include "lib/demand.h"
+#include "lib/owned.h"
+#include "lib/request.h"
 
 #define UNDECIDED	(~1ULL)	/* ring.demote_at_ns: whether the bound begins is not known yet */
 
@@ -300,4 +300,34 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 	xm_store(&owned->words.ring->limbo_ns, 0);	/* it misses nothing now */
 	owned->refused = false;
 	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
+}
+
+int xl_promise(struct xmem_pool *pool, const char *what)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool full;
+
+	xl_lock(&owned->lock);
+	full = xl_ring_is_full(pool);
+	if (full) {
+		xl_note_full(pool);
+		if (xl_demote_at(pool) <= xl_now_ns())
+			xl_demote(pool);
+		full = xl_ring_is_full(pool);
+	}
+	owned->promised += !full;
+	xl_unlock(&owned->lock);
+	return full ? xl_fail(EAGAIN, "%s: the ring is full of what subscribers that are waited "
+				      "for have yet to receive", what) : 0;
+}
+
+void xl_break_promise(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	owned->promised--;
+	owned->none = false;
+	xl_unlock(&owned->lock);
+	xl_owned_wake(pool);
 }

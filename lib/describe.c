@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "handle.h"
-#include "structs.h"
-#include "tensor.h"
+#include "lib/handle.h"
+#include "lib/structs.h"
+#include "lib/tensor.h"
 
 #define FIELD(m, name)	(m)->name, sizeof((m)->name)
 
@@ -18,7 +18,7 @@ static struct xmem_metadata *metadata_mut(struct xmem_buffer *handle, int *err)
 {
 	struct xmem_metadata *metadata = xmem_metadata_mut(handle);
 
-	*err = metadata ? 0 : xmem_peek_last_error(NULL);
+	*err = metadata ? 0 : xl_last_error();
 	return metadata;
 }
 
@@ -201,7 +201,7 @@ static int look(struct xmem_buffer *handle, uint32_t flags, const char *what, st
 	on_gpu = flags && xl_is_on_gpu(xl_buffer(handle));
 	ret->data = on_gpu ? xmem_cuda_ptr(handle) : xmem_data(handle);
 	if (!ret->data)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	ret->device_id = on_gpu ? xmem_cuda_device(handle) : XMEM_CPU;
 	return ret->device_id < XMEM_CPU ? ret->device_id : 0;
 }

@@ -6,9 +6,9 @@
  * The kernel wakes one of the waiters then, which wakes the others. If that one is killed at
  * that moment too, the next call of anybody in the pool does it here.
  */
-#include "died.h"
-#include "host/futex.h"
-#include "request.h"
+#include "lib/died.h"
+#include "lib/host/futex.h"
+#include "lib/request.h"
 
 /* NULL: the host itself has gone, or nobody else has ended this client. */
 static const char *why_ended(struct xmem_pool *pool)

@@ -7,7 +7,7 @@
 #ifndef XMEM_DIED_H
 #define XMEM_DIED_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /* ENOTCONN, noted; who waits in this pool is woken to find that out too. */
 int xl_fail_died(struct xmem_pool *pool);

@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/error.h"
-#include "private.h"
-#include "structs.h"
+#include "lib/private.h"
 
 static __thread struct {
 	int error;		/* negative errno; 0: none */
@@ -71,36 +69,20 @@ void xl_error_restore(const struct xl_error *saved)
 		memcpy(last.text, saved->text, sizeof(last.text));
 }
 
-XMEM_API void xmem_clear_last_error(void)
+int xl_last_error(void)
+{
+	return last.error;
+}
+
+const char *xl_last_message(void)
+{
+	return last.error ? last.message : "";
+}
+
+void xl_error_clear(void)
 {
 	last.error = 0;
 	xl_cuda_result = 0;
-}
-
-static int answer(struct xmem_error *ret, bool forget)
-{
-	struct xmem_error now = { .error = last.error, .cuda_result = xl_cuda_result };
-
-	if (ret) {
-		if (xl_answer_check("xmem_error", ret))
-			return -EINVAL;
-		now.message = now.error ? last.message : "";
-		now.cuda_name = xl_cuda_name(now.cuda_result);
-		xl_answer_give(ret, &now, sizeof(now));
-	}
-	if (forget)
-		xmem_clear_last_error();
-	return now.error;
-}
-
-XMEM_API int xmem_peek_last_error(struct xmem_error *ret_error)
-{
-	return answer(ret_error, false);
-}
-
-XMEM_API int xmem_get_last_error(struct xmem_error *ret_error)
-{
-	return answer(ret_error, true);
 }
 
 /* A word in the pages has an impossible value: end the process before it acts on it. */

@@ -2,12 +2,12 @@
 /*
  * The library's own descriptors, noted for a child that is forked: files.h.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files.h"
-#include "host/wire.h"
+#include "lib/files.h"
 
 /*
  * The number alone does not do: should a descriptor be closed without a word here, the number
@@ -22,6 +22,21 @@ struct noted {
 /* Under the fork lock. */
 static struct noted *files;
 static size_t count, room;
+
+static void forked(void)
+{
+	struct stat info;
+
+	for (; count; count--) {
+		const struct noted *one = &files[count - 1];
+
+		if (!fstat(one->fd, &info) && info.st_dev == one->device &&
+		    info.st_ino == one->inode)
+			close(one->fd);
+	}
+}
+
+static struct xl_fork_hook hook = { .child = forked };
 
 /* An index, or count. */
 static size_t find(int fd)
@@ -56,6 +71,7 @@ int xl_file_note(int fd)
 
 	if (fd < 0)
 		return fd;
+	xl_fork_add(&hook);
 	make_room();
 	at = find(fd);
 	if (at < room && !fstat(fd, &info)) {
@@ -90,45 +106,4 @@ void xl_file_close(int fd)
 	close(fd);
 	xl_fork_unlock();
 	errno = saved;
-}
-
-/* Wait for a datagram without taking it, because nothing may wait under the fork lock. */
-static int wait_for_datagram(int socket, int flags)
-{
-	char byte;
-
-	if (recv(socket, &byte, sizeof(byte), flags | MSG_PEEK) >= 0)
-		return 0;
-	return errno == ECONNRESET ? -ENOTCONN : -errno;
-}
-
-int xl_file_receive(int socket, struct xm_datagram *ret, int flags)
-{
-	u32 i;
-	int err;
-
-	do {
-		err = wait_for_datagram(socket, flags);
-		if (err)
-			return err;
-		xl_fork_lock();
-		err = xm_wire_receive(socket, ret, flags | MSG_DONTWAIT);
-		for (i = 0; !err && i < ret->files; i++)
-			xl_file_note(ret->file[i]);
-		xl_fork_unlock();
-	} while (err == -EAGAIN && !(flags & MSG_DONTWAIT));
-	return err;
-}
-
-void xl_files_forked(void)
-{
-	struct stat info;
-
-	for (; count; count--) {
-		const struct noted *one = &files[count - 1];
-
-		if (!fstat(one->fd, &info) && info.st_dev == one->device &&
-		    info.st_ino == one->inode)
-			close(one->fd);
-	}
 }

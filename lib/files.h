@@ -14,11 +14,9 @@
 #ifndef XMEM_FILES_H
 #define XMEM_FILES_H
 
-struct xm_datagram;
+#include "lib/fork.h"
 
-/* No thread forks meanwhile. Nothing that may wait belongs in between. */
-void xl_fork_lock(void);
-void xl_fork_unlock(void);
+struct xm_datagram;
 
 /* Note a descriptor; returns it. Nothing is done if it is negative. Under the fork lock. */
 int xl_file_note(int fd);
@@ -31,8 +29,5 @@ void xl_file_close(int fd);
 
 /* As xm_wire_receive; the descriptors that come are noted. */
 int xl_file_receive(int socket, struct xm_datagram *ret, int flags);
-
-/* For fork.c, in the child. */
-void xl_files_forked(void);
 
 #endif

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pages.h"
-#include "payload/payload.h"
-#include "request.h"
-#include "subscription.h"
-#include "wait.h"
+#include "lib/hold/publisher.h"
+#include "lib/pages.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
+#include "lib/subscription.h"
+#include "lib/wait.h"
 
 /* ---- the end of a ring ---- */
 

@@ -4,16 +4,16 @@
  */
 #include <string.h>
 
-#include "claims.h"
-#include "died.h"
-#include "holders.h"
-#include "inplace.h"
-#include "owned.h"
-#include "payload/view.h"
-#include "publish.h"
-#include "request.h"
-#include "structs.h"
-#include "wait.h"
+#include "lib/claims.h"
+#include "lib/died.h"
+#include "lib/inplace.h"
+#include "lib/own/holders.h"
+#include "lib/owned.h"
+#include "lib/payload/view.h"
+#include "lib/publish.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/wait.h"
 
 /* ---- room in the ring; under owned->lock ---- */
 
@@ -137,17 +137,6 @@ void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *wh
 	xl_poll_settle(pool, POLLOUT);
 }
 
-static void drop(struct xmem_buffer *buffer)
-{
-	struct xmem_pool *pool = buffer->pool;
-
-	xl_view_end(buffer);
-	if (xm_load(&buffer->mode) & XL_CLAIMS)
-		xl_claim_drop(buffer);
-	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
-	xl_handle_drop(pool, buffer);
-}
-
 static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -180,7 +169,5 @@ int xl_forward(struct xmem_buffer *buffer, const struct xl_wish *wish, uint64_t 
 		return err;
 	if (ret_token)
 		*ret_token = wish->what.token;
-	if (!(wish->options.flags & XMEM_PUBLISH_KEEP))
-		drop(buffer);
 	return 0;
 }

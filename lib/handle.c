@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "handle.h"
+#include "lib/handle.h"
 
 #define BLOCK_BYTES	(64 << 10)
 #define BATCH		32		/* handles that a thread and the depot exchange */
@@ -39,7 +39,7 @@ static u64 stale;			/* atomic */
 
 /*
  * A child finds its parent's handles wiped, so that they are found out there: fork.c. The kernel
- * does it, and where that is too old, xl_handles_forked.
+ * does it, and where that is too old, forked.
  */
 static bool add_block(void)
 {
@@ -168,12 +168,12 @@ XL_COLD int xl_handle_give_back(struct xmem_buffer *buffer)
 
 /* ---- fork: see fork.c ---- */
 
-void xl_handles_before_fork(void)
+static void before_fork(void)
 {
 	xl_lock(&depot.lock);
 }
 
-void xl_handles_after_fork(void)
+static void after_fork(void)
 {
 	xl_unlock(&depot.lock);
 }
@@ -182,7 +182,7 @@ void xl_handles_after_fork(void)
  * The child leaves its parent's blocks alone, because their names must fit never again. The
  * key stays.
  */
-void xl_handles_forked(void)
+static void forked(void)
 {
 	struct block *block, *next;
 
@@ -195,6 +195,17 @@ void xl_handles_forked(void)
 	depot.spare = NULL;
 	depot.lock = (struct xl_lock){ 0 };
 	forget_magazine();
+}
+
+static struct xl_fork_hook hook = {
+	.before = before_fork, .after = after_fork, .child = forked, .unnoticed = forked,
+};
+
+void xl_handles_init(void)
+{
+	xl_fork_lock();
+	xl_fork_add(&hook);
+	xl_fork_unlock();
 }
 
 /* ---- streams ---- */
@@ -255,7 +266,7 @@ XL_SLOW int xl_handle_drop_late(struct xmem_buffer *buffer)
 		xl_unlock(&pool->lock);
 	}
 	if (last)
-		xl_pool_destroy(pool);
+		pool->destroy(pool);
 	return xl_handle_unused(buffer);
 }
 
@@ -300,4 +311,42 @@ int xl_no_buffer(const struct xmem_buffer *handle, const char *what)
 u64 xl_stale_handles(void)
 {
 	return __atomic_load_n(&stale, __ATOMIC_RELAXED);
+}
+
+/* Read offset and length from the metadata, which the owner can write, once; check the bounds. */
+XL_COLD void xl_place_now(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
+	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
+
+	xl_lock(&pool->lock);		/* another thread may be doing the same */
+	if (xm_load(&buffer->mode) & XL_OPEN) {
+		offset = xm_load(&metadata->offset);
+		length = xm_load(&metadata->size);
+		offset = offset <= bytes ? offset : 0;
+		length = length <= bytes - offset ? length : bytes - offset;
+		buffer->what.sequence = buffer->what.timestamp_ns = 0;
+		buffer->origin = XL_ANYBODY;
+		buffer->what.offset = offset;
+		buffer->what.length = length;
+		xl_mode_clear(buffer, XL_OPEN);
+	}
+	xl_unlock(&pool->lock);
+}
+
+void xl_pool_unshare(struct xmem_pool *pool)
+{
+	bool last = false;
+
+	xl_lock(&pool->lock);
+	if (!--pool->out) {
+		xm_store(&pool->ending, pool->ending | XL_ENDING_CLOSED);
+		xl_membarrier();
+		pool->out = xl_handles_count(pool);
+		last = !pool->out;
+	}
+	xl_unlock(&pool->lock);
+	if (last)
+		pool->destroy(pool);
 }

@@ -20,8 +20,8 @@
 #ifndef XMEM_HANDLE_H
 #define XMEM_HANDLE_H
 
-#include "payload/payload.h"
-#include "private.h"
+#include "lib/payload/payload.h"
+#include "lib/private.h"
 
 /*
  * A get by token leaves open where the contents are (XL_OPEN). The metadata say it, a cache line
@@ -81,10 +81,8 @@ void xl_handles_leaving(void (*call)(struct xmem_buffer *buffer, void *user), vo
 /* How many handles of this pool are in use? They become `counted`. Under pool->lock. */
 u64 xl_handles_count(struct xmem_pool *pool);
 
-/* For fork.c: nobody may be changing the depot; the child begins with none of its own. */
-void xl_handles_before_fork(void);
-void xl_handles_after_fork(void);
-void xl_handles_forked(void);
+/* To be called before the first handle is taken. */
+void xl_handles_init(void);
 
 /* ---- names ---- */
 
@@ -116,13 +114,6 @@ int xl_stale_buffer(const struct xmem_buffer *handle, const char *what) __attrib
 /* How many stale handles were used in this process. */
 u64 xl_stale_handles(void);
 
-/*
- * xm_get has not returned 0, or xm_receive_hold has returned -EINPROGRESS, which is -EAGAIN here:
- * find out whether the hold is good (0), or drop it. It may ask the host, which takes 1 ms, and
- * again as long as the owner goes on scanning, at most 64 times.
- */
-int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
-
 /* ---- the mode ---- */
 
 /*
@@ -144,12 +135,6 @@ static inline u32 xl_mode_clear(struct xmem_buffer *buffer, u32 bits)
 /* ---- contents ---- */
 
 void xl_place_now(struct xmem_buffer *buffer);
-
-/*
- * Whose contents are they? The client, and its label, or an empty one; or XMEM_NOBODY, and *ret may
- * be anything (label.c). pre: xl_place_contents.
- */
-u32 xl_publisher_of(const struct xmem_buffer *buffer, struct xm_label *ret);
 
 /* Call this before anything in buffer->what is looked at but the token. */
 static inline void xl_place_contents(struct xmem_buffer *buffer)
@@ -189,22 +174,6 @@ void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metad
  * told; 0: only look. 0, or -errno, noted, as xmem_wait_contents.
  */
 int xl_order_wait_until(struct xmem_buffer *buffer, int64_t timeout_ns);
-
-/*
- * Say on which GPU the contents are, whatever the program has written there, and when they are
- * complete. For memory of the CPU it may say what it likes.
- */
-static inline void xl_note_storage(const struct xmem_buffer *buffer,
-				   struct xmem_metadata *metadata)
-{
-	u32 traits = xl_traits(buffer);
-
-	if (likely(!(traits & XMEM_TRAIT_CUDA)))
-		return;
-	metadata->storage = XMEM_STORAGE_CUDA;
-	metadata->device = xm_device(traits);
-	xl_order_note(buffer, metadata);
-}
 
 /* ---- taking and dropping ---- */
 

@@ -12,9 +12,10 @@
  */
 #include <string.h>
 
-#include "handle.h"
-#include "request.h"
-#include "subscription.h"
+#include "lib/handle.h"
+#include "lib/hold/token.h"
+#include "lib/request.h"
+#include "lib/subscription.h"
 
 static u64 *history_word(const struct xmem_pool *pool, u32 publisher)
 {

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "core/access.h"
-#include "host_info.h"
-#include "limits.h"
-#include "reach.h"
-#include "structs.h"
+#include "lib/host_info.h"
+#include "lib/limits.h"
+#include "lib/reach.h"
+#include "lib/structs.h"
 
 int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument)
 {

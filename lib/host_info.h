@@ -3,8 +3,8 @@
 #ifndef XMEM_HOST_INFO_H
 #define XMEM_HOST_INFO_H
 
-#include "limits.h"
-#include "private.h"
+#include "lib/limits.h"
+#include "lib/private.h"
 
 /*
  * One request of the host that would be used, on a connection of its own. 0 or -errno; *link says

@@ -5,15 +5,15 @@
  */
 #include <stdlib.h>
 
-#include "attach.h"
 #include "core/limbo.h"
-#include "handle.h"
-#include "limbo.h"
-#include "pages.h"
-#include "payload/payload.h"
-#include "request.h"
-#include "structs.h"
-#include "wait.h"
+#include "lib/attach.h"
+#include "lib/handle.h"
+#include "lib/own/limbo.h"
+#include "lib/pages.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/wait.h"
 
 /* Can @pool be looked at? 0, or an error, noted. */
 static int check(const struct xmem_pool *pool, const char *message)
@@ -144,23 +144,6 @@ static void add_subscriptions(const struct xm_map *map, struct xmem_client_info 
 		info->follows++;
 		info->behind += xl_behind(map, info->id, p);
 	}
-}
-
-bool xl_keeps(const struct xm_map *map, u32 client, u32 slot)
-{
-	const struct xmem_slot_row *row = xm_slot_row(map, slot);
-	u32 tenant = xm_load(&row->tenant);
-	u64 cursor, position;
-
-	if (xm_load(&row->owner) != XMEM_OWNER_HOST)
-		return false;
-	if (xl_holds(map, client, slot))
-		return true;
-	if (tenant >= map->clients || !xm_bit(xm_client_row(map, tenant)->subscribers, client))
-		return false;
-	cursor = xm_load_acquire(xm_cursor(map, client, tenant));
-	position = xm_load(&xm_slot(map, slot)->position);
-	return position > cursor && position < XMEM_POSITION_IN_HAND;
 }
 
 struct file {

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach.h"
-#include "died.h"
-#include "handle.h"
-#include "inplace.h"
-#include "owned.h"
-#include "payload/view.h"
-#include "request.h"
+#include "lib/attach.h"
+#include "lib/died.h"
+#include "lib/gpu/order.h"
+#include "lib/handle.h"
+#include "lib/inplace.h"
+#include "lib/owned.h"
+#include "lib/payload/view.h"
+#include "lib/request.h"
 
 #define TRIES	64	/* each time the owner was scanning the slot, and each costs it 1 ms */
 

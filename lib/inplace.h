@@ -3,7 +3,7 @@
 #ifndef XMEM_INPLACE_H
 #define XMEM_INPLACE_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /* What such a buffer will be. Its slot and its metadata are others' until it is published. */
 struct xl_upgrade {

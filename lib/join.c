@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/access.h"
-#include "host_info.h"
-#include "join.h"
-#include "reach.h"
+#include "lib/host_info.h"
+#include "lib/join.h"
+#include "lib/reach.h"
 
 static int too_small(const char *name, const struct xmem_join_request *request)
 {

@@ -3,7 +3,7 @@
 #ifndef XMEM_JOIN_H
 #define XMEM_JOIN_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /*
  * The caller's name and options, checked, into the request; and the options, with zeros for what

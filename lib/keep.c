@@ -6,7 +6,7 @@
  * places can be one, the place where they begin is known without a look at the ring.
  */
 #include "core/history.h"
-#include "owned.h"
+#include "lib/owned.h"
 
 void xl_keep_note_gap(struct xl_owned *owned, u64 end)
 {

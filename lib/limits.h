@@ -3,9 +3,15 @@
 #ifndef XMEM_LIMITS_H
 #define XMEM_LIMITS_H
 
-#include "private.h"
+#include "lib/private.h"
 
 #define XL_LIMIT_BYTES	400
+
+/*
+ * What is limited, such as "pools"; NULL: a newer host has a limit that this library does not
+ * know. *ret_bytes: it is counted in bytes.
+ */
+const char *xl_limit_what(const struct xmem_quota_request *request, bool *ret_bytes);
 
 /*
  * The limit because of which the host has last said EDQUOT to @link, in @space. NULL: it does not

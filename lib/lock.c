@@ -5,8 +5,8 @@
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 
-#include "host/futex.h"
-#include "lock.h"
+#include "lib/host/futex.h"
+#include "lib/lock.h"
 
 __thread struct xl_self xl_self = { .thread = XL_NO_THREAD };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/access.h"
-#include "join.h"
-#include "structs.h"
+#include "lib/join.h"
+#include "lib/structs.h"
 
 #define ALL_FLAGS (XMEM_OPEN_WRITER | XMEM_OPEN_EXISTING | XMEM_OPEN_EXCLUSIVE | \
 		   XMEM_OPEN_READER | XMEM_OPEN_INHERIT | XMEM_OPEN_GROUP | XMEM_OPEN_SHARES | \
@@ -44,7 +44,7 @@ int xl_join_name(const char *given, struct xmem_join_request *request)
 	size_t length = name ? strlen(name) : 0;
 
 	if (colon && xl_join_owner(given, colon - given, request))
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	if (colon && !length)
 		return xl_fail(EINVAL, "open pool '%.40s': behind the user stands no name", given);
 	if (length > XMEM_NAME_MAX)
@@ -188,7 +188,7 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
 	struct xmem_pool_options o = { 0 };
 
 	if (xl_options_take("xmem_pool_options", options, &o, sizeof(o)))
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	if (check_flags(o.flags) || check_fd(&o, request) || check_numbers(&o) ||
 	    check_mode(&o) || check_memory(&o) || put_label(o.label, (char *)request->label))
 		return -EINVAL;

@@ -5,10 +5,11 @@
  */
 #include <stdlib.h>
 
-#include "cuda/device.h"
-#include "demand.h"
-#include "handle.h"
-#include "request.h"
+#include "lib/attach.h"
+#include "lib/cuda/device.h"
+#include "lib/demand.h"
+#include "lib/handle.h"
+#include "lib/request.h"
 
 #define LEAST_PLACES	1024	/* so that the end of a circle cuts few batches in two */
 

@@ -38,7 +38,8 @@
 #define XMEM_OWNED_H
 
 #include "core/policy.h"
-#include "request.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
 
 #define XL_MAX_BATCH	64	/* slots in one scan */
 
@@ -199,12 +200,11 @@ static inline void xl_do_overwritten(struct xmem_pool *pool, u64 token)
 }
 
 /*
- * May this client write? A client that may, and is no writer yet, becomes one; the call waits for
- * the host within its @timeout_ns. Returns 0, or an error, noted. The second is for a pool's
- * handle, or NULL; the call is counted (wait.h).
+ * A place in the ring for what will be published, for those that do not take a slot of this
+ * client. 0, or -EAGAIN, noted: the ring is full. @what: the call's name.
  */
-int xl_check_role(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
-int xl_check_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
+int xl_promise(struct xmem_pool *pool, const char *what);
+void xl_break_promise(struct xmem_pool *pool);
 
 int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
 void xl_owned_destroy(struct xmem_pool *pool);

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "join.h"
-#include "uncancelled.h"
+#include "lib/join.h"
+#include "lib/uncancelled.h"
 
 #define USER_BYTES	64	/* a user's name with its NUL */
 #define LINE_BYTES	4096	/* of /etc/passwd; a longer one ends the look */

@@ -5,7 +5,7 @@
 
 #include "core/limbo.h"
 #include "core/policy.h"
-#include "private.h"
+#include "lib/private.h"
 
 /* Holds of one slot that one client has, if they count: not those of who may not have any there. */
 static inline u32 xl_holds(const struct xm_map *map, u32 client, u32 slot)
@@ -51,9 +51,5 @@ static inline u32 xl_count_subscribers(const struct xm_map *map, u32 publisher)
 		count += xm_is_subscriber(map, publisher, c);
 	return count;
 }
-
-/* "pool camera", or "the anonymous pool", as messages call it. */
-const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes);
-#define XL_NAME_BYTES	(XMEM_NAME_BYTES + 8)
 
 #endif

@@ -6,25 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/bury.h"
-#include "demand.h"
-#include "gpu/order.h"
-#include "handle.h"
-#include "join.h"
-#include "pages.h"
-#include "reach.h"
-#include "request.h"
-#include "wait.h"
-
-const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes)
-{
-	const char *name = (const char *)pool->map.pool->name;
-
-	if (!*name)
-		return "the anonymous pool";
-	snprintf(ret, bytes, "pool %.*s", XMEM_NAME_BYTES, name);
-	return ret;
-}
+#include "lib/demand.h"
+#include "lib/gpu/bury.h"
+#include "lib/gpu/order.h"
+#include "lib/handle.h"
+#include "lib/join.h"
+#include "lib/pages.h"
+#include "lib/payload/remnant.h"
+#include "lib/reach.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 /*
  * The structs of pools stay, as many as were ever open at once, because a thread that has
@@ -58,7 +49,11 @@ static struct xmem_pool *new_pool(void)
 	return pool;
 }
 
-void xl_pool_destroy(struct xmem_pool *pool)
+/* Memory of GPUs that others have open outlives the pool's handle: bury.c. */
+static struct xmem_pool *join_as_reader(int fd, u64 deadline_ns);
+static const struct xl_reader_calls reader = { join_as_reader, xmem_pool_close };
+
+static void destroy(struct xmem_pool *pool)
 {
 	struct xl_remnant *remnant;
 	int cancel;
@@ -70,7 +65,7 @@ void xl_pool_destroy(struct xmem_pool *pool)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_process_unregister(pool);
 	xl_orders_close(pool);
-	remnant = xl_cuda_bury_begin(pool);
+	remnant = xl_cuda_bury_begin(pool, &reader);
 	xl_mappings_destroy(pool);
 	xl_pollers_drop(pool);
 	xl_polls_drop(pool);
@@ -107,12 +102,14 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	pool->role = request->role;
 	pool->holds = xm_hold(&pool->map, pool->me, 0);
 	pool->out = 1;
+	pool->destroy = destroy;
 	err = xl_mappings_init(pool);
 	if (!err)
 		err = xl_owned_init(pool, &taken);
 	if (err)
 		goto err_link;
 	xl_demand_init(pool, &taken);
+	xl_handles_init();
 	err = xl_opening_note(pool, options);
 	if (!err)
 		err = xl_process_register(pool);
@@ -133,6 +130,17 @@ err_free:
 	return NULL;
 }
 
+static struct xmem_pool *join_as_reader(int fd, u64 deadline_ns)
+{
+	const struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_READER | XMEM_OPEN_FD, .fd = fd,
+		.label = "closing",
+	};
+	struct xmem_join_request request = NO_POOL;
+
+	return open_uncancelled(&request, &options, deadline_ns);
+}
+
 /* A thread that is cancelled half-way would leave descriptors and mappings behind. */
 static struct xmem_pool *open_pool(struct xmem_join_request *request,
 				   const struct xmem_pool_options *options)
@@ -145,17 +153,6 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 	pool = open_uncancelled(request, options, ~0ULL);
 	pthread_setcancelstate(cancel, NULL);
 	return pool;
-}
-
-struct xmem_pool *xl_pool_join_again(int fd, u64 deadline_ns)
-{
-	const struct xmem_pool_options options = {
-		.size = sizeof(options), .flags = XMEM_OPEN_READER | XMEM_OPEN_FD, .fd = fd,
-		.label = "closing",
-	};
-	struct xmem_join_request request = NO_POOL;
-
-	return open_uncancelled(&request, &options, deadline_ns);
 }
 
 XMEM_API struct xmem_pool *xmem_pool_open(const char *name,
@@ -181,22 +178,6 @@ XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 		return xl_fail(-err, "a descriptor of the pool: %s", xl_request_error(err));
 	xl_file_forget(request.fd);	/* it is the caller's now */
 	return request.fd;
-}
-
-void xl_pool_unshare(struct xmem_pool *pool)
-{
-	bool last = false;
-
-	xl_lock(&pool->lock);
-	if (!--pool->out) {
-		xm_store(&pool->ending, pool->ending | XL_ENDING_CLOSED);
-		xl_membarrier();
-		pool->out = xl_handles_count(pool);
-		last = !pool->out;
-	}
-	xl_unlock(&pool->lock);
-	if (last)
-		xl_pool_destroy(pool);
 }
 
 XMEM_API void xmem_pool_close(struct xmem_pool *pool)

@@ -62,11 +62,11 @@
 
 #include "core/label.h"
 #include "core/publish.h"
-#include "files.h"
-#include "host/backend.h"
-#include "host/turn.h"
-#include "lock.h"
-#include "poll.h"
+#include "lib/files.h"
+#include "lib/host/backend.h"
+#include "lib/host/turn.h"
+#include "lib/lock.h"
+#include "lib/poll.h"
 #include "xmem.h"
 
 #define XMEM_API	__attribute__((visibility("default")))
@@ -84,6 +84,11 @@
 int xl_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 int xl_fail_fast(int error, const char *message);
 
+/* The thread's last error, a negative errno, or 0; and its message. */
+int xl_last_error(void);
+const char *xl_last_message(void);
+void xl_error_clear(void);
+
 #define XL_ERROR_BYTES	640
 
 /* A thread's last error and errno, which what the program does in our call must not change. */
@@ -99,7 +104,7 @@ void xl_error_restore(const struct xl_error *saved);
 /* The thread's last CUresult that was an error, beside that; see xmem/cuda.h. */
 extern __thread int xl_cuda_result __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
-/* ---- fork (fork.c) ---- */
+/* ---- the process (process.c) ---- */
 
 /*
  * The number of this process among its forks. It is 0 until the process opens a pool or looks for
@@ -311,7 +316,8 @@ struct xmem_pool {
 	struct xl_lock lock;		/* guards the fields down to the blank line */
 	u64 out;			/* shares: the pool's handle and its subscriptions; once
 					 * closed: handles of buffers in use */
-	u32 waiting;			/* calls that wait.h counts; atomic, a futex */
+	u32 waiting;			/* calls that calls.h counts; atomic, a futex */
+	void (*destroy)(struct xmem_pool *pool);	/* by the last share */
 
 	struct xm_map map;
 	u32 *countings;			/* by slot: the last one (claims.c); NULL: none yet */
@@ -342,7 +348,7 @@ struct xmem_pool {
 	struct xl_orders *orders;	/* what streams write and wait for: gpu/order.h; or NULL */
 	struct xl_remnant *remnant;	/* for what the pool's end must not free: gpu/bury.h; or
 					 * NULL; under `slow` */
-	struct xmem_pool *next;		/* all pools of the process; under fork.c's lock */
+	struct xmem_pool *next;		/* all pools of the process; under the fork lock */
 };
 
 /* pool->process once it has ended, until the struct serves another pool. No process has it. */
@@ -368,6 +374,10 @@ static inline void xl_poll_settle(struct xmem_pool *pool, int events)
 		xl_poll_settle_all(pool, events);
 }
 
+/* "pool camera", or "the anonymous pool", as messages call it (name.c). */
+const char *xl_pool_name(const struct xmem_pool *pool, char *ret, size_t bytes);
+#define XL_NAME_BYTES	(XMEM_NAME_BYTES + 8)
+
 /* -ECHILD, noted. For a pool that is not alive: that, or -EBADF if it was closed. */
 int xl_fail_forked(void);
 int xl_fail_not_alive(const struct xmem_pool *pool);
@@ -379,6 +389,5 @@ void xl_opening_drop(struct xmem_pool *pool);
 
 /* Drop one share of a pool; with the last one it is destroyed, once no handle is in use. */
 void xl_pool_unshare(struct xmem_pool *pool);
-void xl_pool_destroy(struct xmem_pool *pool);
 
 #endif

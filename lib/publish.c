@@ -3,14 +3,17 @@
  * Publish: check what the caller wants, make the contents readable, and put them into the ring.
  * What is held for reading is forwarded (forward.c).
  */
-#include "attach.h"
-#include "demand.h"
-#include "died.h"
-#include "handle.h"
-#include "inplace.h"
-#include "publish.h"
-#include "request.h"
-#include "structs.h"
+#include "lib/attach.h"
+#include "lib/claims.h"
+#include "lib/demand.h"
+#include "lib/died.h"
+#include "lib/gpu/order.h"
+#include "lib/handle.h"
+#include "lib/inplace.h"
+#include "lib/payload/view.h"
+#include "lib/publish.h"
+#include "lib/request.h"
+#include "lib/structs.h"
 
 /* ---- options ---- */
 
@@ -245,6 +248,17 @@ static int publish_written(struct xmem_buffer *buffer, const struct xl_wish *wis
 	return 0;
 }
 
+static void drop_held(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+
+	xl_view_end(buffer);
+	if (xm_load(&buffer->mode) & XL_CLAIMS)
+		xl_claim_drop(buffer);
+	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	xl_handle_drop(pool, buffer);
+}
+
 static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 					const struct xmem_publish_options *options,
 					uint64_t *ret_token)
@@ -266,8 +280,12 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 		err = xl_order_publish(buffer, o->stream);
 	if (unlikely(err))
 		return err;
-	if (!writing)
-		return xl_forward(buffer, &wish, ret_token);
+	if (!writing) {
+		err = xl_forward(buffer, &wish, ret_token);
+		if (!err && !(o->flags & XMEM_PUBLISH_KEEP))
+			drop_held(buffer);
+		return err;
+	}
 	return xm_load(&buffer->mode) & XL_UPGRADED ? publish_upgraded(buffer, &wish, ret_token) :
 						      publish_written(buffer, &wish, ret_token);
 }

@@ -3,7 +3,7 @@
 #ifndef XMEM_LIB_PUBLISH_H
 #define XMEM_LIB_PUBLISH_H
 
-#include "handle.h"
+#include "lib/handle.h"
 
 /* What the caller wants. It has been checked. */
 struct xl_wish {
@@ -13,10 +13,12 @@ struct xl_wish {
 					 * receive it, or 0 */
 };
 
-/* Publish what is held for reading once more (forward.c). 0 or -errno, noted. */
+/*
+ * Publish what is held for reading once more (forward.c). The handle stays. 0 or -errno, noted.
+ */
 int xl_forward(struct xmem_buffer *buffer, const struct xl_wish *wish, uint64_t *ret_token);
 
-/* A stream has yet to write the contents, which are about to be published (gpu/order.c). */
+/* A stream has yet to write the contents, which are about to be published (order.c). */
 int xl_order_publish(struct xmem_buffer *buffer, struct CUstream_st *stream);
 
 #endif

@@ -9,8 +9,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "host/start.h"
-#include "reach.h"
+#include "lib/host/start.h"
+#include "lib/reach.h"
 
 /* What XMEM_BACKEND says; NULL: nothing. */
 static const char *insisted(void)

@@ -3,7 +3,7 @@
 #ifndef XMEM_REACH_H
 #define XMEM_REACH_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /* Is XMEM_BACKEND something that can be meant? 0, or -EINVAL, noted. */
 int xl_check_environment(void);

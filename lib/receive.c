@@ -5,12 +5,13 @@
  */
 #include <sched.h>
 
-#include "died.h"
-#include "handle.h"
-#include "payload/payload.h"
-#include "request.h"
-#include "subscription.h"
-#include "wait.h"
+#include "lib/died.h"
+#include "lib/handle.h"
+#include "lib/hold/token.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
+#include "lib/subscription.h"
+#include "lib/wait.h"
 
 /* Looks at a ring whose publisher is faster than us, beyond one look at each entry. */
 #define MAX_RETRIES	4
@@ -554,19 +555,6 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int6
 	if (unlikely(!xl_unlock_biased(&subscription->lock, xl_self.thread)))
 		return xl_unlock_revoked(&subscription->lock, xl_handle(buffer));
 	return xl_handle(buffer);
-}
-
-void xl_receive_slowly(struct xmem_pool *pool)
-{
-	struct xmem_subscription *one;
-
-	xl_lock(&pool->list);
-	for (one = pool->subscriptions; one; one = one->next) {
-		xl_lock(&one->lock);
-		one->short_joins = XL_LOOK_AGAIN;
-		xl_unlock(&one->lock);
-	}
-	xl_unlock(&pool->list);
 }
 
 void xl_follow_who_came(struct xmem_pool *pool, u64 deadline)

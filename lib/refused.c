@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/access.h"
-#include "host_info.h"
-#include "join.h"
+#include "lib/host_info.h"
+#include "lib/join.h"
 
 const char *xl_join_names(const struct xmem_join_request *request, char space[XL_POOL_BYTES])
 {

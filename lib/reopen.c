@@ -7,52 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "private.h"
-#include "request.h"
-#include "structs.h"
-#include "uncancelled.h"
-#include "wait.h"
-
-/* It is not among the noted files, so it stays open in a child. */
-static int make_heirloom(struct xmem_pool *pool)
-{
-	struct xmem_pool_fd_request request = { .size = sizeof(request) };
-	int err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
-
-	if (err)
-		return err;
-	xl_file_forget(request.fd);
-	pool->opening.fd = request.fd;
-	return 0;
-}
-
-int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options)
-{
-	struct xl_opening *opening = &pool->opening;
-
-	xl_options_take("xmem_pool_options", options, &opening->options, sizeof(opening->options));
-	opening->options.size = sizeof(opening->options);
-	opening->options.flags &= ~XMEM_OPEN_FD;	/* the caller may close it */
-	opening->options.fd = 0;
-	if (opening->options.label) {
-		strncpy(opening->label, opening->options.label, sizeof(opening->label) - 1);
-		opening->options.label = opening->label;
-	}
-	/* Others may write the pages where xmemd is the host, so the last byte stays 0. */
-	memcpy(opening->name, (const char *)pool->map.pool->name, sizeof(opening->name) - 1);
-	opening->owner = pool->link.join.owner_uid;
-	opening->fd = -1;
-	return opening->options.flags & XMEM_OPEN_INHERIT ? make_heirloom(pool) : 0;
-}
-
-void xl_opening_drop(struct xmem_pool *pool)
-{
-	int fd = __atomic_exchange_n(&pool->opening.fd, -1, __ATOMIC_RELAXED);
-	XL_UNCANCELLED;
-
-	if (fd >= 0)
-		close(fd);
-}
+#include "lib/private.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/uncancelled.h"
+#include "lib/wait.h"
 
 /* The pool as it is: its owner may have changed mode and group since this process opened it. */
 static struct xmem_pool_options as_it_is(const struct xmem_pool_options *options)
@@ -73,7 +32,7 @@ static struct xmem_pool *join_by_name(const char *name, const struct xmem_pool_o
 
 	there.flags |= XMEM_OPEN_EXISTING;
 	pool = xmem_pool_open(name, &there);
-	if (pool || options->flags & XMEM_OPEN_EXISTING || xmem_peek_last_error(NULL) != -ENOENT)
+	if (pool || options->flags & XMEM_OPEN_EXISTING || xl_last_error() != -ENOENT)
 		return pool;
 	new.flags &= ~XMEM_OPEN_EXCLUSIVE;
 	return xmem_pool_open(name, &new);

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "payload/payload.h"
-#include "request.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
 
 const char *xl_request_error(int err)
 {
@@ -121,16 +121,4 @@ void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct x
 	*ret = (struct xl_who){ .pid = xm_load(&row->pid), .uid = xm_load(&row->uid) };
 	if (!ret->pid && !xl_request(pool, XMEM_IOC_CLIENT, &request))
 		*ret = (struct xl_who){ .pid = request.pid, .uid = request.uid };
-}
-
-void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
-{
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
-
-	if (pending.what == XM_WAKE_OWNER) {
-		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
-	} else if (pending.what == XM_TELL_HOST) {
-		xl_post(pool, XMEM_IOC_COLLECT, &request);
-		xl_payload_unmap_some(pool);
-	}
 }

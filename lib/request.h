@@ -3,7 +3,7 @@
 #ifndef XMEM_REQUEST_H
 #define XMEM_REQUEST_H
 
-#include "private.h"
+#include "lib/private.h"
 
 #define XL_HOST_NS	1000000000	/* how long a host that may be stopped is waited for */
 
@@ -104,14 +104,13 @@ void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct x
 /* What the error of a request means, in words. */
 const char *xl_request_error(int err);
 
-/* Do what xm_put or xm_receive left pending (I5). */
-void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending);
-
-static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
-{
-	if (unlikely(pending.what != XM_NOTHING))
-		xl_do_pending(pool, pending);
-}
+/*
+ * May this client write? A client that may, and is no writer yet, becomes one; the call waits for
+ * the host within its @timeout_ns. Returns 0, or an error, noted. The second is for a pool's
+ * handle, or NULL; the call is counted (base/calls.h).
+ */
+int xl_check_role(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
+int xl_check_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
 
 /* What arming says, and a wait wants. */
 struct xl_armed {

@@ -2,13 +2,14 @@
 /*
  * Retracting: this client takes back what it has published and nobody has received.
  */
-#include "attach.h"
-#include "claims.h"
-#include "demand.h"
-#include "died.h"
-#include "owned.h"
-#include "request.h"
-#include "wait.h"
+#include "lib/attach.h"
+#include "lib/claims.h"
+#include "lib/demand.h"
+#include "lib/died.h"
+#include "lib/hold/token.h"
+#include "lib/owned.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 /* A slot of this client. 0 or -errno. Under owned->lock. */
 static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 token)
@@ -75,7 +76,7 @@ XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t number)
 		return xl_fail_died(pool);
 	token = xl_token_of(pool, number, "retract");
 	if (!token)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	err = retract(pool, token);
 	if (err != -ESTALE && err != -EPERM)
 		wake(pool);

@@ -5,10 +5,10 @@
  */
 #include <string.h>
 
-#include "died.h"
-#include "owned.h"
-#include "request.h"
-#include "wait.h"
+#include "lib/died.h"
+#include "lib/owned.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 static const char *hint(int err)
 {

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "structs.h"
+#include "lib/structs.h"
 
 #define LEAST_OPTIONS	(sizeof(size_t) + sizeof(u32))	/* size and flags */
 #define MOST_OPTIONS	4096	/* a larger size has not been set, and nothing of it is read */

@@ -6,7 +6,7 @@
 #ifndef XMEM_STRUCTS_H
 #define XMEM_STRUCTS_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /*
  * Take the caller's options, of which @given may be NULL, into @known, which is @bytes

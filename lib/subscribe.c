@@ -4,13 +4,13 @@
  */
 #include <string.h>
 
-#include "died.h"
-#include "pages.h"
-#include "payload/payload.h"
-#include "request.h"
-#include "structs.h"
-#include "subscription.h"
-#include "wait.h"
+#include "lib/died.h"
+#include "lib/pages.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/subscription.h"
+#include "lib/wait.h"
 
 /* A reader stays one, so it is not waited for. -ENOENT, noted as XL_NOTED. */
 static int is_a_reader(const struct xmem_pool *pool, u32 client)

@@ -8,13 +8,13 @@
  * slots_waiters. The descriptor of xmem_subscribers_poll_fd arms no word (core/poll.c), because a
  * program may poll it as long as it lives, and each release of a buffer would wake it.
  */
-#include "died.h"
-#include "owned.h"
-#include "pages.h"
-#include "request.h"
-#include "structs.h"
-#include "subscription.h"
-#include "wait.h"
+#include "lib/died.h"
+#include "lib/owned.h"
+#include "lib/pages.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/subscription.h"
+#include "lib/wait.h"
 
 /*
  * The program looks: its descriptor is not readable until its subscribers change again. To wait is

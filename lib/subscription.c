@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "host/futex.h"
-#include "pages.h"
-#include "payload/payload.h"
-#include "request.h"
-#include "structs.h"
-#include "subscription.h"
-#include "wait.h"
+#include "lib/host/futex.h"
+#include "lib/pages.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/subscription.h"
+#include "lib/wait.h"
 
 #define BLOCK	16		/* subscriptions in one piece of memory, which is never freed */
 
@@ -153,90 +153,6 @@ int xl_subscription_return(struct xmem_subscription *subscription)
 
 /* ---- dropping ---- */
 
-/* Nobody begins anything in it any more. false: that is so already. */
-static bool shut(struct xmem_subscription *subscription, struct xmem_subscription *handle)
-{
-	bool ours;
-
-	xl_lock(&subscription->lock);
-	ours = subscription->handle == (u64)handle;
-	if (ours)
-		subscription->handle = 0;
-	xl_unlock(&subscription->lock);
-	return ours;
-}
-
-static void wait_until_empty(struct xmem_subscription *subscription)
-{
-	u32 inside;
-
-	for (;;) {
-		xl_lock(&subscription->lock);
-		inside = subscription->inside;
-		xl_unlock(&subscription->lock);
-		if (!inside)
-			return;
-		xm_futex_wait(&subscription->inside, inside, NULL);
-	}
-}
-
-static void take_off_list(struct xmem_pool *pool, struct xmem_subscription *subscription)
-{
-	struct xmem_subscription **at;
-
-	xl_lock(&pool->list);
-	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
-		;
-	*at = subscription->next;
-	if (pool->turn == subscription)
-		pool->turn = subscription->next;
-	xl_unlock(&pool->list);
-}
-
-/* What it followed alone is free for the joint subscription of the pool now. */
-static void offer_writers(struct xmem_pool *pool)
-{
-	struct xmem_subscription *other;
-
-	xl_lock(&pool->list);
-	for (other = pool->subscriptions; other; other = other->next) {
-		xl_lock(&other->lock);
-		if (other->joint)
-			xl_look_again(other);
-		xl_unlock(&other->lock);
-	}
-	xl_unlock(&pool->list);
-	xl_kick(pool);
-}
-
-XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
-{
-	struct xmem_subscription *subscription = xl_subscription(handle);
-	struct xmem_pool *pool;
-
-	if (!subscription || !xl_is_ours(subscription) || !shut(subscription, handle))
-		return;
-	pool = subscription->pool;
-	xl_kick(pool);
-	wait_until_empty(subscription);
-	xl_lock(&subscription->lock);
-	while (subscription->ring)
-		xl_follow_no_longer(subscription, subscription->ring);
-	if (subscription->ended)
-		xl_follow_ended(subscription, true);
-	if (subscription->lasts)
-		xl_follow_lasts(subscription, true);
-	xl_unlock(&subscription->lock);
-	take_off_list(pool, subscription);
-	xl_settle_posts(pool);
-	xl_poll_drop(pool, &subscription->poll);
-	offer_writers(pool);
-	xl_poll_settle(pool, POLLIN);
-	xl_payload_settle(pool, XL_HOST_NS);
-	xl_subscription_free(subscription);
-	xl_pool_unshare(pool);
-}
-
 /* ---- questions ---- */
 
 struct xmem_subscription *xl_subscription_lock(struct xmem_subscription *handle)
@@ -287,7 +203,7 @@ XMEM_API int xmem_subscription_stat(struct xmem_subscription *handle,
 		return err;
 	subscription = xl_subscription_lock(handle);
 	if (!subscription)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	if (subscription->origin)
 		info.publisher = xl_origin_client(subscription->origin);
 	info.follows = subscription->rings;
@@ -296,4 +212,17 @@ XMEM_API int xmem_subscription_stat(struct xmem_subscription *handle,
 	xl_unlock(&subscription->lock);
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;
+}
+
+void xl_receive_slowly(struct xmem_pool *pool)
+{
+	struct xmem_subscription *one;
+
+	xl_lock(&pool->list);
+	for (one = pool->subscriptions; one; one = one->next) {
+		xl_lock(&one->lock);
+		one->short_joins = XL_LOOK_AGAIN;
+		xl_unlock(&one->lock);
+	}
+	xl_unlock(&pool->list);
 }

@@ -16,7 +16,7 @@
 #define XMEM_SUBSCRIPTION_H
 
 #include "core/history.h"
-#include "request.h"
+#include "lib/request.h"
 
 enum xl_dropped {
 	XL_NOT_DROPPED,
@@ -173,9 +173,6 @@ static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client
 int xl_label_take(const char *wanted, struct xm_label *ret);
 /* Is it a strange writer with a label that is wanted? Its incarnation, or 0. */
 u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client);
-/* Remember the label of a publisher that is followed from now on. */
-void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation);
-
 /* The next receive looks for writers, and whether there is anything to follow. Locked. */
 static inline void xl_look_again(struct xmem_subscription *subscription)
 {

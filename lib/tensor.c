@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "tensor.h"
+#include "lib/tensor.h"
 
 /* ---- the copy ---- */
 

@@ -6,7 +6,7 @@
 #ifndef XL_TENSOR_H
 #define XL_TENSOR_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /* Who is told that something is wrong, and with which errno if it is impossible in itself. */
 struct xl_says {

@@ -4,7 +4,7 @@
  */
 #include <time.h>
 
-#include "request.h"
+#include "lib/request.h"
 
 u64 xl_now_ns(void)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waiting for the rings of one subscription or of all, and the end of waits by xmem_cancel.
+ * Waiting for the rings of one subscription or of all.
  *
  * One ring is waited for as everything else: by a request. A writer that joins wakes the rings'
  * words too, so whoever waits for one ring of several writers to come hears of them. Several
@@ -12,83 +12,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "files.h"
-#include "host/futex.h"
-#include "request.h"
-#include "uncancelled.h"
-#include "wait.h"
+#include "lib/files.h"
+#include "lib/host/futex.h"
+#include "lib/request.h"
+#include "lib/uncancelled.h"
+#include "lib/wait.h"
 
 #define NS	1000000000ULL
 #define LOOK_NS	(NS / 100)	/* between looks where there is no way to wait for all */
 #define MOST_WORDS	128	/* that futex_waitv takes */
-
-/* What a thread needs to wait in poll(). It is kept for the next one until the pool goes. */
-struct xl_poller {
-	struct xl_poller *next;	/* under pool->list, as is: */
-	bool used;
-	int kick;		/* an eventfd */
-};
-
-/* ---- ending waits ---- */
-
-u32 xl_wait_begin(struct xmem_pool *pool)
-{
-	__atomic_add_fetch(&pool->waiting, 1, __ATOMIC_SEQ_CST);
-	return xl_wait_cancels(pool);
-}
-
-void xl_wait_end(struct xmem_pool *pool)
-{
-	u32 left = __atomic_sub_fetch(&pool->waiting, 1, __ATOMIC_SEQ_CST);
-
-	if (unlikely(!left && xm_load(&pool->cancels) & XL_CANCEL_CLOSE))
-		xm_futex_wake_all(&pool->waiting);
-}
-
-void xl_kick(struct xmem_pool *pool)
-{
-	struct xl_poller *poller;
-	u64 one = 1;
-	XL_UNCANCELLED;
-
-	__atomic_add_fetch(&pool->kicks, 1, __ATOMIC_SEQ_CST);
-	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
-	xm_futex_wake_all(&pool->kicks);
-	xl_waiters_kick(pool);
-	xl_lock(&pool->list);
-	for (poller = pool->pollers; poller; poller = poller->next)
-		while (poller->used && write(poller->kick, &one, sizeof(one)) < 0 && errno == EINTR)
-			;
-	xl_unlock(&pool->list);
-}
-
-void xl_cancel(struct xmem_pool *pool, u32 how)
-{
-	u32 waiting;
-
-	__atomic_or_fetch(&pool->cancels, how, __ATOMIC_SEQ_CST);
-	xl_kick(pool);
-	xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
-	if (how == XL_CANCEL_ALWAYS)
-		return;
-	while ((waiting = xm_load_acquire(&pool->waiting)))
-		xm_futex_wait(&pool->waiting, waiting, NULL);
-}
-
-XMEM_API int xmem_cancel(struct xmem_pool *pool)
-{
-	XL_USE(pool);
-
-	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_cancel: no pool");
-	if (!xl_is_open(pool))
-		return xl_fail_not_alive(pool);
-	xl_cancel(pool, XL_CANCEL_ALWAYS);
-	xl_receive_slowly(pool);
-	return 0;
-}
-
-/* ---- waiting ---- */
 
 void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind)
 {
@@ -175,72 +107,6 @@ static int wait_on_words(struct xmem_pool *pool, const struct xl_watch *watch, u
 
 /* ---- where the kernel is the host ---- */
 
-static struct xl_poller *unused_poller(struct xmem_pool *pool)
-{
-	struct xl_poller *poller;
-
-	xl_lock(&pool->list);
-	for (poller = pool->pollers; poller && poller->used; poller = poller->next)
-		;
-	if (poller)
-		poller->used = true;
-	xl_unlock(&pool->list);
-	return poller;
-}
-
-/* NULL and errno. */
-static struct xl_poller *new_poller(struct xmem_pool *pool)
-{
-	struct xl_poller *poller = malloc(sizeof(*poller));
-
-	if (!poller)
-		return NULL;
-	xl_fork_lock();
-	poller->kick = xl_file_note(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	xl_fork_unlock();
-	if (poller->kick < 0) {
-		free(poller);
-		return NULL;
-	}
-	poller->used = true;
-	xl_lock(&pool->list);
-	poller->next = pool->pollers;
-	pool->pollers = poller;
-	xl_unlock(&pool->list);
-	return poller;
-}
-
-/* Whoever kicks from now on does so to this one too. NULL and errno. */
-static struct xl_poller *take_poller(struct xmem_pool *pool)
-{
-	struct xl_poller *poller = unused_poller(pool);
-	u64 kicks;
-
-	if (!poller)
-		return new_poller(pool);
-	while (read(poller->kick, &kicks, sizeof(kicks)) < 0 && errno == EINTR)
-		;	/* those that its last user has left */
-	return poller;
-}
-
-static void leave_poller(struct xmem_pool *pool, struct xl_poller *poller)
-{
-	xl_lock(&pool->list);
-	poller->used = false;
-	xl_unlock(&pool->list);
-}
-
-void xl_pollers_drop(struct xmem_pool *pool)
-{
-	struct xl_poller *poller;
-
-	while ((poller = pool->pollers)) {
-		pool->pollers = poller->next;
-		xl_file_close(poller->kick);
-		free(poller);
-	}
-}
-
 static int wait_for_files(struct pollfd *file, u32 count, u64 deadline_ns)
 {
 	u64 now = xl_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
@@ -261,14 +127,14 @@ static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u6
 
 	if (fd < 0)
 		return fd;
-	me = take_poller(pool);
+	me = xl_poller_take(pool);
 	if (!me)
 		return -errno;
 	if (xm_load_acquire(&pool->kicks) == watch->kicks)
 		err = wait_for_files((struct pollfd[]){
 			{ .fd = me->kick, .events = POLLIN }, { .fd = fd, .events = POLLIN },
 		}, 2, deadline_ns);
-	leave_poller(pool, me);
+	xl_poller_leave(pool, me);
 	return err;
 }
 

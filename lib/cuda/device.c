@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../uncancelled.h"
-#include "device.h"
-#include "own.h"
+#include "lib/cuda/device.h"
+#include "lib/cuda/own.h"
+#include "lib/uncancelled.h"
 
 /*
  * Guards the list until it is made, and the contexts. A forked child never takes it: only those
@@ -172,7 +172,7 @@ static struct xl_gpu *list_of_gpus(const char *what)
 
 int xl_gpu_count(void)
 {
-	return list_of_gpus("looking for GPUs") ? count : xmem_peek_last_error(NULL);
+	return list_of_gpus("looking for GPUs") ? count : xl_last_error();
 }
 
 struct xl_gpu *xl_gpu(int ordinal)
@@ -276,12 +276,12 @@ static int enter(struct xl_gpu *gpu, struct xl_gpu_scope *scope)
 	CUresult err;
 
 	if (xl_cuda_need("the context of a GPU"))
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	context = xm_load_acquire(&gpu->context);
 	if (!context)
 		context = first_context(gpu);
 	if (!context)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	err = cuda->ctx_get_current(&scope->before);
 	if (!err && scope->before != context) {
 		err = cuda->ctx_push_current(context);

@@ -9,7 +9,7 @@
 #ifndef XMEM_CUDA_DEVICE_H
 #define XMEM_CUDA_DEVICE_H
 
-#include "driver.h"
+#include "lib/cuda/driver.h"
 
 #define XL_GPU_UUID_BYTES	16
 #define XL_GPU_NAME_BYTES	128

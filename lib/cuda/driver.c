@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../uncancelled.h"
-#include "driver.h"
+#include "lib/cuda/driver.h"
+#include "lib/uncancelled.h"
 
 #define DEFAULT_FILE	"libcuda.so.1"
 #define LEAST_VERSION	11040		/* the newest call of the group CORE */
@@ -314,4 +314,37 @@ int xl_cuda_need_group(enum xl_cuda_group group, const char *what)
 		       "with CUDA %d.%d", what, group_names[group], file, table.version / 1000,
 		       table.version % 1000 / 10, lacks[group]->symbol,
 		       lacks[group]->version / 1000, lacks[group]->version % 1000 / 10);
+}
+
+const char *xl_cuda_name(CUresult result)
+{
+	const char *name = xl_cuda_known_name(result);
+
+	if (name)
+		return name;
+	if (xl_cuda_if_found()->get_error_name(result, &name) != CUDA_SUCCESS || !name)
+		return "an unknown CUresult";
+	return name;
+}
+
+int xl_cuda_fail(CUresult result, const char *format, ...)
+{
+	const char *advice = xl_cuda_advice(result);
+	struct xl_cuda_found found = { .why = "" };
+	int err = xl_cuda_errno(result);
+	char tried[XL_ERROR_BYTES / 2];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(tried, sizeof(tried), format, args);
+	va_end(args);
+	if (result == CUDA_ERROR_NOT_INITIALIZED)
+		found = xl_cuda_find();
+	if (found.error) {
+		err = found.error;
+		advice = found.why;
+	}
+	xl_cuda_result = result;
+	return xl_fail(-err, "%s: %s (%d)%s%s", tried, xl_cuda_name(result), result,
+		       *advice ? ": " : "", advice);
 }

@@ -11,10 +11,10 @@
 #ifndef XMEM_CUDA_DRIVER_H
 #define XMEM_CUDA_DRIVER_H
 
-#include "../private.h"
-#include "entries.h"
-#include "error.h"
-#include "types.h"
+#include "lib/cuda/entries.h"
+#include "lib/cuda/error.h"
+#include "lib/cuda/types.h"
+#include "lib/private.h"
 
 #define XL_CUDA_GROUP(name, what)	XL_CUDA_##name,
 enum xl_cuda_group { XL_CUDA_GROUPS(XL_CUDA_GROUP) XL_CUDA_GROUP_COUNT };

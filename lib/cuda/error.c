@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "driver.h"
+#include "lib/cuda/driver.h"
 
 struct meaning {
 	int result;
@@ -92,16 +92,11 @@ static const struct meaning *meaning_of(CUresult result)
 	return NULL;
 }
 
-const char *xl_cuda_name(CUresult result)
+const char *xl_cuda_known_name(CUresult result)
 {
 	const struct meaning *meaning = meaning_of(result);
-	const char *name = NULL;
 
-	if (meaning)
-		return meaning->name;
-	if (xl_cuda_if_found()->get_error_name(result, &name) != CUDA_SUCCESS || !name)
-		return "an unknown CUresult";
-	return name;
+	return meaning ? meaning->name : NULL;
 }
 
 bool xl_cuda_is_lost(CUresult result)
@@ -123,26 +118,4 @@ const char *xl_cuda_advice(CUresult result)
 	const struct meaning *meaning = meaning_of(result);
 
 	return meaning && meaning->advice ? meaning->advice : "";
-}
-
-int xl_cuda_fail(CUresult result, const char *format, ...)
-{
-	const char *advice = xl_cuda_advice(result);
-	struct xl_cuda_found found = { .why = "" };
-	int err = xl_cuda_errno(result);
-	char tried[XL_ERROR_BYTES / 2];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(tried, sizeof(tried), format, args);
-	va_end(args);
-	if (result == CUDA_ERROR_NOT_INITIALIZED)
-		found = xl_cuda_find();
-	if (found.error) {
-		err = found.error;
-		advice = found.why;
-	}
-	xl_cuda_result = result;
-	return xl_fail(-err, "%s: %s (%d)%s%s", tried, xl_cuda_name(result), result,
-		       *advice ? ": " : "", advice);
 }

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "types.h"
+#include "lib/cuda/types.h"
 
 /*
  * A call of the driver has failed with @result: make it the thread's last result, and make the
@@ -39,6 +39,8 @@ bool xl_cuda_is_lost(CUresult result);
 
 /* "CUDA_ERROR_..." for any number; constant. */
 const char *xl_cuda_name(CUresult result);
+/* The name, as far as this file knows it; else NULL. */
+const char *xl_cuda_known_name(CUresult result);
 
 /* What to do about it, a sentence without its end; "" if there is nothing to say. */
 const char *xl_cuda_advice(CUresult result);

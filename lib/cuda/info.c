@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../structs.h"
-#include "device.h"
+#include "lib/cuda/device.h"
+#include "lib/structs.h"
 #include "xmem/cuda.h"
 
 XMEM_API int xmem_cuda_query(struct xmem_cuda_info *ret_info)
@@ -48,7 +48,7 @@ XMEM_API int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *re
 		return err;
 	gpu = xl_gpu(device);
 	if (!gpu)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	info.size = sizeof(info);
 	info.device_id = gpu->ordinal;
 	info.can = abilities(&gpu->can);

@@ -12,7 +12,7 @@
 #ifndef XMEM_CUDA_MEMORY_H
 #define XMEM_CUDA_MEMORY_H
 
-#include "device.h"
+#include "lib/cuda/device.h"
 
 /* By which mechanism others get it. */
 enum xl_memory_kind {

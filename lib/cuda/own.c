@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "own.h"
+#include "lib/cuda/own.h"
 
 #define NAP_NS		1000000
 #define NAPS		1000	/* a second: what the program does there may never return */

@@ -3,7 +3,7 @@
 #ifndef XMEM_CUDA_REGISTER_H
 #define XMEM_CUDA_REGISTER_H
 
-#include "memory.h"
+#include "lib/cuda/memory.h"
 
 void xl_register_lock(void);
 void xl_register_unlock(void);

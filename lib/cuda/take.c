@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "register.h"
+#include "lib/cuda/register.h"
 
 /* The allocation that an address is in. */
 struct found {
@@ -250,7 +250,7 @@ int xl_memory_take(void *at, u64 bytes, struct xl_memory **ret, u64 *ret_offset,
 
 	*ret_fd = -1;
 	if (!gpu)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	err = xl_gpu_enter(gpu, &scope);
 	if (err)
 		return err;

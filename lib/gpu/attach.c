@@ -6,16 +6,17 @@
  */
 #include <stdlib.h>
 
-#include "../attach.h"
-#include "../cuda/memory.h"
-#include "../demand.h"
-#include "../died.h"
-#include "../handle.h"
-#include "../owned.h"
-#include "../payload/payload.h"
-#include "../request.h"
-#include "../wait.h"
-#include "bury.h"
+#include "lib/attach.h"
+#include "lib/cuda/memory.h"
+#include "lib/demand.h"
+#include "lib/died.h"
+#include "lib/gpu/bury.h"
+#include "lib/handle.h"
+#include "lib/owned.h"
+#include "lib/payload/payload.h"
+#include "lib/payload/remnant.h"
+#include "lib/request.h"
+#include "lib/wait.h"
 
 /* What is to be attached. */
 struct wish {
@@ -82,7 +83,7 @@ static int attach(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot
 		return err;
 	mapping = new_mapping(wish, &offset, &fd);
 	if (!mapping)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	err = offset % 64 ? xl_fail(EINVAL, "attach_cuda: 0x%llx is %llu bytes behind the "
 				    "beginning of its allocation, not a multiple of 64",
 				    (unsigned long long)wish->at, (unsigned long long)offset) :

@@ -17,56 +17,21 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "../cuda/memory.h"
-#include "../payload/payload.h"
-#include "../request.h"
-#include "../uncancelled.h"
-#include "../wait.h"
-#include "bury.h"
+#include "lib/cuda/memory.h"
+#include "lib/gpu/bury.h"
+#include "lib/payload/payload.h"
+#include "lib/payload/remnant.h"
+#include "lib/request.h"
+#include "lib/uncancelled.h"
+#include "lib/wait.h"
 
 #define RETRY_NS	100000000	/* how long a later try waits for a host that is stopped */
 #define HEADER_BYTES	4096		/* the header's page, or a part of it */
 
-/* What one pool has left. */
-struct xl_remnant {
-	struct xl_remnant *next;
-	struct xmem_pool *pool;		/* the reader that asks; NULL: it has not joined */
-	struct xl_mapping *left;	/* until the pool has it */
-	int fd;				/* of the pool, to join it */
-	u64 process;			/* whose it is: *xl_process */
-	struct xmem_pool_header *header;	/* until it has joined: xmemd's word is there */
-	u32 client;			/* whose it was, */
-	u64 incarnation;
-	bool stopped;			/* the host did not answer when that ended */
-};
-
 static struct xl_lock lock;		/* guards the list */
-struct xl_remnant *xl_remnants;		/* may be looked at without it */
+static struct xl_remnant *remnants;
 
-int xl_cuda_bury_prepare(struct xmem_pool *pool)
-{
-	struct xmem_pool_fd_request request = { .size = sizeof(request) };
-	struct xl_remnant *remnant;
-	int err;
-
-	if (pool->remnant)
-		return 0;
-	remnant = calloc(1, sizeof(*remnant));
-	if (!remnant)
-		return xl_fail_fast(ENOMEM, "no memory to note memory of a GPU");
-	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
-	if (err) {
-		free(remnant);
-		return xl_fail(-err, "a descriptor of the pool, by which memory of a GPU is looked "
-			       "after when the pool is closed: %s", xl_request_error(err));
-	}
-	remnant->fd = request.fd;
-	remnant->process = *xl_process;
-	remnant->client = pool->me;
-	remnant->incarnation = pool->link.join.incarnation;
-	pool->remnant = remnant;
-	return 0;
-}
+static void settle_remnants(void);
 
 /* ---- joining ---- */
 
@@ -115,8 +80,8 @@ static int join(struct xl_remnant *remnant, u64 deadline_ns)
 	int err;
 
 	xl_error_save(&error);
-	remnant->pool = xl_pool_join_again(remnant->fd, deadline_ns);
-	err = remnant->pool ? 0 : xmem_peek_last_error(NULL);
+	remnant->pool = remnant->calls->join(remnant->fd, deadline_ns);
+	err = remnant->pool ? 0 : xl_last_error();
 	xl_error_restore(&error);
 	if (!err)
 		drop_header(remnant);
@@ -129,13 +94,13 @@ static int join(struct xl_remnant *remnant, u64 deadline_ns)
 static void drop(struct xl_remnant *remnant)
 {
 	if (remnant->pool)
-		xmem_pool_close(remnant->pool);
+		remnant->calls->leave(remnant->pool);
 	drop_header(remnant);
 	xl_file_close(remnant->fd);
 	free(remnant);
 }
 
-struct xl_remnant *xl_cuda_bury_begin(struct xmem_pool *pool)
+struct xl_remnant *xl_cuda_bury_begin(struct xmem_pool *pool, const struct xl_reader_calls *calls)
 {
 	struct xl_mapping *left = xl_cuda_end(pool);
 	struct xl_remnant *remnant = pool->remnant;
@@ -143,6 +108,7 @@ struct xl_remnant *xl_cuda_bury_begin(struct xmem_pool *pool)
 	if (!remnant)
 		return NULL;
 	pool->remnant = NULL;
+	remnant->calls = calls;
 	remnant->left = left;
 	if (!left) {
 		drop(remnant);
@@ -200,8 +166,9 @@ static bool is_settled(struct xl_remnant *remnant)
 static void keep(struct xl_remnant *remnant)
 {
 	xl_lock(&lock);
-	remnant->next = xl_remnants;
-	__atomic_store_n(&xl_remnants, remnant, __ATOMIC_RELAXED);
+	remnant->next = remnants;
+	remnants = remnant;
+	__atomic_store_n(&xl_remnants_due, settle_remnants, __ATOMIC_RELAXED);
 	xl_unlock(&lock);
 }
 
@@ -227,14 +194,15 @@ void xl_cuda_bury_end(struct xl_remnant *remnant)
 	settle(remnant);
 }
 
-void xl_cuda_settle_remnants_slowly(void)
+static void settle_remnants(void)
 {
 	struct xl_remnant *list, *remnant;
 	XL_UNCANCELLED;
 
 	xl_lock(&lock);
-	list = xl_remnants;
-	__atomic_store_n(&xl_remnants, NULL, __ATOMIC_RELAXED);
+	list = remnants;
+	remnants = NULL;
+	__atomic_store_n(&xl_remnants_due, NULL, __ATOMIC_RELAXED);
 	xl_unlock(&lock);
 	while ((remnant = list)) {
 		list = remnant->next;

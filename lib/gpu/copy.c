@@ -6,10 +6,10 @@
  */
 #include <stdlib.h>
 
-#include "../copy.h"
-#include "../payload/payload.h"
-#include "data.h"
-#include "order.h"
+#include "lib/copy.h"
+#include "lib/gpu/data.h"
+#include "lib/gpu/order.h"
+#include "lib/payload/payload.h"
 
 #define STAGE_BYTES	(4UL << 20)	/* of the CPU's memory, for what GPUs cannot copy */
 
@@ -30,14 +30,14 @@ int xl_copy_find(const struct xl_copy *copy, struct xl_side *side, bool writes)
 		return err;
 	side->address = writes ? xl_cuda_address_mut(buffer) : xl_cuda_address(buffer);
 	side->gpu = side->address ? xl_cuda_gpu(buffer) : NULL;
-	return side->gpu ? 0 : xmem_peek_last_error(NULL);
+	return side->gpu ? 0 : xl_last_error();
 }
 
 int xl_copy_await(const struct xl_copy *copy)
 {
 	struct xl_gpu *gpu = xl_gpu(0);
 
-	return gpu ? xl_order_finish(pool_of(copy), gpu, copy->stream) : xmem_peek_last_error(NULL);
+	return gpu ? xl_order_finish(pool_of(copy), gpu, copy->stream) : xl_last_error();
 }
 
 /*

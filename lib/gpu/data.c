@@ -3,10 +3,10 @@
  * Where the contents of a buffer in memory of a GPU are. What is found once is found again without
  * a lock and without a call: payload/payload.h says why that is right.
  */
-#include "../died.h"
-#include "../payload/payload.h"
-#include "data.h"
-#include "order.h"
+#include "lib/died.h"
+#include "lib/gpu/data.h"
+#include "lib/gpu/order.h"
+#include "lib/payload/payload.h"
 
 /* The library has handed out an address of this slot: the host has to know before (I9). */
 static inline void mark_hold(struct xmem_pool *pool, u32 slot)
@@ -15,12 +15,6 @@ static inline void mark_hold(struct xmem_pool *pool, u32 slot)
 
 	if (unlikely(!(xm_load(hold) & XM_HOLD_DEVICE)))
 		__atomic_fetch_or(hold, XM_HOLD_DEVICE, __ATOMIC_SEQ_CST);
-}
-
-static XL_COLD u64 not_cuda(void)
-{
-	xl_fail_fast(EMEDIUMTYPE, "cuda_ptr: the contents are in memory of the CPU: use xmem_data");
-	return 0;
 }
 
 /* Such memory ends with its owner, and what is there later is anybody's. */
@@ -64,7 +58,7 @@ u64 xl_cuda_address(struct xmem_buffer *buffer)
 	u64 offset = xm_load_acquire(&row->offset), base;	/* before the id: xl_payload_data */
 
 	if (unlikely(!(traits & XMEM_TRAIT_CUDA)))
-		return not_cuda();
+		return xl_not_cuda();
 	if (unlikely(has_ended(row, traits)))
 		return owner_ended();
 	XM_STEP(XM_STEP_ROW_OFFSET);
@@ -122,16 +116,6 @@ XMEM_API void *xmem_cuda_ptr_mut(struct xmem_buffer *handle)
 	return (void *)xl_cuda_address_mut(buffer);
 }
 
-struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer)
-{
-	u32 traits = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
-
-	if (traits & XMEM_TRAIT_CUDA)
-		return xl_payload_gpu(buffer->pool, traits);
-	not_cuda();
-	return NULL;
-}
-
 XMEM_API int xmem_cuda_device(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
@@ -140,5 +124,5 @@ XMEM_API int xmem_cuda_device(struct xmem_buffer *handle)
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "cuda_device");
 	gpu = xl_cuda_gpu(buffer);
-	return gpu ? gpu->ordinal : xmem_peek_last_error(NULL);
+	return gpu ? gpu->ordinal : xl_last_error();
 }

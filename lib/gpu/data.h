@@ -3,13 +3,16 @@
 #ifndef XMEM_GPU_DATA_H
 #define XMEM_GPU_DATA_H
 
-#include "../cuda/device.h"
-#include "../handle.h"
+#include "lib/cuda/device.h"
+#include "lib/handle.h"
 
 /* The device address of the contents; 0: the error is noted. */
 u64 xl_cuda_address(struct xmem_buffer *buffer);
 /* The same of what may be written. */
 u64 xl_cuda_address_mut(struct xmem_buffer *buffer);
+
+/* EMEDIUMTYPE, noted: the contents are in memory of the CPU. Returns 0. */
+u64 xl_not_cuda(void) __attribute__((cold));
 
 /* The GPU that a buffer is on. NULL: the error is noted. */
 struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer);

@@ -5,10 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../died.h"
-#include "../uncancelled.h"
-#include "data.h"
-#include "goal.h"
+#include "lib/died.h"
+#include "lib/gpu/data.h"
+#include "lib/gpu/goal.h"
+#include "lib/uncancelled.h"
 
 /* 0: there is no such client. */
 static u64 process_of(const struct xmem_pool *pool, u32 client)
@@ -136,7 +136,7 @@ int xl_goal_still_works(const struct xmem_buffer *buffer, const struct xl_goal *
 		return 0;
 	gpu = xl_cuda_gpu(buffer);
 	if (!gpu)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	err = xl_gpu_enter(gpu, &scope);
 	if (err)
 		return err;

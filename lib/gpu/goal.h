@@ -6,7 +6,7 @@
 #ifndef XMEM_GPU_GOAL_H
 #define XMEM_GPU_GOAL_H
 
-#include "order.h"
+#include "lib/gpu/order.h"
 
 /* What makes the contents of one buffer complete. */
 struct xl_goal {

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "order.h"
+#include "lib/gpu/order.h"
 
 /* A value that a host function is to write. */
 struct mark {

@@ -4,59 +4,13 @@
  */
 #include <stdlib.h>
 
-#include "../died.h"
-#include "../owned.h"
-#include "../publish.h"
-#include "data.h"
-#include "goal.h"
+#include "lib/died.h"
+#include "lib/gpu/data.h"
+#include "lib/gpu/goal.h"
+#include "lib/owned.h"
+#include "lib/publish.h"
 
 /* ---- what there is to know of a pool's slots ---- */
-
-static struct xl_orders *make(const struct xmem_pool *pool)
-{
-	struct xl_orders *orders = calloc(1, sizeof(*orders));
-
-	if (!orders)
-		return NULL;
-	orders->slot = calloc(pool->map.slots, sizeof(*orders->slot));
-	orders->page = calloc(pool->map.groups, sizeof(struct xl_ready_page *));
-	if (orders->slot && orders->page)
-		return orders;
-	free(orders->page);
-	free(orders->slot);
-	free(orders);
-	return NULL;
-}
-
-struct xl_orders *xl_orders(struct xmem_pool *pool)
-{
-	struct xl_orders *orders = xl_orders_if(pool);
-
-	if (likely(orders))
-		return orders;
-	xl_lock(&pool->lock);
-	orders = pool->orders;
-	if (!orders)
-		orders = make(pool);
-	__atomic_store_n(&pool->orders, orders, __ATOMIC_RELEASE);
-	xl_unlock(&pool->lock);
-	if (!orders)
-		xl_fail_fast(ENOMEM, "no memory for the order of buffers on GPUs");
-	return orders;
-}
-
-CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope)
-{
-	struct xl_error error;
-	CUresult result = CUDA_SUCCESS;
-
-	xl_error_save(&error);
-	xl_cuda_result = CUDA_SUCCESS;
-	if (xl_gpu_enter(gpu, ret_scope))
-		result = xl_cuda_result ? xl_cuda_result : CUDA_ERROR_INVALID_CONTEXT;
-	xl_error_restore(&error);
-	return result;
-}
 
 /* ---- waiting in a stream ---- */
 
@@ -129,7 +83,7 @@ int xl_order_wait_on(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream st
 	if (err == -EAGAIN && !gpu)
 		gpu = xl_cuda_gpu(buffer);
 	if (err == -EAGAIN) {
-		err = gpu ? make_wait(buffer, &goal, gpu, stream) : xmem_peek_last_error(NULL);
+		err = gpu ? make_wait(buffer, &goal, gpu, stream) : xl_last_error();
 		XM_STEP(XM_STEP_CUDA_WAITS);
 	}
 	if (!err)
@@ -267,7 +221,7 @@ int xl_order_publish(struct xmem_buffer *buffer, struct CUstream_st *stream)
 	int err;
 
 	if (unlikely(!gpu))
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	err = xm_load(&buffer->mode) & XL_UPGRADED ? xl_order_finish(buffer->pool, gpu, stream) :
 						     put_order(buffer, gpu, stream);
 	if (likely(!err))

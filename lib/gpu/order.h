@@ -32,8 +32,8 @@
 #ifndef XMEM_GPU_ORDER_H
 #define XMEM_GPU_ORDER_H
 
-#include "../cuda/device.h"
-#include "../handle.h"
+#include "lib/cuda/device.h"
+#include "lib/handle.h"
 
 #define XL_MAX_GPUS	64	/* of one process: whose addresses of a page are remembered */
 #define XL_READY_NEAR	XMEM_READY_OVER	/* a word within so much of its value is not ENDED */
@@ -192,5 +192,21 @@ int xl_mark_put(struct xmem_pool *pool, u32 slot, u64 value, struct xl_gpu *gpu,
 		CUstream stream);
 /* The words of @pool go, and nothing is written there any more. */
 void xl_marks_drop(struct xmem_pool *pool);
+
+/*
+ * Say on which GPU the contents are, whatever the program has written there, and when they are
+ * complete. For memory of the CPU it may say what it likes.
+ */
+static inline void xl_note_storage(const struct xmem_buffer *buffer,
+				   struct xmem_metadata *metadata)
+{
+	u32 traits = xl_traits(buffer);
+
+	if (likely(!(traits & XMEM_TRAIT_CUDA)))
+		return;
+	metadata->storage = XMEM_STORAGE_CUDA;
+	metadata->device = xm_device(traits);
+	xl_order_note(buffer, metadata);
+}
 
 #endif

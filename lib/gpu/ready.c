@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../payload/payload.h"
-#include "order.h"
+#include "lib/gpu/order.h"
+#include "lib/payload/payload.h"
 
 /* Whose group is it? The next owner has another page, from xmemd too. 0: its owner has ended. */
 static u64 origin_of(const struct xmem_pool *pool, u32 slot)

@@ -11,11 +11,11 @@
 #include <signal.h>
 #include <string.h>
 
-#include "../claims.h"
-#include "../cuda/own.h"
-#include "../request.h"
-#include "data.h"
-#include "order.h"
+#include "lib/claims.h"
+#include "lib/cuda/own.h"
+#include "lib/gpu/data.h"
+#include "lib/gpu/order.h"
+#include "lib/request.h"
 
 _Thread_local bool xl_in_driver;
 
@@ -59,11 +59,13 @@ static void reached(void *user)
 	xl_error_restore(&saved);
 }
 
-static void *destroy(void *pool)
+static void *destroy(void *user)
 {
+	struct xmem_pool *pool = user;
+
 	xl_own_begin();
 	xl_own_step();
-	xl_pool_destroy(pool);
+	pool->destroy(pool);
 	xl_own_end();
 	return NULL;
 }
@@ -147,7 +149,7 @@ XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *str
 					   "the stream, then use xmem_release");
 	gpu = xl_is_on_gpu(buffer) ? xl_cuda_gpu(buffer) : xl_gpu(0);
 	if (unlikely(!gpu))
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	place = place_of_stream(gpu, stream);
 	xm_store(&buffer->leaves_in, place);
 	/* The host function may run before the driver returns, so the name goes now. */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "address.h"
+#include "lib/host/address.h"
 
 /*
  * This user's number outside of its user namespace: a user that is root in one has another

@@ -16,14 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../files.h"
-#include "../uncancelled.h"
-#include "backend.h"
-#include "exchange.h"
-#include "futex.h"
-#include "start.h"
 #include "core/host.h"
-#include "wire.h"
+#include "lib/files.h"
+#include "lib/host/backend.h"
+#include "lib/host/exchange.h"
+#include "lib/host/futex.h"
+#include "lib/host/start.h"
+#include "lib/host/wire.h"
+#include "lib/uncancelled.h"
 
 #define NS		1000000000ULL
 #define LOOK_NS		NS		/* how often a waiter looks, before Linux 5.16 */

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../files.h"
-#include "exchange.h"
-#include "turn.h"
-#include "wire.h"
+#include "lib/files.h"
+#include "lib/host/exchange.h"
+#include "lib/host/turn.h"
+#include "lib/host/wire.h"
 
 #define NS		1000000000ULL
 #define LAST_NS	(NS / 10)	/* how much longer a claim's answer is waited for */

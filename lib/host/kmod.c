@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../files.h"
-#include "backend.h"
 #include "core/host.h"
+#include "lib/files.h"
+#include "lib/host/backend.h"
 
 struct kmod_link {			/* link->private */
 	char *base;			/* everything, read-only */

@@ -21,10 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../files.h"
-#include "address.h"
-#include "start.h"
-#include "wire.h"
+#include "lib/files.h"
+#include "lib/host/address.h"
+#include "lib/host/start.h"
+#include "lib/host/wire.h"
 
 #define MAX_TRIES	40	/* some 2 seconds in all */
 

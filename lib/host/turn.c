@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <time.h>
 
-#include "futex.h"
-#include "turn.h"
+#include "lib/host/futex.h"
+#include "lib/host/turn.h"
 
 #define NS	1000000000ULL
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "wire.h"
+#include "lib/host/wire.h"
 
 int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t length,
 		 union xm_request *ret)

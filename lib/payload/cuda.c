@@ -10,16 +10,18 @@
 #include <string.h>
 #include <time.h>
 
-#include "../cuda/memory.h"
-#include "../died.h"
-#include "../gpu/bury.h"
-#include "../handle.h"
-#include "../holders.h"
-#include "../limits.h"
-#include "../pages.h"
-#include "../request.h"
-#include "../uncancelled.h"
-#include "payload.h"
+#include "lib/cuda/memory.h"
+#include "lib/died.h"
+#include "lib/gpu/bury.h"
+#include "lib/handle.h"
+#include "lib/host/taken.h"
+#include "lib/limits.h"
+#include "lib/own/holders.h"
+#include "lib/pages.h"
+#include "lib/payload/payload.h"
+#include "lib/payload/remnant.h"
+#include "lib/request.h"
+#include "lib/uncancelled.h"
 
 /* ---- making ---- */
 
@@ -132,14 +134,6 @@ int xl_cuda_places(struct xmem_pool *pool)
 	return 0;
 }
 
-void xl_cuda_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping)
-{
-	struct xl_place *place = &pool->mappings.device[slot];
-
-	__atomic_store_n(&place->base, (char *)mapping->memory->address, __ATOMIC_RELAXED);
-	__atomic_store_n(&place->payload, mapping->payload, __ATOMIC_RELEASE);
-}
-
 /* ---- opening ---- */
 
 static void close_payload(struct xmem_pool *pool, u64 payload)
@@ -186,7 +180,7 @@ static void look_for_owner(struct xmem_pool *pool, const struct xmem_slot_row *r
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	int naps;
 
-	if (!may_be_gone(xmem_peek_last_error(NULL)))
+	if (!may_be_gone(xl_last_error()))
 		return;
 	for (naps = 0; xm_load(&row->owner) != XMEM_OWNER_HOST; naps++) {
 		if (naps == NAPS || xl_host_died(pool))
@@ -283,7 +277,7 @@ static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
 	if (!mapping)
 		mapping = open_payload(pool, row, payload, gpu);
 	if (!mapping)
-		return xmem_peek_last_error(NULL);
+		return xl_last_error();
 	if (!within(row, mapping))
 		return xl_fail(EIO, "slot %u lies outside payload %llu", slot, payload);
 	xl_place(pool, slot, mapping);
@@ -298,7 +292,7 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 
 	gpu = xl_payload_gpu(pool, traits);
 	if (!gpu)	/* whoever is evicted finds zeros, and no GPU that is called so */
-		return xl_host_died(pool) ? xl_fail_died(pool) : xmem_peek_last_error(NULL);
+		return xl_host_died(pool) ? xl_fail_died(pool) : xl_last_error();
 	err = xl_cuda_places(pool);
 	if (err)
 		return err;
@@ -319,13 +313,6 @@ static void push(struct xl_mapping **list, struct xl_mapping *mapping)
 {
 	mapping->next = *list;
 	__atomic_store_n(list, mapping, __ATOMIC_RELAXED);
-}
-
-void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping)
-{
-	xl_lock(&pool->lock);
-	push(&pool->mappings.dropped, mapping);
-	xl_unlock(&pool->lock);
 }
 
 /* May others have it open, who have to close it first? */
@@ -473,4 +460,11 @@ struct xl_mapping *xl_cuda_end(struct xmem_pool *pool)
 			end_at_once(pool, mapping);
 	}
 	return left;
+}
+
+void xl_payload_settle(struct xmem_pool *pool, u64 patience_ns)
+{
+	xl_payload_unmap_stale(pool);
+	xl_cuda_settle(pool, patience_ns);
+	xl_cuda_settle_remnants();
 }

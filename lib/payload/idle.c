@@ -5,9 +5,11 @@
  * and the oldest go first; and they all go when a mapping fails for lack of memory or of maps.
  */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "view.h"
+#include "lib/payload/view.h"
 
 #define IDLE_MOST	1024u		/* a process may have 65530 mappings in all */
 #define IDLE_BYTES	(256ULL << 20)	/* copy.h says it */
@@ -142,8 +144,26 @@ bool xl_views_give_up(const struct xmem_pool *pool)
 }
 
 /* Another thread of the parent may have had the lock. */
-void xl_views_forked(void)
+static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	memset(&idle, 0, sizeof(idle));
+}
+
+static struct xl_fork_hook hook = { .child = forked, .unnoticed = forked };
+
+void xl_views_init(void)
+{
+	xl_fork_lock();
+	xl_fork_add(&hook);
+	xl_fork_unlock();
+}
+
+void xl_view_destroy(struct xl_view *view)
+{
+	if (view->mapping)
+		munmap(view->base, view->bytes);
+	else
+		free(view->base);
+	free(view);
 }

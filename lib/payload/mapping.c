@@ -9,11 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../died.h"
-#include "../gpu/bury.h"
-#include "../request.h"
-#include "payload.h"
-#include "view.h"
+#include "lib/cuda/memory.h"
+#include "lib/died.h"
+#include "lib/payload/payload.h"
+#include "lib/payload/remnant.h"
+#include "lib/payload/view.h"
+#include "lib/request.h"
 
 #define FIRST_LISTS	16
 
@@ -36,7 +37,7 @@ struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u64 payload)
 static void push(struct xl_mapping **list, struct xl_mapping *mapping)
 {
 	mapping->next = *list;
-	*list = mapping;
+	__atomic_store_n(list, mapping, __ATOMIC_RELAXED);
 }
 
 /* Keep the lists short. Without memory they just become longer. */
@@ -112,6 +113,7 @@ int xl_mappings_init(struct xmem_pool *pool)
 	mappings->place = calloc(pool->map.slots, sizeof(*mappings->place));
 	mappings->list = calloc(FIRST_LISTS, sizeof(*mappings->list));
 	mappings->lists = FIRST_LISTS;
+	xl_views_init();
 	if (mappings->place && mappings->list)
 		return 0;
 	xl_mappings_destroy(pool);
@@ -257,13 +259,6 @@ static void unmap_beyond(struct xmem_pool *pool, u32 most)
 void xl_payload_unmap_stale(struct xmem_pool *pool)
 {
 	unmap_beyond(pool, 0);
-}
-
-void xl_payload_settle(struct xmem_pool *pool, u64 patience_ns)
-{
-	unmap_beyond(pool, 0);
-	xl_cuda_settle(pool, patience_ns);
-	xl_cuda_settle_remnants();
 }
 
 /* So that n payloads that go one by one cost log n looks at all rows, not n of them. */
@@ -452,7 +447,7 @@ int xl_payload_find_ahead(struct xmem_pool *pool, u32 slot)
 
 	if (xm_load(&row->traits) & XMEM_TRAIT_CUDA)
 		return find_unopened(pool, slot, xm_load(&row->payload));
-	return xl_payload_find(pool, slot) ? 0 : xmem_peek_last_error(NULL);
+	return xl_payload_find(pool, slot) ? 0 : xl_last_error();
 }
 
 int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, bool *ret_shared)
@@ -468,7 +463,7 @@ int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, b
 	xl_lock(&pool->lock);
 	mapping = xl_mapping_find(pool, payload);
 	if (mapping && !place_in(pool, slot, payload, mapping))
-		err = xmem_peek_last_error(NULL);
+		err = xl_last_error();
 	xl_unlock(&pool->lock);
 	*ret_payload = payload;
 	*ret_shared = traits & XMEM_TRAIT_SHARED;
@@ -534,4 +529,31 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 		last = payload;
 	}
 	return 0;
+}
+
+void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
+
+	if (pending.what == XM_WAKE_OWNER) {
+		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
+	} else if (pending.what == XM_TELL_HOST) {
+		xl_post(pool, XMEM_IOC_COLLECT, &request);
+		xl_payload_unmap_some(pool);
+	}
+}
+
+void xl_cuda_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *mapping)
+{
+	struct xl_place *place = &pool->mappings.device[slot];
+
+	__atomic_store_n(&place->base, (char *)mapping->memory->address, __ATOMIC_RELAXED);
+	__atomic_store_n(&place->payload, mapping->payload, __ATOMIC_RELEASE);
+}
+
+void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping)
+{
+	xl_lock(&pool->lock);
+	push(&pool->mappings.dropped, mapping);
+	xl_unlock(&pool->lock);
 }

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "payload.h"
-#include "view.h"
+#include "lib/payload/payload.h"
+#include "lib/payload/view.h"
 
 #define ALLOCATE_BYTES	(4ULL << 20)
 #define LOOK_BYTES	(16ULL << 20)

@@ -34,7 +34,7 @@
 
 #include <unistd.h>
 
-#include "../private.h"
+#include "lib/private.h"
 
 #define XL_MAX_BYTES	(1ULL << 46)	/* of one payload file */
 #define XL_AT_PAGES	(32ULL << 10)	/* buffers of so many bytes begin at a page */
@@ -249,6 +249,15 @@ static XL_INLINE int xl_payload_ahead(struct xmem_pool *pool, u32 slot)
 	if (likely(xl_is_placed(&pool->mappings.place[slot], xm_slot_row(&pool->map, slot))))
 		return 0;
 	return xl_payload_find_ahead(pool, slot);
+}
+
+/* Do what xm_put or xm_receive left pending (I5). */
+void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending);
+
+static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
+{
+	if (unlikely(pending.what != XM_NOTHING))
+		xl_do_pending(pool, pending);
 }
 
 /* ---- memory of GPUs (cuda.c) ---- */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "payload.h"
+#include "lib/payload/payload.h"
 
 #define PATH_BYTES	4096
 #define NO_LIMIT	(~0ULL)

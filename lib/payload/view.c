@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../handle.h"
-#include "../request.h"
-#include "../uncancelled.h"
-#include "view.h"
+#include "lib/handle.h"
+#include "lib/payload/view.h"
+#include "lib/request.h"
+#include "lib/uncancelled.h"
 
 #define COPY_MOST	(64u << 10)	/* contents of so many bytes are copied, not mapped */
 #define COPY_ALIGNMENT	64u
@@ -82,15 +82,6 @@ static bool clean(const struct xl_view *view)
 }
 
 /* ---- making and ending ---- */
-
-void xl_view_destroy(struct xl_view *view)
-{
-	if (view->mapping)
-		munmap(view->base, view->bytes);
-	else
-		free(view->base);
-	free(view);
-}
 
 /* Idle views may have the memory that is lacking. */
 static struct xl_view *new_view(void)

@@ -19,7 +19,7 @@
 #ifndef XMEM_VIEW_H
 #define XMEM_VIEW_H
 
-#include "payload.h"
+#include "lib/payload/payload.h"
 
 /* An idle one is guarded by the lock of idle.c; else it is its handle's, or this thread's. */
 struct xl_view {
@@ -54,7 +54,7 @@ void xl_views_unmap(struct xl_mapping *mapping);
 /* Unmap the idle views of a pool; NULL: of all pools. Returns whether there were any. */
 bool xl_views_give_up(const struct xmem_pool *pool);
 
-/* In a forked child: it has none of the pages. */
-void xl_views_forked(void);
+/* To be called before the first view is made: a forked child has none of the pages. */
+void xl_views_init(void);
 
 #endif

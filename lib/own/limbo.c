@@ -4,16 +4,16 @@
  * remembered since when, and a program is told when it is too much; core/limbo.h counts it. Also
  * collecting on demand.
  */
-#include "attach.h"
 #include "core/limbo.h"
-#include "cuda/memory.h"
-#include "demand.h"
-#include "limbo.h"
-#include "payload/view.h"
-#include "request.h"
-#include "structs.h"
-#include "uncancelled.h"
-#include "wait.h"
+#include "lib/attach.h"
+#include "lib/cuda/memory.h"
+#include "lib/demand.h"
+#include "lib/own/limbo.h"
+#include "lib/payload/view.h"
+#include "lib/request.h"
+#include "lib/structs.h"
+#include "lib/uncancelled.h"
+#include "lib/wait.h"
 
 /* ---- since when ---- */
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-/*
- * Making buffers in memory of GPUs, and acquiring them but for the short way (acquire.c).
- */
-#include "../attach.h"
-#include "../cuda/memory.h"
-#include "../demand.h"
-#include "../died.h"
-#include "../holders.h"
-#include "../wait.h"
+/* Making buffers in memory of GPUs. */
+#include "lib/attach.h"
+#include "lib/cuda/memory.h"
+#include "lib/demand.h"
+#include "lib/died.h"
+#include "lib/host/taken.h"
+#include "lib/own/holders.h"
+#include "lib/wait.h"
 
 /* By which mechanism do others get memory of @gpu? 0 and *ret_flags, or -errno, noted. */
 static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
@@ -64,7 +63,7 @@ int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 	struct xl_gpu *gpu = xl_gpu(o->device_id);
 	struct xl_gpu_buffers cuda = { .gpu = gpu };
 	struct xl_error before;
-	int err = gpu ? choose(gpu, o->flags, &cuda.flags) : xmem_peek_last_error(NULL);
+	int err = gpu ? choose(gpu, o->flags, &cuda.flags) : xl_last_error();
 
 	if (err)
 		return err;
@@ -86,39 +85,4 @@ int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 	if (!err)
 		xl_error_restore(&before);
 	return err;
-}
-
-static struct xl_chain *no_buffers(const struct xl_gpu *gpu)
-{
-	xl_fail(ENOSPC, "acquire_cuda: this writer has no buffers on GPU %d; make some by "
-		"xmem_preallocate with XMEM_MEMORY_CUDA", gpu->ordinal);
-	return NULL;
-}
-
-/* The buffers of this client on @device. NULL: the error is noted. */
-static struct xl_chain *chain_of(struct xmem_pool *pool, int device)
-{
-	struct xl_gpu *gpu = xl_gpu(device);
-	struct xl_chain *chain;
-
-	if (!gpu)
-		return NULL;
-	chain = xl_owned_find_chain(pool, gpu);
-	return chain ? chain : no_buffers(gpu);
-}
-
-struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int device,
-					 int64_t timeout_ns)
-{
-	struct xl_chain *chain;
-	XL_USE(pool);
-
-	if (xl_check_writer(pool, "acquire_cuda", timeout_ns))
-		return NULL;
-	if (timeout_ns < 0) {
-		xl_fail_fast(EINVAL, "acquire_cuda: a negative timeout");
-		return NULL;
-	}
-	chain = chain_of(pool, device);
-	return chain ? xl_acquire_in(pool, chain, bytes, timeout_ns) : NULL;
 }

@@ -3,7 +3,7 @@
 #ifndef XMEM_LIB_LIMBO_H
 #define XMEM_LIB_LIMBO_H
 
-#include "private.h"
+#include "lib/private.h"
 
 /*
  * This writer has found no buffer, or has collected: since when does it want back those that

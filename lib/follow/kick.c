@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Ending the waits of this process's threads: when another ring is followed or dropped, at
+ * xmem_cancel, and at xmem_pool_close.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/files.h"
+#include "lib/follow/kick.h"
+#include "lib/host/futex.h"
+#include "lib/request.h"
+#include "lib/subscription.h"
+#include "lib/uncancelled.h"
+#include "lib/wait.h"
+
+void xl_kick(struct xmem_pool *pool)
+{
+	struct xl_poller *poller;
+	u64 one = 1;
+	XL_UNCANCELLED;
+
+	__atomic_add_fetch(&pool->kicks, 1, __ATOMIC_SEQ_CST);
+	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
+	xm_futex_wake_all(&pool->kicks);
+	xl_waiters_kick(pool);
+	xl_lock(&pool->list);
+	for (poller = pool->pollers; poller; poller = poller->next)
+		while (poller->used && write(poller->kick, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+	xl_unlock(&pool->list);
+}
+
+void xl_cancel(struct xmem_pool *pool, u32 how)
+{
+	u32 waiting;
+
+	__atomic_or_fetch(&pool->cancels, how, __ATOMIC_SEQ_CST);
+	xl_kick(pool);
+	xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
+	if (how == XL_CANCEL_ALWAYS)
+		return;
+	while ((waiting = xm_load_acquire(&pool->waiting)))
+		xm_futex_wait(&pool->waiting, waiting, NULL);
+}
+
+XMEM_API int xmem_cancel(struct xmem_pool *pool)
+{
+	XL_USE(pool);
+
+	if (!pool)
+		return xl_fail_fast(EINVAL, "xmem_cancel: no pool");
+	if (!xl_is_open(pool))
+		return xl_fail_not_alive(pool);
+	xl_cancel(pool, XL_CANCEL_ALWAYS);
+	xl_receive_slowly(pool);
+	return 0;
+}
+
+static struct xl_poller *unused_poller(struct xmem_pool *pool)
+{
+	struct xl_poller *poller;
+
+	xl_lock(&pool->list);
+	for (poller = pool->pollers; poller && poller->used; poller = poller->next)
+		;
+	if (poller)
+		poller->used = true;
+	xl_unlock(&pool->list);
+	return poller;
+}
+
+/* NULL and errno. */
+static struct xl_poller *new_poller(struct xmem_pool *pool)
+{
+	struct xl_poller *poller = malloc(sizeof(*poller));
+
+	if (!poller)
+		return NULL;
+	xl_fork_lock();
+	poller->kick = xl_file_note(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	xl_fork_unlock();
+	if (poller->kick < 0) {
+		free(poller);
+		return NULL;
+	}
+	poller->used = true;
+	xl_lock(&pool->list);
+	poller->next = pool->pollers;
+	pool->pollers = poller;
+	xl_unlock(&pool->list);
+	return poller;
+}
+
+struct xl_poller *xl_poller_take(struct xmem_pool *pool)
+{
+	struct xl_poller *poller = unused_poller(pool);
+	u64 kicks;
+
+	if (!poller)
+		return new_poller(pool);
+	while (read(poller->kick, &kicks, sizeof(kicks)) < 0 && errno == EINTR)
+		;	/* those that its last user has left */
+	return poller;
+}
+
+void xl_poller_leave(struct xmem_pool *pool, struct xl_poller *poller)
+{
+	xl_lock(&pool->list);
+	poller->used = false;
+	xl_unlock(&pool->list);
+}
+
+void xl_pollers_drop(struct xmem_pool *pool)
+{
+	struct xl_poller *poller;
+
+	while ((poller = pool->pollers)) {
+		pool->pollers = poller->next;
+		xl_file_close(poller->kick);
+		free(poller);
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+/* How a subscription is dropped. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/follow/kick.h"
+#include "lib/host/futex.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
+#include "lib/subscription.h"
+#include "lib/wait.h"
+
+/* Nobody begins anything in it any more. false: that is so already. */
+static bool shut(struct xmem_subscription *subscription, struct xmem_subscription *handle)
+{
+	bool ours;
+
+	xl_lock(&subscription->lock);
+	ours = subscription->handle == (u64)handle;
+	if (ours)
+		subscription->handle = 0;
+	xl_unlock(&subscription->lock);
+	return ours;
+}
+
+static void wait_until_empty(struct xmem_subscription *subscription)
+{
+	u32 inside;
+
+	for (;;) {
+		xl_lock(&subscription->lock);
+		inside = subscription->inside;
+		xl_unlock(&subscription->lock);
+		if (!inside)
+			return;
+		xm_futex_wait(&subscription->inside, inside, NULL);
+	}
+}
+
+static void take_off_list(struct xmem_pool *pool, struct xmem_subscription *subscription)
+{
+	struct xmem_subscription **at;
+
+	xl_lock(&pool->list);
+	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
+		;
+	*at = subscription->next;
+	if (pool->turn == subscription)
+		pool->turn = subscription->next;
+	xl_unlock(&pool->list);
+}
+
+/* What it followed alone is free for the joint subscription of the pool now. */
+static void offer_writers(struct xmem_pool *pool)
+{
+	struct xmem_subscription *other;
+
+	xl_lock(&pool->list);
+	for (other = pool->subscriptions; other; other = other->next) {
+		xl_lock(&other->lock);
+		if (other->joint)
+			xl_look_again(other);
+		xl_unlock(&other->lock);
+	}
+	xl_unlock(&pool->list);
+	xl_kick(pool);
+}
+
+XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
+{
+	struct xmem_subscription *subscription = xl_subscription(handle);
+	struct xmem_pool *pool;
+
+	if (!subscription || !xl_is_ours(subscription) || !shut(subscription, handle))
+		return;
+	pool = subscription->pool;
+	xl_kick(pool);
+	wait_until_empty(subscription);
+	xl_lock(&subscription->lock);
+	while (subscription->ring)
+		xl_follow_no_longer(subscription, subscription->ring);
+	if (subscription->ended)
+		xl_follow_ended(subscription, true);
+	if (subscription->lasts)
+		xl_follow_lasts(subscription, true);
+	xl_unlock(&subscription->lock);
+	take_off_list(pool, subscription);
+	xl_settle_posts(pool);
+	xl_poll_drop(pool, &subscription->poll);
+	offer_writers(pool);
+	xl_poll_settle(pool, POLLIN);
+	xl_payload_settle(pool, XL_HOST_NS);
+	xl_subscription_free(subscription);
+	xl_pool_unshare(pool);
+}

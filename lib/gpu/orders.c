@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/* What is known of the order of a pool's slots on GPUs: order.h. */
+#include <stdlib.h>
+
+#include "lib/gpu/data.h"
+#include "lib/gpu/order.h"
+#include "lib/payload/payload.h"
+
+static struct xl_orders *make(const struct xmem_pool *pool)
+{
+	struct xl_orders *orders = calloc(1, sizeof(*orders));
+
+	if (!orders)
+		return NULL;
+	orders->slot = calloc(pool->map.slots, sizeof(*orders->slot));
+	orders->page = calloc(pool->map.groups, sizeof(struct xl_ready_page *));
+	if (orders->slot && orders->page)
+		return orders;
+	free(orders->page);
+	free(orders->slot);
+	free(orders);
+	return NULL;
+}
+
+struct xl_orders *xl_orders(struct xmem_pool *pool)
+{
+	struct xl_orders *orders = xl_orders_if(pool);
+
+	if (likely(orders))
+		return orders;
+	xl_lock(&pool->lock);
+	orders = pool->orders;
+	if (!orders)
+		orders = make(pool);
+	__atomic_store_n(&pool->orders, orders, __ATOMIC_RELEASE);
+	xl_unlock(&pool->lock);
+	if (!orders)
+		xl_fail_fast(ENOMEM, "no memory for the order of buffers on GPUs");
+	return orders;
+}
+
+CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope)
+{
+	struct xl_error error;
+	CUresult result = CUDA_SUCCESS;
+
+	xl_error_save(&error);
+	xl_cuda_result = CUDA_SUCCESS;
+	if (xl_gpu_enter(gpu, ret_scope))
+		result = xl_cuda_result ? xl_cuda_result : CUDA_ERROR_INVALID_CONTEXT;
+	xl_error_restore(&error);
+	return result;
+}
+
+XL_COLD u64 xl_not_cuda(void)
+{
+	xl_fail_fast(EMEDIUMTYPE, "cuda_ptr: the contents are in memory of the CPU: use xmem_data");
+	return 0;
+}
+
+struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer)
+{
+	u32 traits = xm_load(&xm_slot_row(&buffer->pool->map, buffer->slot)->traits);
+
+	if (traits & XMEM_TRAIT_CUDA)
+		return xl_payload_gpu(buffer->pool, traits);
+	xl_not_cuda();
+	return NULL;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Which client published a buffer, and its label: publisher.c. */
+#ifndef XMEM_HOLD_PUBLISHER_H
+#define XMEM_HOLD_PUBLISHER_H
+
+#include "lib/handle.h"
+
+/* Remember the label of a publisher that is followed from now on. */
+void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation);
+
+/*
+ * Whose contents are they? The client, and its label, or an empty one; or XMEM_NOBODY, and *ret may
+ * be anything (publisher.c). pre: xl_place_contents.
+ */
+u32 xl_publisher_of(const struct xmem_buffer *buffer, struct xm_label *ret);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Keeping the states of polled descriptors true. On the daemon's host a descriptor is a socket
+ * (daemon/poll.c). It is readable while a byte from the daemon is in it, and writable unless it is
+ * filled. The library takes the byte, or fills the socket, when it has looked and found nothing;
+ * then it arms the waiters words and looks again. A later change disarms a word, and its author
+ * tells the daemon. An earlier change is seen by the second look, and then the library tells the
+ * daemon.
+ */
+#include <poll.h>
+
+#include "lib/host/wire.h"
+#include "lib/private.h"
+#include "lib/request.h"
+#include "lib/uncancelled.h"
+
+/* Returns whether the host has to look. */
+static bool settle_in(struct xmem_pool *pool, const struct xl_poll *poll)
+{
+	const struct xm_followed *followed = &pool->polls.followed;
+
+	if (xm_readable(&pool->map, followed, &poll->what))
+		return false;	/* it was told, or is being told, by whoever made it so */
+	xm_wire_drain(poll->fd);
+	xm_poll_arm(&pool->map, followed, &poll->what);
+	return xm_readable(&pool->map, followed, &poll->what);
+}
+
+/* Returns whether the host has to look: to make it writable, or to set its timer. */
+static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
+{
+	bool full = poll->full;
+	u64 deadline;
+
+	poll->full = false;
+	if (xm_says_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+		return full;
+	xm_wire_fill(poll->fd);
+	xm_arm(&xm_client_row(&pool->map, pool->me)->slots_waiters);
+	if (xm_says_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+		return true;
+	poll->full = true;
+	return deadline;	/* the host sets its timer, unless it was late and saw no need */
+}
+
+void xl_poll_settle_all(struct xmem_pool *pool, int events)
+{
+	struct xl_polls *polls = &pool->polls;
+	struct xl_poll *poll;
+	bool look = false;
+	XL_UNCANCELLED;
+
+	pthread_mutex_lock(&polls->lock);
+	for (poll = polls->first; poll; poll = poll->next) {
+		if (events & POLLIN)
+			look |= settle_in(pool, poll);
+		if (events & POLLOUT && poll->what.kind == XMEM_POLL_CLIENT &&
+		    pool->role != XMEM_ROLE_READER)
+			look |= settle_out(pool, poll);
+	}
+	pthread_mutex_unlock(&polls->lock);
+	if (look)
+		pool->link.backend->poke(&pool->link);
+}
+
+void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err)
+{
+	const struct xmem_unsubscribe_request *unsubscribe = argument;
+	const struct xmem_subscribe_request *subscribe = argument;
+	struct xl_polls *polls = &pool->polls;
+	bool settle;
+
+	pthread_mutex_lock(&polls->lock);
+	if (request == XMEM_IOC_UNSUBSCRIBE && unsubscribe->flags)
+		xm_follow_note(&polls->followed, unsubscribe);
+	else if (request == XMEM_IOC_UNSUBSCRIBE)
+		xm_follow_end(&pool->map, &polls->followed, pool->me, unsubscribe);
+	else if (!err)
+		xm_follow_begin(&polls->followed, subscribe->publisher, subscribe->flags);
+	settle = polls->settle;
+	pthread_mutex_unlock(&polls->lock);
+	/* Another thread may have looked without that ring, and taken the byte that was for it. */
+	if (settle)
+		pool->link.backend->poke(&pool->link);
+}

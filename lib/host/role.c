@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+/*
+ * May this client write? If its role is still open, the host makes it a writer at the first call
+ * that needs one.
+ */
+#include "lib/base/calls.h"
+#include "lib/died.h"
+#include "lib/request.h"
+
+static int is_reader(const struct xmem_pool *pool, const char *what)
+{
+	if (pool->opening.options.flags & XMEM_OPEN_READER)
+		return xl_fail(EPERM, "%s: this client is a reader, because it has opened the pool "
+				      "with XMEM_OPEN_READER", what);
+	return xl_fail(EACCES, "%s: this client may only read, by the pool's mode or by the "
+			       "descriptor or number with which it has joined", what);
+}
+
+/* xmem_acquire may go the short way from now on, unless the handle is closed meanwhile. */
+static void note_writer(struct xmem_pool *pool)
+{
+	xm_store(&pool->role, XMEM_ROLE_WRITER);
+	xm_store(&pool->live->writes, 1);
+	xm_full_barrier();	/* xl_is_open says no before xl_live_end */
+	if (!xl_is_open(pool))
+		xm_store(&pool->live->writes, 0);
+}
+
+/* A host that may be stopped is waited for as xmem.h says. */
+static int ask_to_write(struct xmem_pool *pool, int64_t timeout_ns)
+{
+	struct xmem_writer_request request = { .size = sizeof(request) };
+	u64 least = xl_deadline(xl_ask_ns / 5), until = xl_deadline(timeout_ns);
+	int err;
+
+	if (!timeout_ns && xl_is_put_off(pool))
+		return -EAGAIN;
+	if (!timeout_ns)
+		until = xl_ask_patiently(0);
+	else if (until < least)
+		until = least;
+	err = xl_request_until(pool, XMEM_IOC_WRITER, &request, until);
+	xl_ask_note(pool, err);
+	return err == -ETIMEDOUT && !timeout_ns ? -EAGAIN : err;
+}
+
+/* The host may have served a request that was given up for its time: then the row says so. */
+static int become_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+{
+	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
+	int err = 0;
+
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
+	if (xm_load(&row->role) != XMEM_ROLE_WRITER)
+		err = ask_to_write(pool, timeout_ns);
+	if (err)
+		return xl_fail(-err, "%s: the host has to make this client a writer first: %s",
+			       what, xl_request_error(err == -EAGAIN ? -ETIMEDOUT : err));
+	note_writer(pool);
+	return 0;
+}
+
+int xl_check_role(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+{
+	if (!xl_alive(pool))
+		return xl_fail_not_alive(pool);
+	switch (xm_load(&pool->role)) {
+	case XMEM_ROLE_WRITER:
+		return 0;
+	case XMEM_ROLE_EITHER:
+		return become_writer(pool, what, timeout_ns);
+	}
+	return is_reader(pool, what);
+}
+
+int xl_check_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+{
+	if (!pool)
+		return xl_fail(EINVAL, "%s: no pool", what);
+	if (!xl_is_open(pool))
+		return xl_fail_not_alive(pool);
+	return xl_check_role(pool, what, timeout_ns);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+/* Finding a slot to write into: a READY one, by collecting, by making one, or by eviction. */
+#include <string.h>
+
+#include "lib/demand.h"
+#include "lib/own/find.h"
+#include "lib/owned.h"
+#include "lib/request.h"
+
+/*
+ * Get a new range of generations: this tenancy's are used up after 2^23 publications. If that is
+ * given up, the host may still serve it, and change the word of a slot that is being written. So
+ * it is asked again, and its answer says that it has served the earlier one too. Other threads wait
+ * for owned.lock meanwhile, so it is only asked briefly. -EINPROGRESS: it has not answered.
+ */
+static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64 answer_by)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot->own.slot };
+	int err;
+
+	if (xl_is_put_off(pool))
+		return -EINPROGRESS;	/* it is `renewing` or not, as before */
+	err = xl_request_briefly(pool, XMEM_IOC_RENEW, &request, answer_by);
+	pool->owned.renewals -= slot->renewing;
+	slot->renewing = err == -EINTR || err == -ETIMEDOUT;
+	pool->owned.renewals += slot->renewing;
+	xl_room_is_over(&pool->owned);
+	return err == -ETIMEDOUT ? -EINPROGRESS : err;
+}
+
+/* On demand a smaller one may be made where a larger one may not, and the ring tells them apart. */
+static bool is_of_size(const struct xl_owned *owned, const struct xl_want *want, u64 as)
+{
+	if (xl_wants_demand(owned, want))
+		return want->bytes == as;
+	return xl_size_in(want->chain, want->bytes) == xl_size_in(want->chain, as);
+}
+
+bool xl_still_none(const struct xmem_pool *pool, const struct xl_want *want)
+{
+	const struct xl_owned *owned = &pool->owned;
+
+	return owned->none && owned->none_chain == want->chain &&
+	       is_of_size(owned, want, owned->none_bytes) &&
+	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
+}
+
+#define ANY_SIZE	(~0ULL)		/* that is large enough */
+
+/*
+ * Make a slot READY, and return its size. The smallest that is large enough is taken, and
+ * nothing is evicted as long as a slot is to be had without it; nor if not any size will do.
+ */
+static struct xl_size *find_slot(struct xmem_pool *pool, const struct xl_want *want, u64 most)
+{
+	struct xl_size *size, *first = xl_size_in(want->chain, want->bytes);
+	struct xm_waited waited;
+
+	for (size = first; size && size->bytes <= most; size = size->larger) {
+		if (!xl_has_ready(size) && size->free.first) {
+			xm_take(&pool->map, size->free.first->own.slot);
+			xl_ready_add(size, xl_queue_take(&size->free, &size->free.first));
+		}
+		if (xl_has_ready(size) || xl_collect_passed(pool, size) ||
+		    xl_collect_busy(pool, size))
+			return size;
+	}
+	if (most != ANY_SIZE)
+		return NULL;
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	if (!xl_wants_demand(&pool->owned, want))	/* then small ones make room for large ones */
+		pool->owned.lent_bound = ~0ULL;
+	for (size = first; size; size = size->larger)
+		if (xl_evict(pool, size, &waited))
+			return size;
+	return NULL;
+}
+
+/*
+ * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there
+ * is none, -EINPROGRESS as renew, or another error, which is noted. Under owned->lock.
+ */
+static int take_slot(struct xmem_pool *pool, const struct xl_want *want, u64 most,
+		     struct xl_size **ret)
+{
+	struct xl_owned_slot *one;
+	int err;
+
+	if (xl_still_none(pool, want) || xl_ring_is_full(pool))
+		return -EAGAIN;
+	*ret = find_slot(pool, want, most);
+	if (!*ret)
+		return -EAGAIN;
+	one = xl_ready(*ret);
+	if (likely(!xl_is_spent(one) && !one->renewing))
+		return 0;
+	err = renew(pool, one, want->answer_by);
+	if (err == -EINPROGRESS)
+		return err;
+	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", one->own.slot,
+			     strerror(-err)) : 0;
+}
+
+u64 xl_look_again_ns(const struct xmem_pool *pool)
+{
+	u64 demote = xl_demote_at(pool), recall = xl_recall_at(pool);
+
+	return demote < recall ? demote : recall;
+}
+
+static bool has_any(const struct xl_want *want)
+{
+	const struct xl_size *size;
+
+	for (size = xl_size_in(want->chain, want->bytes); size; size = size->larger)
+		if (size->slots)
+			return true;
+	return false;
+}
+
+/* An acquire that does not wait asks the host briefly, or not at all while that is put off. */
+static int make(struct xmem_pool *pool, const struct xl_want *want, bool evict)
+{
+	int err;
+
+	if (want->waits)
+		return xl_demand_make(pool, want->bytes, evict, want->answer_by);
+	if (xl_is_put_off(pool))
+		return -ETIMEDOUT;
+	err = xl_demand_make(pool, want->bytes, evict, want->answer_by);
+	if (err != -EAGAIN)		/* then the host was not asked */
+		xl_ask_note(pool, err);
+	return err;
+}
+
+/*
+ * The same, where buffers are made on demand: one that is near in size, else a new one, else any
+ * one that is large enough, else a new one for which publications are evicted. owned->lock is
+ * left while one is made.
+ */
+static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, struct xl_size **ret)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool evict = false;
+	int err, made;
+
+	if (xl_still_none(pool, want))
+		return -EAGAIN;
+	owned->none = false;	/* from here on the ring says what this one lacks */
+	owned->lent_bound = ~0ULL;
+	for (;;) {
+		err = take_slot(pool, want, xl_near(want->bytes), ret);
+		if (err != -EAGAIN)
+			return err;
+		if (xl_ring_is_full(pool))
+			return xl_demand_lack(pool, want->bytes);
+		made = make(pool, want, evict);
+		if (!made)
+			continue;
+		err = take_slot(pool, want, ANY_SIZE, ret);
+		if (err != -EAGAIN || evict || made != -EAGAIN)
+			break;
+		evict = true;
+	}
+	/* A host that has not answered in time has refused nothing: that is not remembered. */
+	return err == -EAGAIN && (made == -ETIMEDOUT || !has_any(want)) ? made : err;
+}
+
+/* What was tried in vain on the way is no error: -EAGAIN is noted by the caller. */
+static XL_COLD int take_or_make(struct xmem_pool *pool, const struct xl_want *want,
+				struct xl_size **ret)
+{
+	struct xl_error before;
+	int err;
+
+	xl_error_save(&before);
+	err = find_or_make(pool, want, ret);
+	if (!err || err == -EAGAIN || err == -EINPROGRESS)
+		xl_error_restore(&before);
+	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* who polls hears of slots */
+		xl_note_refused(pool, want->chain, want->bytes);
+	return err;
+}
+
+static int take(struct xmem_pool *pool, const struct xl_want *want, struct xl_size **ret)
+{
+	if (xl_wants_demand(&pool->owned, want))
+		return take_or_make(pool, want, ret);
+	return take_slot(pool, want, ANY_SIZE, ret);
+}
+
+int xl_find_slot(struct xmem_pool *pool, const struct xl_want *want, struct xl_size **ret)
+{
+	int err = take(pool, want, ret);
+	u64 now;
+
+	if (err != -EAGAIN)
+		return err;
+	xl_note_refused(pool, want->chain, want->bytes);
+	now = xl_now_ns();
+	if (xl_look_again_ns(pool) > now)
+		return err;
+	if (xl_demote_at(pool) <= now)
+		xl_demote(pool);
+	pool->owned.none = false;
+	err = take(pool, want, ret);
+	if (err == -EAGAIN)
+		xl_note_refused(pool, want->chain, want->bytes);
+	return err;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/* Making buffers: payload files are made and attached, and their slots become FREE. */
+#include <stdlib.h>
+
+#include "lib/demand.h"
+#include "lib/request.h"
+
+void xl_demand_end(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	if (owned->demand.by_default) {
+		__atomic_store_n(&owned->demand.on, false, __ATOMIC_RELAXED);
+		xm_store(&owned->words.ring->makes, 0);
+		xm_store(&owned->words.ring->lacks, 0);
+		xm_store(&owned->words.ring->lacks_slots, 0);
+		xl_owned_tidy(owned);	/* no size needs a fence now */
+	}
+	xl_unlock(&owned->lock);
+}
+
+static struct xl_chain *chain_of(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	return buffers->cuda ? buffers->cuda->chain : &pool->owned.cpu;
+}
+
+static void add(struct xmem_pool *pool, const u16 *slot, const struct xl_buffers *buffers)
+{
+	u32 i;
+
+	XM_STEP(XM_STEP_FILE_MADE);
+	xl_owned_add(pool, chain_of(pool, buffers), slot, buffers->count, buffers->bytes,
+		     !(buffers->flags & XMEM_MEMORY_SEALED));
+	for (i = 0; buffers->ret_slots && i < buffers->count; i++)
+		buffers->ret_slots[i] = slot[i];
+}
+
+int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns)
+{
+	int err = xl_turn_take(&pool->slow, deadline_ns);
+
+	if (err == -EINTR)
+		return xl_fail_fast(EINTR, "wait for another thread that makes buffers: a signal "
+					   "handler ran");
+	return err ? xl_fail(-err, "wait for another thread that makes buffers: it has not ended "
+			     "in time, as the host does not answer") : 0;
+}
+
+/* Acquire and publish do not wait for files to be made. */
+int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	bool shared = !(buffers->flags & XMEM_MEMORY_SEALED);
+	u16 *slot = calloc(buffers->count, sizeof(*slot));
+	int err;
+
+	if (!slot)
+		return xl_fail(ENOMEM, "no memory for a list of %u slots", buffers->count);
+	err = xl_owned_prepare(pool, chain_of(pool, buffers), buffers->bytes, shared,
+			       buffers->count);
+	if (err)
+		goto out_free;
+	err = xl_payload_make(pool, buffers, slot);
+	if (err)
+		xl_owned_unprepare(pool);
+	else
+		add(pool, slot, buffers);
+out_free:
+	free(slot);
+	return err;
+}
+
+int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	int err, cancel;
+
+	/* A thread that is cancelled here would keep what it has made, and the turn. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		err = xl_make_slots(pool, buffers);
+		if (!err && !buffers->cuda)
+			xl_demand_end(pool);
+		xl_turn_end(&pool->slow);
+	}
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}

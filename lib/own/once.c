@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Slots for one content: those of files and of GPU memory that a program has attached. Such a slot
+ * stands in a list of its own (owned->once), which no acquire reads, and is detached when no client
+ * uses it any more.
+ */
+#include "lib/attach.h"
+#include "lib/demand.h"
+#include "lib/died.h"
+#include "lib/gpu/order.h"
+#include "lib/owned.h"
+#include "lib/payload/payload.h"
+#include "lib/request.h"
+
+/* READY -> FREE, and out of the list; the caller detaches it. Under owned->lock. */
+static u16 take_out(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = xl_ready(owned->once);
+
+	owned->once->ready++;
+	xm_give_up(&pool->map, one->own.slot);
+	xl_once_remove(pool, one);
+	return one->own.slot;
+}
+
+/*
+ * Unmap the file of a slot that nobody uses. The row names that file; pool->mappings.place may
+ * still name one that was in the slot before. A client that has been ended reads zeros, as if
+ * nobody used any slot: its mappings stay for its program.
+ */
+static void unmap(struct xmem_pool *pool, u16 slot)
+{
+	u64 payload = xm_load(&xm_slot_row(&pool->map, slot)->payload);
+	struct xl_mapping *mapping;
+
+	xl_lock(&pool->lock);
+	mapping = xl_mapping_find(pool, payload);
+	xl_unlock(&pool->lock);
+	if (mapping && !mapping->memory && !xl_client_is_over(pool))
+		xl_mapping_remove(pool, mapping);
+}
+
+void xl_once_detach(struct xmem_pool *pool, const u16 *slot, u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[i] };
+
+		unmap(pool, slot[i]);
+		xl_post(pool, XMEM_IOC_DETACH, &request);
+		__atomic_store_n(&pool->owned.detaching, true, __ATOMIC_RELEASE);
+	}
+}
+
+void xl_attached_settle(struct xmem_pool *pool)
+{
+	xl_attached_sweep(pool);
+	if (__atomic_exchange_n(&pool->owned.detaching, false, __ATOMIC_ACQUIRE))
+		xl_settle_posts(pool);
+}
+
+/* Who waits for slots, or polls for them, has some now: what is posted precedes a request. */
+static void freed(struct xmem_pool *pool)
+{
+	xl_demand_detached(pool);
+	xl_owned_wake(pool);
+	xl_poll_settle(pool, POLLOUT);
+}
+
+/* Let the first READY slot be one that no stream of this process has yet to write. */
+static bool bring_settled(const struct xmem_pool *pool, struct xl_size *once)
+{
+	struct xm_own **first = &once->circle[once->ready & once->mask], **other, *own;
+	u32 at;
+
+	for (at = once->ready; at != once->live; at++) {
+		other = &once->circle[at & once->mask];
+		if (!xl_order_is_settled(pool, (*other)->slot))
+			continue;
+		own = *first;
+		*first = *other;
+		*other = own;
+		return true;
+	}
+	return false;
+}
+
+/* Make slots that nobody uses READY. false: there were none, as far as anybody knows. */
+static bool collect(struct xmem_pool *pool, struct xl_size *once)
+{
+	u32 ready = once->live - once->ready;
+
+	xl_collect_passed(pool, once);
+	xl_collect_busy(pool, once);
+	return once->live - once->ready != ready;
+}
+
+/* Take up to a batch of slots that nobody uses. Returns how many. Under owned->lock. */
+static u32 take_unused(struct xmem_pool *pool, u16 *ret_slot)
+{
+	struct xl_size *once = pool->owned.once;
+	u32 count = 0;
+
+	while (count < XL_MAX_BATCH && once && (bring_settled(pool, once) || collect(pool, once)))
+		if (bring_settled(pool, once))
+			ret_slot[count++] = take_out(pool);
+	return count;
+}
+
+u32 xl_attached_sweep_all(struct xmem_pool *pool)
+{
+	u16 slot[XL_MAX_BATCH];
+	u32 count, all = 0;
+
+	do {
+		xl_lock(&pool->owned.lock);
+		count = take_unused(pool, slot);
+		xl_unlock(&pool->owned.lock);
+		xl_once_detach(pool, slot, count);
+		all += count;
+	} while (count == XL_MAX_BATCH);
+	if (all)
+		freed(pool);
+	return all;
+}
+
+/* Take the oldest that subscribers may lose away from them. Returns whether there was one. */
+static bool evict(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
+	bool any;
+
+	xl_lock(&owned->lock);
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	any = owned->once && xl_evict(pool, owned->once, &waited);
+	xl_unlock(&owned->lock);
+	return any && xl_attached_sweep_all(pool);
+}
+
+void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool settled = xl_order_is_settled(pool, slot);
+	struct xl_owned_slot *one = &owned->slot[slot];
+	u16 number = slot;
+
+	xl_lock(&owned->lock);
+	if (settled) {
+		xm_give_up(&pool->map, slot);
+		xl_once_remove(pool, one);
+	} else {		/* a stream still copies from it; a later sweep detaches it */
+		xm_store(&one->own.word->position, 0);
+		xl_ready_add(owned->once, one);
+	}
+	xl_unlock(&owned->lock);
+	if (settled)
+		xl_once_detach(pool, &number, 1);
+	xl_break_promise(pool);
+	freed(pool);
+}
+
+/* A request fails for want of slots or files, or because of the file. 0 or -errno, not noted. */
+int xl_attach_request(struct xmem_pool *pool, struct xmem_attach_request *request)
+{
+	int err;
+
+	do
+		err = xl_request(pool, XMEM_IOC_ATTACH, request);
+	while ((err == -ENOSPC || err == -EDQUOT) &&
+	       (xl_cache_drop_idle(pool, true) || evict(pool)));
+	return err;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Slots for one content: once.c. */
+#ifndef XMEM_OWN_ONCE_H
+#define XMEM_OWN_ONCE_H
+
+#include "lib/private.h"
+
+/* Detach those that nobody uses any more. Returns how many. Under no lock. */
+u32 xl_attached_sweep_all(struct xmem_pool *pool);
+
+static inline u32 xl_attached_sweep(struct xmem_pool *pool)
+{
+	return unlikely(xm_load(&pool->owned.attached)) ? xl_attached_sweep_all(pool) : 0;
+}
+
+/* The same, and wait for a moment until the host has detached them, and earlier ones. */
+void xl_attached_settle(struct xmem_pool *pool);
+
+/*
+ * Ask the host for a slot, for which other slots for one content may go. 0 or -errno, not noted.
+ * Under pool->slow.
+ */
+int xl_attach_request(struct xmem_pool *pool, struct xmem_attach_request *request);
+
+/* Detach slots that are FREE and in no list. Nobody wants to know the result. */
+void xl_once_detach(struct xmem_pool *pool, const u16 *slot, u32 count);
+
+/* Detach the slot of a buffer that is not published. */
+void xl_attached_give_up(struct xmem_pool *pool, u32 slot);
+
+#endif

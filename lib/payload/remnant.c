@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/* What the end of a pool with memory of GPUs needs: remnant.h. */
+#include <stdlib.h>
+
+#include "lib/payload/remnant.h"
+#include "lib/request.h"
+
+void (*xl_remnants_due)(void);
+
+int xl_cuda_bury_prepare(struct xmem_pool *pool)
+{
+	struct xmem_pool_fd_request request = { .size = sizeof(request) };
+	struct xl_remnant *remnant;
+	int err;
+
+	if (pool->remnant)
+		return 0;
+	remnant = calloc(1, sizeof(*remnant));
+	if (!remnant)
+		return xl_fail_fast(ENOMEM, "no memory to note memory of a GPU");
+	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
+	if (err) {
+		free(remnant);
+		return xl_fail(-err, "a descriptor of the pool, by which memory of a GPU is looked "
+			       "after when the pool is closed: %s", xl_request_error(err));
+	}
+	remnant->fd = request.fd;
+	remnant->process = *xl_process;
+	remnant->client = pool->me;
+	remnant->incarnation = pool->link.join.incarnation;
+	pool->remnant = remnant;
+	return 0;
+}
