@@ -8,7 +8,7 @@
  *              has filled it, and then it stays so until the daemon has read that
  *   hung up    the daemon has closed its end, for the client has ended, or has died itself
  *
- * The client takes the byte and fills its end when there is nothing (lib/poll.c), and then
+ * The client takes the byte and fills its end when there is nothing (lib/follow/poll.c), and then
  * arms the waiters words. Whoever wakes an armed word sends `wake`, and after each request
  * the daemon looks at all descriptors of that pool. Before it leaves one as it is, it arms
  * the words itself: they may have been disarmed for somebody else's sake.

@@ -11,7 +11,7 @@ $(B)/libxmem.a: $(LIB_OBJ)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-# It stays in memory once it is loaded: threads call it at their end (lib/handle.c).
+# It stays in memory once it is loaded: threads call it at their end (lib/base/handle.c).
 $(B)/libxmem.so.$(SOVERSION): $(LIB_OBJ) lib/libxmem.map
 	$(say) LD $@
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/libxmem.map -Wl,-z,defs \

@@ -1,54 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The map of the library: where each thing is, its structs, and which lock guards what.
+ * The map of the library: its layers, its locks, and the structs that all layers share.
  *
- *   pool.c options.c join.c   opening a pool: check the options, reach a host, join
- *   owner.c refused.c         the user in a pool's name; why a host lets nobody in
- *   access.c                  who may join: narrower descriptors, another mode
- *   reopen.c                  joining anew, in a child that has inherited a handle
- *   reach.c                   choosing a host, and why none is there
- *   info.c host_info.c        looking: a pool, its clients and slots; the host and its pools
- *   handle.[ch] buffer.c      handles of buffers; get, clone, release, questions
- *   attach.[ch]               files of others as buffers, for one content each
- *   claims.[ch]               references for those who come later
- *   inplace.[ch]              the only holder writes in place, and publishes that
- *   owned.[ch]                the slots that a writer owns, in lists
- *     preallocate.c acquire.c publish.c   buffers are made, written, published
- *     forward.c retract.c                 published once more, for one alone, taken back
- *     collect.c demote.c                  used slots are found again; slow subscribers, room
- *     keep.c                              what stays for those who subscribe later
- *     demand.[ch] cache.c                 buffers are made when needed; files are given back
- *     limbo.[ch]                          what others hold too long; collecting on demand
- *     holders.c                           why no buffer is free, in words
- *   describe.c tensor.[ch] image.c   what contents are: said, and read back with all checks
- *   copy.c                    copies into a buffer that is being written
- *   subscription.[ch] subscribe.c follow.c receive.c   subscriptions, and the rings they follow
- *     history.c label.c                   what was published before; labels as topics
- *   wait.[ch]                 waiting for rings; the end of waits
- *   poll.[ch]                 descriptors that programs poll
- *   payload/                  the files with the contents, behind one table of kinds
- *   host/                     the two hosts, behind one table
- *   cuda/                     the driver of NVIDIA's GPUs, opened when it is first needed
- *     types.h entries.h                   its types, and the list of its calls
- *     driver.[ch] device.[ch] error.[ch]  finding it; its devices and contexts; its errors
- *     info.c                              what programs are told of them
- *     memory.[ch] take.c register.h       memory of GPUs in this process, and that of the program
- *   gpu/                      buffers on GPUs
- *     make.c attach.c data.[ch] copy.c    made, attached, found, copied
- *     order.[ch] ready.c mark.c release.c what streams write, wait for and drop
- *     goal.[ch] wait.c                    what makes contents complete; waiting in a thread
- *     bury.[ch]                           what others have open at a pool's end
- *   structs.[ch]              structs of the public API that grow
- *   request.[ch] time.c       requests to the host; the clock
- *   pages.h                   what the slow ways read from a pool's pages
- *   died.[ch]                 the host has ended, and the next call says so
- *   api.c                     the table of all public functions
- *   error.c fork.c            the thread's last error; handles that a fork has inherited
- *   files.[ch]                descriptors that a child closes
- *   uncancelled.h             no cancellation point while something is half done
- *   lock.[ch]                 locks, which cost little to the thread that has them mostly
+ * Layers. A file calls only what is defined in the lines above its own or, in its own line, further
+ * left; tests/check-layers.sh reads this table and checks it in the objects. Where a lower file must
+ * call a higher one, the higher file sets a pointer: pool->destroy, hooks of a fork (base/fork.h),
+ * and xl_remnants_due (payload/remnant.h).
  *
- * Lock order: pool->slow or pool->subscribing, then pool->list, then a subscription's lock or
+ *   base/ error.c structs.c         the thread's last error; structs of the API that grow
+ *     fork.c files.c lock.c         forks, and descriptors that a child closes; locks
+ *     process.c time.c name.c       this process and its pools; the clock; what a pool is called
+ *     handle.c calls.c              handles of buffers; calls that use a pool's handle
+ *   host/ wire.c address.c          how a datagram looks, and where xmemd listens
+ *     datagram.c turn.c start.c     receiving one; turns to wait; starting xmemd
+ *     exchange.c daemon.c kmod.c    the two hosts, behind the table of backend.h
+ *     reach.c notify.c request.c    choosing a host; polled descriptors kept true; requests
+ *     quota.c died.c role.c         which limit was reached; the host has ended; may one write?
+ *     pages.c taken.c               reading the pool's pages; which clients have the slots
+ *   cuda/ error.c driver.c own.c    the driver of NVIDIA's GPUs, opened when it is first needed
+ *     device.c info.c               its devices and contexts
+ *     memory.c take.c               memory of GPUs, of this process and of the program
+ *   payload/ room.c idle.c memfd.c  free memory; idle private views; memory of the CPU
+ *     remnant.c mapping.c cuda.c    what a pool's end needs; mapped files; memory of GPUs
+ *     payload.c view.c              making files of buffers; private views
+ *   gpu/ orders.c goal.c wait.c     contents on GPUs: what makes them complete; waiting for it
+ *     ready.c mark.c                where a GPU finds ready words; words that the CPU writes
+ *     order.c data.c                what streams write and wait for; where contents are
+ *   own/ sizes.c lacks.c keep.c     a writer's slots: sizes; what its ring says; what stays
+ *     owned.c demote.c collect.c    the lists; slow subscribers; finding used slots again
+ *     cache.c once.c holders.c      giving files back; slots for one content; why none is free
+ *     make.c limbo.c demand.c       making buffers; limbo; making them when they are needed
+ *     find.c acquire.c              finding a slot; handing it out
+ *     make_cuda.c preallocate.c     making buffers on GPUs; making buffers ahead
+ *   hold/ token.c publisher.c       what a number names; whose contents they are
+ *     forward.c inplace.c claims.c  passing on; writing in place; references for later clients
+ *     buffer.c attach.c             get, clone, release; files of others as buffers
+ *     attach_cuda.c release_on.c    memory of the program's GPU; dropping in a stream
+ *     publish.c retract.c           publishing, and taking it back
+ *   follow/ subscription.c kick.c   the memory of subscriptions; ending waits
+ *     poll.c await.c wait.c         polled descriptors; no writer yet; waiting for rings
+ *     label.c history.c follow.c    labels as topics; earlier publications; following a ring
+ *     receive.c subscribe.c         receiving
+ *     unsubscribe.c subscribers.c
+ *   describe/ tensor.c image.c      what contents are, said and read back with all checks
+ *     describe.c
+ *     copy_cuda.c copy.c            copies into a buffer that is being written
+ *   pool/ opening.c owner.c         how a pool was opened; the user in its name
+ *     options.c host_info.c         checking options; looking at the host
+ *     refused.c join.c bury.c       joining; GPU memory that outlives its pool
+ *     pool.c reopen.c access.c      opening and closing; joining anew; who may join
+ *     revoke.c info.c limits.c      ending clients; looking at a pool; the host's limits
+ *     last_error.c                  what programs are told of the last error
+ *   api.c                           the table of all public functions
+ *
+ * Locks. In this order: pool->slow or pool->subscribing, then pool->list, then a subscription's lock or
  * owned.lock, then pool->cuda_opening, then pool->lock. A request that may take the host long is
  * made under pool->slow, pool->subscribing or pool->cuda_opening only, or under no lock; under
  * owned.lock the host is only asked briefly (request.h). The register of memory of GPUs has a lock
@@ -62,11 +67,11 @@
 
 #include "core/label.h"
 #include "core/publish.h"
-#include "lib/files.h"
+#include "lib/base/files.h"
+#include "lib/base/lock.h"
+#include "lib/follow/poll.h"
 #include "lib/host/backend.h"
 #include "lib/host/turn.h"
-#include "lib/lock.h"
-#include "lib/poll.h"
 #include "xmem.h"
 
 #define XMEM_API	__attribute__((visibility("default")))
@@ -346,7 +351,7 @@ struct xmem_pool {
 	struct xmem_link link;
 	struct xl_known_label labels[XMEM_MAX_CLIENTS];	/* by publisher; label.c */
 	struct xl_orders *orders;	/* what streams write and wait for: gpu/order.h; or NULL */
-	struct xl_remnant *remnant;	/* for what the pool's end must not free: gpu/bury.h; or
+	struct xl_remnant *remnant;	/* for what the pool's end must not free: pool/bury.h; or
 					 * NULL; under `slow` */
 	struct xmem_pool *next;		/* all pools of the process; under the fork lock */
 };

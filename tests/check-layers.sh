@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Who may depend on whom: which folder includes whose headers (the table below, which
-# CONTRIBUTING.md tells in words), and which file of the module calls which (the table
-# at the head of kmod/xk.h, checked in the symbols of the module's objects).
+# Which folder may include the headers of which (the table below, which CONTRIBUTING.md tells in
+# words), and which file may call which: the tables of layers at the heads of kmod/xk.h and
+# lib/private.h, checked in the symbols of the objects.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bad=0
@@ -14,7 +14,7 @@ may_include="
 core/*          core/* include/xmem/uapi.h
 kmod/*          kmod/* core/* include/xmem/uapi.h
 include/*       include/*
-lib/cuda/*      lib/cuda/* lib/*.h core/* include/*
+lib/cuda/*      lib/cuda/* lib/base/* lib/host/* lib/*.h core/* include/*
 lib/*           lib/* core/* include/*
 daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h lib/host/address.h
 cli/*           cli/* include/xmem.h include/xmem/[!u]*
@@ -84,52 +84,73 @@ check_includes() {
 	for file in $(files '*.[ch]' '*.hpp' '*.cpp' ':!tests/'); do check_file "$file"; done
 }
 
-# The table of xk.h, in order: "core/" or a file a line.
+# layers TABLE FOLDER: the files of the table at the head of a header, in order. A name that ends
+# with '/' is the folder of the names behind it, also of those in lines that are indented further;
+# core/ in the module's table is all of core.
 layers() {
-	sed -n '/^ \* Layers\./,/^ \* Locks/s/^ \*   //p' kmod/xk.h |
-		grep -oE '^(([a-z_]+\.c|core/) *)+' | xargs -n 1
+	awk -v top="$2/" '
+		/^ \* Layers\. / { inside = 1; next }
+		/^ \* Locks|^ \*\/|^#/ { inside = 0 }
+		inside && match($0, /^ \*   ( *)/) {
+			if (RLENGTH == 5) folder = ""
+			for (i = 2; $i ~ /^[a-z_]+(\.c|\/)$/; i++)
+				if ($i == "core/" && top == "kmod/") print $i
+				else if ($i ~ /\/$/) folder = $i
+				else print top folder $i
+		}' "$1"
 }
 
-# symbols FOLDER: "RANK FILE defines|needs SYMBOL" of every object, in the order of the table
+# symbols TABLE FOLDER OBJECTS: "RANK FILE defines|needs SYMBOL" of every object, in that order
 symbols() {
 	local rank=0 name file files object
 	while read -r name; do
 		rank=$((rank + 1))
-		files=kmod/$name
+		files=$name
 		[ "$name" != core/ ] || files=$(files 'core/*.c')
 		for file in $files; do
-			object=$1/$(sed 's|^kmod/||; s|c$|o|' <<<"$file")
+			object=$3/$(sed 's|^kmod/||; s|c$|o|' <<<"$file")
 			[ -f "$object" ] || { echo "$rank $file has-no-object $object"; continue; }
 			nm -g "$object" | awk -v r=$rank -v f="$file" '
 				{ print r, f, ($(NF - 1) == "U" ? "needs" : "defines"), $NF }'
 		done
-	done < <(layers)
+	done < <(layers "$1" "$2")
 }
 
+# check_calls TABLE FOLDER OBJECTS LEAST: each file stands once in the table, and needs no symbol
+# of a file behind it. The objects have so many symbols at least, or nm does not see them.
 check_calls() {
-	local folder missing file line
-	make -s kmod >/dev/null || { complain 'make kmod fails'; return; }
-	folder=$(dirname "$(make -s kmod-path)")
-	for file in $(files 'kmod/*.c'); do
-		[ "$(layers | grep -cx "${file#kmod/}")" = 1 ] ||
-			complain "$file is not once in the table of kmod/xk.h"
+	local file line
+	for file in $(files "$2/*.c"); do
+		[ "$(layers "$1" "$2" | grep -cx "$file")" = 1 ] ||
+			complain "$file is not once in the table of $1"
 	done
-	for missing in $(layers | grep -v /); do
-		[ -f "kmod/$missing" ] || complain "kmod/xk.h names $missing, which does not exist"
+	for file in $(layers "$1" "$2" | grep -v '/$'); do
+		[ -f "$file" ] || complain "$1 names $file, which does not exist"
 	done
 	[ $bad = 0 ] || return
 	file=$(mktemp)
-	symbols "$folder" >"$file"
-	[ "$(grep -c ' defines ' "$file")" -ge 50 ] || complain "$folder: nm finds too few symbols"
-	while read -r line; do complain "$line"; done < <(awk '
+	symbols "$@" >"$file"
+	[ "$(grep -c ' defines ' "$file")" -ge "$4" ] || complain "$2: nm finds too few symbols"
+	while read -r line; do complain "$line"; done < <(awk -v table="$1" '
 		NR == FNR && $3 == "has-no-object" { print $2 " was not compiled: there is no " $4 }
 		NR == FNR && $3 == "defines" { rank[$4] = $1; where[$4] = $2 }
 		NR != FNR && $3 == "needs" && $4 in rank && rank[$4] > $1 {
-			print $2 " needs " $4 " of " where[$4] ", which kmod/xk.h puts above it"
+			print $2 " needs " $4 " of " where[$4] ", which " table " puts above it"
 		}' "$file" "$file")
 	rm -f "$file"
 }
 
+check_module() {
+	make -s kmod >/dev/null || { complain 'make kmod fails'; return; }
+	check_calls kmod/xk.h kmod "$(dirname "$(make -s kmod-path)")" 50
+}
+
+check_library() {
+	make -s build/release/libxmem.a >/dev/null || { complain 'make fails'; return; }
+	check_calls lib/private.h lib build/release/obj 300
+}
+
 check_includes
-check_calls
+check_module
+check_library
 exit $bad

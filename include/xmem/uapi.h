@@ -811,7 +811,7 @@ struct xmem_slot_request {
  *            has made a slot free itself wakes its own slots_waiters if that is armed. A wake-up
  *            says only that it is time to look: poll, select and epoll do that themselves, but a
  *            poll by io_uring may complete where there is nothing (any more)
- *   daemon   the client arms the words and keeps the descriptor's state true; see lib/poll.c
+ *   daemon   the client arms the words and keeps the descriptor's state true; see lib/follow/poll.c
  */
 enum xmem_poll_kind {
 	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows, and if one of them is

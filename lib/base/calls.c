@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* Calls that use a pool's handle are counted, so that xmem_pool_close can wait for them: calls.h. */
+/*
+ * Calls that use a pool's handle are counted, so that xmem_pool_close can wait for them: calls.h.
+ */
 #include "lib/base/calls.h"
 #include "lib/host/futex.h"
 

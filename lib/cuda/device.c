@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/uncancelled.h"
 #include "lib/cuda/device.h"
 #include "lib/cuda/own.h"
-#include "lib/uncancelled.h"
 
 /*
  * Guards the list until it is made, and the contexts. A forked child never takes it: only those

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/uncancelled.h"
 #include "lib/cuda/driver.h"
-#include "lib/uncancelled.h"
 
 #define DEFAULT_FILE	"libcuda.so.1"
 #define LEAST_VERSION	11040		/* the newest call of the group CORE */

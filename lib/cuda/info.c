@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/structs.h"
 #include "lib/cuda/device.h"
-#include "lib/structs.h"
 #include "xmem/cuda.h"
 
 XMEM_API int xmem_cuda_query(struct xmem_cuda_info *ret_info)

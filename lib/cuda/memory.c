@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "lib/base/uncancelled.h"
 #include "lib/cuda/memory.h"
 #include "lib/cuda/own.h"
 #include "lib/cuda/register.h"
-#include "lib/uncancelled.h"
 
 static struct {
 	struct xl_lock lock;

@@ -8,13 +8,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "lib/files.h"
+#include "lib/base/files.h"
+#include "lib/base/uncancelled.h"
 #include "lib/follow/kick.h"
+#include "lib/follow/subscription.h"
+#include "lib/follow/wait.h"
 #include "lib/host/futex.h"
-#include "lib/request.h"
-#include "lib/subscription.h"
-#include "lib/uncancelled.h"
-#include "lib/wait.h"
+#include "lib/host/request.h"
 
 void xl_kick(struct xmem_pool *pool)
 {

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "lib/follow/kick.h"
+#include "lib/follow/subscription.h"
+#include "lib/follow/wait.h"
 #include "lib/host/futex.h"
+#include "lib/host/request.h"
 #include "lib/payload/payload.h"
-#include "lib/request.h"
-#include "lib/subscription.h"
-#include "lib/wait.h"
 
 /* Nobody begins anything in it any more. false: that is so already. */
 static bool shut(struct xmem_subscription *subscription, struct xmem_subscription *handle)

@@ -3,9 +3,9 @@
  * Where the contents of a buffer in memory of a GPU are. What is found once is found again without
  * a lock and without a call: payload/payload.h says why that is right.
  */
-#include "lib/died.h"
 #include "lib/gpu/data.h"
 #include "lib/gpu/order.h"
+#include "lib/host/died.h"
 #include "lib/payload/payload.h"
 
 /* The library has handed out an address of this slot: the host has to know before (I9). */

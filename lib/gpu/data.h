@@ -3,8 +3,8 @@
 #ifndef XMEM_GPU_DATA_H
 #define XMEM_GPU_DATA_H
 
+#include "lib/base/handle.h"
 #include "lib/cuda/device.h"
-#include "lib/handle.h"
 
 /* The device address of the contents; 0: the error is noted. */
 u64 xl_cuda_address(struct xmem_buffer *buffer);

@@ -5,10 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/died.h"
+#include "lib/base/uncancelled.h"
 #include "lib/gpu/data.h"
 #include "lib/gpu/goal.h"
-#include "lib/uncancelled.h"
+#include "lib/host/died.h"
 
 /* 0: there is no such client. */
 static u64 process_of(const struct xmem_pool *pool, u32 client)

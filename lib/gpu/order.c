@@ -4,11 +4,11 @@
  */
 #include <stdlib.h>
 
-#include "lib/died.h"
 #include "lib/gpu/data.h"
 #include "lib/gpu/goal.h"
-#include "lib/owned.h"
-#include "lib/publish.h"
+#include "lib/hold/publish.h"
+#include "lib/host/died.h"
+#include "lib/own/owned.h"
 
 /* ---- what there is to know of a pool's slots ---- */
 

@@ -32,8 +32,8 @@
 #ifndef XMEM_GPU_ORDER_H
 #define XMEM_GPU_ORDER_H
 
+#include "lib/base/handle.h"
 #include "lib/cuda/device.h"
-#include "lib/handle.h"
 
 #define XL_MAX_GPUS	64	/* of one process: whose addresses of a page are remembered */
 #define XL_READY_NEAR	XMEM_READY_OVER	/* a word within so much of its value is not ENDED */

@@ -7,12 +7,12 @@
 #include <signal.h>
 #include <time.h>
 
-#include "lib/died.h"
+#include "lib/base/uncancelled.h"
+#include "lib/follow/wait.h"
 #include "lib/gpu/data.h"
 #include "lib/gpu/goal.h"
-#include "lib/request.h"
-#include "lib/uncancelled.h"
-#include "lib/wait.h"
+#include "lib/host/died.h"
+#include "lib/host/request.h"
 
 #define SPINS		2000	/* looks at a word before the first nap */
 #define FIRST_NAP_NS	20000

@@ -6,9 +6,9 @@
  * A buffer can be held for longer. So the label of a publisher is remembered when it is
  * followed, until a later client with its id is followed.
  */
-#include "lib/handle.h"
+#include "lib/base/handle.h"
+#include "lib/follow/subscription.h"
 #include "lib/hold/publisher.h"
-#include "lib/subscription.h"
 
 /* The label of that incarnation, if it is still there. */
 static bool read_label(const struct xm_map *map, u32 client, u64 incarnation,

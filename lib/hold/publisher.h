@@ -3,7 +3,7 @@
 #ifndef XMEM_HOLD_PUBLISHER_H
 #define XMEM_HOLD_PUBLISHER_H
 
-#include "lib/handle.h"
+#include "lib/base/handle.h"
 
 /* Remember the label of a publisher that is followed from now on. */
 void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation);

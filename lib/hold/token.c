@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* Tokens: which contents a number names, and whether a hold on them is good. */
-#include "lib/handle.h"
+#include "lib/base/handle.h"
 #include "lib/hold/token.h"
+#include "lib/host/request.h"
 #include "lib/payload/payload.h"
-#include "lib/request.h"
 
 #define LOOKS		200	/* at a state word in SCANNING, before the host is asked */
 

@@ -17,13 +17,13 @@
 #include <unistd.h>
 
 #include "core/host.h"
-#include "lib/files.h"
+#include "lib/base/files.h"
+#include "lib/base/uncancelled.h"
 #include "lib/host/backend.h"
 #include "lib/host/exchange.h"
 #include "lib/host/futex.h"
 #include "lib/host/start.h"
 #include "lib/host/wire.h"
-#include "lib/uncancelled.h"
 
 #define NS		1000000000ULL
 #define LOOK_NS		NS		/* how often a waiter looks, before Linux 5.16 */

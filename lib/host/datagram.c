@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "lib/files.h"
+#include "lib/base/files.h"
 #include "lib/host/wire.h"
 
 /* Wait for a datagram without taking it, because nothing may wait under the fork lock. */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/files.h"
+#include "lib/base/files.h"
 #include "lib/host/exchange.h"
 #include "lib/host/turn.h"
 #include "lib/host/wire.h"

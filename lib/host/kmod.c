@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/host.h"
-#include "lib/files.h"
+#include "lib/base/files.h"
 #include "lib/host/backend.h"
 
 struct kmod_link {			/* link->private */

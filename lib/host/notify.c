@@ -9,10 +9,10 @@
  */
 #include <poll.h>
 
+#include "lib/base/uncancelled.h"
+#include "lib/host/request.h"
 #include "lib/host/wire.h"
 #include "lib/private.h"
-#include "lib/request.h"
-#include "lib/uncancelled.h"
 
 /* Returns whether the host has to look. */
 static bool settle_in(struct xmem_pool *pool, const struct xl_poll *poll)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* What the slow ways of the library read from a pool's pages: pages.h. */
-#include "lib/pages.h"
+#include "lib/host/pages.h"
 
 bool xl_keeps(const struct xm_map *map, u32 client, u32 slot)
 {

@@ -4,8 +4,8 @@
  * that needs one.
  */
 #include "lib/base/calls.h"
-#include "lib/died.h"
-#include "lib/request.h"
+#include "lib/host/died.h"
+#include "lib/host/request.h"
 
 static int is_reader(const struct xmem_pool *pool, const char *what)
 {

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/files.h"
+#include "lib/base/files.h"
 #include "lib/host/address.h"
 #include "lib/host/start.h"
 #include "lib/host/wire.h"

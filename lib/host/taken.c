@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/host/pages.h"
+#include "lib/host/request.h"
 #include "lib/host/taken.h"
-#include "lib/pages.h"
-#include "lib/request.h"
 
 #define MAX_NAMED	3	/* holders whose names fit into a message */
 

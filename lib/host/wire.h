@@ -56,7 +56,7 @@ int xm_wire_send(int socket, const struct xmem_message *head, const void *body, 
 		 int file, int flags);
 
 /*
- * For the ends of a descriptor that is polled (daemon/poll.c, lib/poll.c); neither waits.
+ * For the ends of a descriptor that is polled (daemon/poll.c, lib/follow/poll.c); neither waits.
  * fill: send until nothing more goes, so that the socket is not writable.
  * drain: take what has come, so that the socket is not readable. What comes meanwhile goes too.
  */

@@ -2,10 +2,10 @@
 /* Finding a slot to write into: a READY one, by collecting, by making one, or by eviction. */
 #include <string.h>
 
-#include "lib/demand.h"
+#include "lib/host/request.h"
+#include "lib/own/demand.h"
 #include "lib/own/find.h"
-#include "lib/owned.h"
-#include "lib/request.h"
+#include "lib/own/owned.h"
 
 /*
  * Get a new range of generations: this tenancy's are used up after 2^23 publications. If that is
@@ -68,7 +68,8 @@ static struct xl_size *find_slot(struct xmem_pool *pool, const struct xl_want *w
 	if (most != ANY_SIZE)
 		return NULL;
 	xm_look_at_waited(&pool->map, pool->me, &waited);
-	if (!xl_wants_demand(&pool->owned, want))	/* then small ones make room for large ones */
+	/* On demand, small buffers make room for large ones. */
+	if (!xl_wants_demand(&pool->owned, want))
 		pool->owned.lent_bound = ~0ULL;
 	for (size = first; size; size = size->larger)
 		if (xl_evict(pool, size, &waited))

@@ -3,7 +3,7 @@
 #ifndef XMEM_OWN_FIND_H
 #define XMEM_OWN_FIND_H
 
-#include "lib/owned.h"
+#include "lib/own/owned.h"
 
 /* What is looked for, and how long the host is waited for if it has to help. */
 struct xl_want {

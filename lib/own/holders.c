@@ -8,11 +8,11 @@
  */
 #include <string.h>
 
+#include "lib/host/pages.h"
+#include "lib/host/quota.h"
 #include "lib/host/taken.h"
-#include "lib/limits.h"
 #include "lib/own/holders.h"
-#include "lib/owned.h"
-#include "lib/pages.h"
+#include "lib/own/owned.h"
 
 #define QUICK_LOOKS	4096	/* holds that are looked at for an acquire that does not wait */
 

@@ -3,7 +3,7 @@
  * What this writer's ring says about buffers that are made on demand: how large a buffer may still
  * be made, and how many bytes others must let go first. Programs that poll are told by it.
  */
-#include "lib/demand.h"
+#include "lib/own/demand.h"
 #include "lib/payload/payload.h"
 
 #define PAGE	xl_page_bytes()

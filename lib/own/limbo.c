@@ -5,15 +5,15 @@
  * collecting on demand.
  */
 #include "core/limbo.h"
-#include "lib/attach.h"
+#include "lib/base/structs.h"
+#include "lib/base/uncancelled.h"
 #include "lib/cuda/memory.h"
-#include "lib/demand.h"
+#include "lib/follow/wait.h"
+#include "lib/hold/attach.h"
+#include "lib/host/request.h"
+#include "lib/own/demand.h"
 #include "lib/own/limbo.h"
 #include "lib/payload/view.h"
-#include "lib/request.h"
-#include "lib/structs.h"
-#include "lib/uncancelled.h"
-#include "lib/wait.h"
 
 /* ---- since when ---- */
 

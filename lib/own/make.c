@@ -2,8 +2,8 @@
 /* Making buffers: payload files are made and attached, and their slots become FREE. */
 #include <stdlib.h>
 
-#include "lib/demand.h"
-#include "lib/request.h"
+#include "lib/host/request.h"
+#include "lib/own/demand.h"
 
 void xl_demand_end(struct xmem_pool *pool)
 {

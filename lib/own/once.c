@@ -4,13 +4,13 @@
  * stands in a list of its own (owned->once), which no acquire reads, and is detached when no client
  * uses it any more.
  */
-#include "lib/attach.h"
-#include "lib/demand.h"
-#include "lib/died.h"
 #include "lib/gpu/order.h"
-#include "lib/owned.h"
+#include "lib/hold/attach.h"
+#include "lib/host/died.h"
+#include "lib/host/request.h"
+#include "lib/own/demand.h"
+#include "lib/own/owned.h"
 #include "lib/payload/payload.h"
-#include "lib/request.h"
 
 /* READY -> FREE, and out of the list; the caller detaches it. Under owned->lock. */
 static u16 take_out(struct xmem_pool *pool)

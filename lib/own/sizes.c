@@ -3,7 +3,7 @@
  * Sizes of buffers that are made on demand, and how many buffers share a file: demand.h says what
  * a class and a fence are.
  */
-#include "lib/demand.h"
+#include "lib/own/demand.h"
 #include "lib/payload/payload.h"
 
 #define GRAIN		64u		/* classes are multiples of it */

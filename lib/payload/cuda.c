@@ -10,18 +10,18 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/base/handle.h"
+#include "lib/base/uncancelled.h"
 #include "lib/cuda/memory.h"
-#include "lib/died.h"
-#include "lib/gpu/bury.h"
-#include "lib/handle.h"
+#include "lib/host/died.h"
+#include "lib/host/pages.h"
+#include "lib/host/quota.h"
+#include "lib/host/request.h"
 #include "lib/host/taken.h"
-#include "lib/limits.h"
 #include "lib/own/holders.h"
-#include "lib/pages.h"
 #include "lib/payload/payload.h"
 #include "lib/payload/remnant.h"
-#include "lib/request.h"
-#include "lib/uncancelled.h"
+#include "lib/pool/bury.h"
 
 /* ---- making ---- */
 

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "lib/cuda/memory.h"
-#include "lib/died.h"
+#include "lib/host/died.h"
+#include "lib/host/request.h"
 #include "lib/payload/payload.h"
 #include "lib/payload/remnant.h"
 #include "lib/payload/view.h"
-#include "lib/request.h"
 
 #define FIRST_LISTS	16
 

@@ -7,12 +7,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "lib/host/pages.h"
+#include "lib/host/quota.h"
+#include "lib/host/request.h"
 #include "lib/host/taken.h"
-#include "lib/limits.h"
 #include "lib/own/holders.h"
-#include "lib/pages.h"
 #include "lib/payload/payload.h"
-#include "lib/request.h"
 
 /*
  * One held buffer keeps its whole file, and the seals forbid that anybody punches holes into it.

@@ -2,8 +2,8 @@
 /* What the end of a pool with memory of GPUs needs: remnant.h. */
 #include <stdlib.h>
 
+#include "lib/host/request.h"
 #include "lib/payload/remnant.h"
-#include "lib/request.h"
 
 void (*xl_remnants_due)(void);
 

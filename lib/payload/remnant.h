@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory of GPUs that others may still have open when its pool's handle is gone. What is needed
- * then is made here, with the first such memory; gpu/bury.c does the rest.
+ * then is made here, with the first such memory; pool/bury.c does the rest.
  */
 #ifndef XMEM_PAYLOAD_REMNANT_H
 #define XMEM_PAYLOAD_REMNANT_H

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/handle.h"
+#include "lib/base/handle.h"
+#include "lib/base/uncancelled.h"
+#include "lib/host/request.h"
 #include "lib/payload/view.h"
-#include "lib/request.h"
-#include "lib/uncancelled.h"
 
 #define COPY_MOST	(64u << 10)	/* contents of so many bytes are copied, not mapped */
 #define COPY_ALIGNMENT	64u

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* What programs are told of the calling thread's last error. */
+#include "lib/base/structs.h"
 #include "lib/cuda/error.h"
 #include "lib/private.h"
-#include "lib/structs.h"
 
 XMEM_API void xmem_clear_last_error(void)
 {

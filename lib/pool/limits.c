@@ -3,11 +3,11 @@
 #include <stdio.h>
 
 #include "lib/base/calls.h"
-#include "lib/host_info.h"
-#include "lib/limits.h"
-#include "lib/reach.h"
-#include "lib/request.h"
-#include "lib/structs.h"
+#include "lib/base/structs.h"
+#include "lib/host/quota.h"
+#include "lib/host/reach.h"
+#include "lib/host/request.h"
+#include "lib/pool/host_info.h"
 
 _Static_assert(XMEM_LIMIT_OF_USER == (int)XMEM_QUOTA_OF_USER &&
 	       XMEM_LIMIT_OF_HOST == (int)XMEM_QUOTA_OF_HOST &&

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/structs.h"
+#include "lib/base/uncancelled.h"
+#include "lib/host/request.h"
 #include "lib/private.h"
-#include "lib/request.h"
-#include "lib/structs.h"
-#include "lib/uncancelled.h"
 
 /* It is not among the noted files, so it stays open in a child. */
 static int make_heirloom(struct xmem_pool *pool)

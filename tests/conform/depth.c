@@ -28,7 +28,7 @@ TEST(API_depth_is_how_many_of_the_latest_are_received)
 	xmem_pool_close(writer);
 }
 
-/* The same by a thread that has the subscription's lock for itself (lib/lock.h) by and by. */
+/* The same by a thread that has the subscription's lock for itself (lib/base/lock.h) by and by. */
 TEST(API_depth_is_kept_to_for_long)
 {
 	const char *name = new_name();

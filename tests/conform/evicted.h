@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "harness.h"
-#include "lib/handle.h"
+#include "lib/base/handle.h"
 
 static struct {
 	struct xmem_pool *owner, *victim;

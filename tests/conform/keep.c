@@ -46,7 +46,10 @@ TEST(API_a_writer_keeps_the_last_for_those_who_come_later)
 	xmem_pool_close(writer);
 }
 
-/* Long history comes first too, by a thread that has the lock for itself (lib/lock.h) meanwhile. */
+/*
+ * Long history comes first too, by a thread that has the lock for itself (lib/base/lock.h)
+ * meanwhile.
+ */
 TEST(API_long_history_comes_before_what_is_new)
 {
 	const char *name = new_name();

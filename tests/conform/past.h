@@ -51,7 +51,7 @@ static inline void publish_stamps(struct xmem_pool *writer, uint64_t from, uint6
 
 /*
  * Publish and receive, so that the reader knows where all buffers are: then its receives can go
- * their short way (lib/receive.c). Returns the next stamp.
+ * their short way (lib/follow/receive.c). Returns the next stamp.
  */
 static inline uint64_t warm_up(struct xmem_pool *writer, struct xmem_pool *reader, uint64_t count)
 {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "harness.h"
-#include "lib/request.h"
+#include "lib/host/request.h"
 
 /* ---- what is being tested ---- */
 

@@ -9,7 +9,7 @@
 
 #include "harness.h"
 #include "lib/private.h"
-#include "lib/request.h"
+#include "lib/host/request.h"
 
 #define BYTES	4096
 #define BRIEFLY	(100 * MS)

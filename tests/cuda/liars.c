@@ -3,7 +3,7 @@
  * A writer that says in its metadata what its streams do not do: that may cost its readers the
  * contents, but neither a stream of theirs nor the close of their pool waits for it for ever (P9).
  */
-#include "lib/handle.h"
+#include "lib/base/handle.h"
 #include "work.h"
 
 /* What a liar says of its contents: when they are published, and before it is killed. */

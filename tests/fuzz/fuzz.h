@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "core/host.h"
-#include "lib/handle.h"
-#include "lib/tensor.h"
+#include "lib/base/handle.h"
+#include "lib/describe/tensor.h"
 
 /* A finding: libFuzzer keeps the input. */
 #define MUST(cond) do { \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lib/lock.h: a lock that is biased to one thread, which another thread takes away. Stores go
+ * lib/base/lock.h: a lock that is biased to one thread, which another thread takes away. Stores go
  * through a store buffer of one thread (TSO): the biased thread's stores to held are seen later
  * by others, unless a membarrier drains the buffer. A thread never has the lock beside another,
  * and none sleeps for ever (an end state in which a thread has not finished is an error).

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of waits (lib/wait.c, lib/subscription.c). Two threads receive in one subscription. One
- * thread cancels the pool's waits, and one drops the subscription, whose memory is used for
- * something else afterwards. No thread may sleep for ever (an invalid end state), nobody may
- * touch the subscription after that (an assertion), and a call that begins after cancelling does
- * not wait.
+ * The end of waits (lib/follow/wait.c, lib/follow/subscription.c). Two threads receive in one
+ * subscription. One thread cancels the pool's waits, and one drops the subscription, whose memory
+ * is used for something else afterwards. No thread may sleep for ever (an invalid end state),
+ * nobody may touch the subscription after that (an assertion), and a call that begins after
+ * cancelling does not wait.
  *
  * SEVERAL: they wait for several words, of which only the process's own count of kicks is woken
  * by who cancels and who drops. Without it they wait for one ring's word. OWN: for that too, but

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lib/handle.h: the end of a pool whose handles nobody counts. User A drops its handle. User B
+ * lib/base/handle.h: the end of a pool whose handles nobody counts. User A drops its handle. User B
  * clones its own, drops that, then the clone. The closer marks the pool as ending and counts the
  * handles in use, one by one. A user's stores go through a store buffer (TSO), which a
  * membarrier drains. The pool is destroyed once, with the last handle, and nobody uses it then.

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xmem_pool_close while other threads are in calls with the same handle (lib/wait.h, lib/pool.c,
- * lib/acquire.c). Two threads make calls that are counted and may wait. A third one acquires,
- * which is counted only where its short way does not do, and drops the buffer. What the pool
- * consists of is destroyed once, with the last handle of a buffer, and nobody uses it then. No
- * thread sleeps for ever. close.pml has the count of handles against threads that drop them.
+ * xmem_pool_close while other threads are in calls with the same handle (lib/follow/wait.h,
+ * lib/pool/pool.c, lib/own/acquire.c). Two threads make calls that are counted and may wait. A
+ * third one acquires, which is counted only where its short way does not do, and drops the buffer.
+ * What the pool consists of is destroyed once, with the last handle of a buffer, and nobody uses it
+ * then. No thread sleeps for ever. close.pml has the count of handles against threads that drop
+ * them.
  *
  * Each of these breaks it:
  *   LOOKFIRST   a call looks whether the pool is closed, then is counted

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocation on demand, for a writer that polls: the words `makes` and `lacks` of its ring
- * (lib/demand.c, lib/cache.c) tell the daemon whether an acquire would succeed (core/policy.c).
- * poll_out.pml has the descriptor itself.
+ * (lib/own/demand.c, lib/own/cache.c) tell the daemon whether an acquire would succeed
+ * (core/policy.c). poll_out.pml has the descriptor itself.
  *
  * The writer may have four bytes, and wants all of them. It has two files of two bytes: the first
  * has one buffer of one byte, which another client holds; the second has two of them: one is held,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's policy (core/policy.h, lib/collect.c, lib/demote.c): what it remembers of the
+ * The owner's policy (core/policy.h, lib/own/collect.c, lib/own/demote.c): what it remembers of the
  * cursors, whom it demotes and until when, and what it evicts. Holds and the steps within a
  * scan are entry_ring.pml's.
  *

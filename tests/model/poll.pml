@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A descriptor to poll on the daemon's host: readable while a byte is in it (daemon/poll.c,
- * lib/poll.c). The client waits in epoll and nowhere else, and wants to see all publications
+ * lib/follow/poll.c). The client waits in epoll and nowhere else, and wants to see all publications
  * of two publishers. The daemon serves one datagram at a time from a queue that may be full;
  * stopped and slow are the same to it. A third process wakes the word for no reason.
  *

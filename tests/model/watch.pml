@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread in xmem_receive_any watches (lib/wait.h): the rings that its client follows, while
- * other threads of the client, and its own look, follow and drop rings. It arms the words of those
- * that are followed, looks, and sleeps: on one ring's word alone if it watches one, else on all
- * words and on the count of kicks. Nobody may sleep for ever: an invalid end state.
+ * What a thread in xmem_receive_any watches (lib/follow/wait.h): the rings that its client follows,
+ * while other threads of the client, and its own look, follow and drop rings. It arms the words of
+ * those that are followed, looks, and sleeps: on one ring's word alone if it watches one, else on
+ * all words and on the count of kicks. Nobody may sleep for ever: an invalid end state.
  *
  * Ring 0 is followed from the beginning. Without DROP a writer comes, which wakes the armed words;
  * ring 1 is then followed by the thread itself or by another one that looks too, and publishes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The library's lock (lib/lock.h): several threads that take it in random turns never have it
+ * The library's lock (lib/base/lock.h): several threads that take it in random turns never have it
  * at once, whether it is biased, is being revoked, or is a mutex; and none is left asleep.
  * Under TSan the counter is judged as well.
  */
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/lock.h"
+#include "lib/base/lock.h"
 #include "unit.h"
 
 #define LOCKS	64

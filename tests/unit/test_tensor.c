@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "lib/tensor.h"
+#include "lib/describe/tensor.h"
 #include "unit.h"
 
 static char said[512];

@@ -1,7 +1,8 @@
 # unit: tests of the pure core, and of the lock and the checks of metadata of the library, with
 # libcheck. It needs the steps: FLAVOUR=test, asan or tsan.
 
-UNIT_SRC := $(wildcard tests/unit/*.c) lib/lock.c lib/tensor.c lib/image.c $(CORE_SRC)
+UNIT_SRC := $(wildcard tests/unit/*.c) $(CORE_SRC) \
+	lib/base/lock.c lib/describe/tensor.c lib/describe/image.c
 UNIT_OBJ := $(UNIT_SRC:%.c=$(B)/obj/%.o)
 
 $(B)/unit: $(UNIT_OBJ)

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Where handles of buffers come from and go to. They are made in blocks, which the process
+ * keeps for ever: it has as many as were ever in use at once, and some for each thread. Free
+ * ones are with the threads (magazines) and in a list that all share (the depot). The fast ways
+ * are in handle.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lib/base/handle.h"
+
+#define BLOCK_BYTES	(64 << 10)
+#define BATCH		32		/* handles that a thread and the depot exchange */
+#define MOST		64		/* free handles of one thread */
+#define ADDRESS_BITS	48		/* 64 - XL_NAME_SHIFT + 7 */
+
+struct block {
+	struct block *next;
+	u32 made;			/* handles with a name; the others are still zero */
+	struct xmem_buffer handle[];
+};
+#define BLOCK_HANDLES	((BLOCK_BYTES - sizeof(struct block)) / sizeof(struct xmem_buffer))
+
+_Static_assert(sizeof(struct xmem_buffer) == XL_HANDLE_BYTES, "a name has no room for more");
+
+static struct {
+	struct xl_lock lock;		/* after pool->lock; guards all here */
+	struct xmem_buffer *spare;
+	struct block *blocks;		/* the newest first */
+	pthread_key_t key;		/* its destructor empties a thread's magazine */
+	enum { KEY_UNKNOWN, KEY_MADE, KEY_REFUSED } key_state;
+} depot;
+
+static u64 stale;			/* atomic */
+
+/* ---- the depot; under its lock ---- */
+
+/*
+ * A child finds its parent's handles wiped, so that they are found out there: fork.c. The kernel
+ * does it, and where that is too old, forked.
+ */
+static bool add_block(void)
+{
+	struct block *block = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (block == MAP_FAILED)
+		return false;
+	if ((u64)block >> ADDRESS_BITS) {
+		munmap(block, BLOCK_BYTES);
+		return false;
+	}
+	madvise(block, BLOCK_BYTES, MADV_WIPEONFORK);
+	block->next = depot.blocks;
+	depot.blocks = block;
+	return true;
+}
+
+static struct xmem_buffer *make_one(void)
+{
+	struct xmem_buffer *buffer;
+
+	if (!depot.blocks || depot.blocks->made == BLOCK_HANDLES)
+		if (!add_block())
+			return NULL;
+	buffer = &depot.blocks->handle[depot.blocks->made];
+	xm_store(&buffer->name, (u64)buffer / XL_HANDLE_BYTES);
+	xm_store_release(&depot.blocks->made, depot.blocks->made + 1);
+	return buffer;
+}
+
+static struct xmem_buffer *take_one(void)
+{
+	struct xmem_buffer *buffer = depot.spare;
+
+	if (!buffer)
+		return make_one();
+	depot.spare = buffer->next;
+	return buffer;
+}
+
+/* Move @count handles of this thread to the depot. */
+static void move_to_depot(u32 count)
+{
+	struct xmem_buffer *buffer;
+
+	while (count-- && (buffer = xl_self.handles)) {
+		xl_self.handles = buffer->next;
+		xl_self.room++;
+		buffer->next = depot.spare;
+		depot.spare = buffer;
+	}
+}
+
+/* ---- magazines ---- */
+
+static void forget_magazine(void)
+{
+	xl_self.handles = NULL;
+	xl_self.room = 0;
+	xl_self.registered = false;
+}
+
+/* At a thread's end. It may use handles once more, in another destructor. */
+static void empty_magazine(void *argument)
+{
+	xl_lock(&depot.lock);
+	move_to_depot(~0u);
+	xl_unlock(&depot.lock);
+	forget_magazine();
+}
+
+/* May this thread keep handles? Only if they come back at its end. Under the depot's lock. */
+static bool register_thread(void)
+{
+	if (xl_self.registered)
+		return true;
+	if (depot.key_state == KEY_UNKNOWN)
+		depot.key_state = pthread_key_create(&depot.key, empty_magazine) ? KEY_REFUSED
+										  : KEY_MADE;
+	if (depot.key_state == KEY_REFUSED || pthread_setspecific(depot.key, &xl_self))
+		return false;
+	xl_self.registered = true;
+	xl_self.room = MOST;
+	return true;
+}
+
+/* The magazine is empty: return the first handle of it. */
+XL_COLD struct xmem_buffer *xl_handle_refill(void)
+{
+	struct xmem_buffer *buffer;
+	u32 count = 1, i;
+
+	xl_lock(&depot.lock);
+	if (register_thread())
+		count = BATCH;
+	for (i = 0; i < count && (buffer = take_one()); i++) {
+		buffer->next = xl_self.handles;
+		xl_self.handles = buffer;
+		xl_self.room--;
+	}
+	xl_unlock(&depot.lock);
+	if (!xl_self.handles)
+		xl_fail_fast(ENOMEM, "no memory for a buffer's handle");
+	return xl_self.handles;
+}
+
+/* The magazine has no room, or the thread may not have one. */
+XL_COLD int xl_handle_give_back(struct xmem_buffer *buffer)
+{
+	xl_lock(&depot.lock);
+	xl_self.room = 0;
+	if (register_thread()) {
+		if (!xl_self.room)
+			move_to_depot(BATCH);
+		buffer->next = xl_self.handles;
+		xl_self.handles = buffer;
+		xl_self.room--;
+	} else {
+		buffer->next = depot.spare;
+		depot.spare = buffer;
+	}
+	xl_unlock(&depot.lock);
+	return 0;
+}
+
+/* ---- fork: see fork.c ---- */
+
+static void before_fork(void)
+{
+	xl_lock(&depot.lock);
+}
+
+static void after_fork(void)
+{
+	xl_unlock(&depot.lock);
+}
+
+/*
+ * The child leaves its parent's blocks alone, because their names must fit never again. The
+ * key stays.
+ */
+static void forked(void)
+{
+	struct block *block, *next;
+
+	for (block = depot.blocks; block; block = next) {
+		next = block->next;
+		if (block->made)	/* it is not wiped */
+			memset(block, 0, BLOCK_BYTES);
+	}
+	depot.blocks = NULL;
+	depot.spare = NULL;
+	depot.lock = (struct xl_lock){ 0 };
+	forget_magazine();
+}
+
+static struct xl_fork_hook hook = {
+	.before = before_fork, .after = after_fork, .child = forked, .unnoticed = forked,
+};
+
+void xl_handles_init(void)
+{
+	xl_fork_lock();
+	xl_fork_add(&hook);
+	xl_fork_unlock();
+}
+
+/* ---- streams ---- */
+
+/* Blocks are never freed, and what is in them stays a handle. */
+void xl_handles_leaving(void (*call)(struct xmem_buffer *buffer, void *user), void *user)
+{
+	struct block *block;
+	u32 i, made;
+
+	xl_lock(&depot.lock);
+	block = depot.blocks;
+	xl_unlock(&depot.lock);
+	for (; block; block = block->next) {
+		made = xm_load(&block->made);
+		for (i = 0; i < made; i++)
+			if (xm_load_acquire(&block->handle[i].mode) & XL_LEAVING)
+				call(&block->handle[i], user);
+	}
+}
+
+/* ---- a pool's end ---- */
+
+u64 xl_handles_count(struct xmem_pool *pool)
+{
+	struct block *block;
+	u64 count = 0;
+	u32 i;
+
+	xl_lock(&depot.lock);
+	for (block = depot.blocks; block; block = block->next) {
+		for (i = 0; i < block->made; i++) {
+			struct xmem_buffer *buffer = &block->handle[i];
+
+			if (!xm_load_acquire(&buffer->mode) || xm_load(&buffer->pool) != pool)
+				continue;
+			buffer->counted = true;
+			count++;
+		}
+	}
+	xl_unlock(&depot.lock);
+	return count;
+}
+
+/* The pool ends, or there is no membarrier, so that each has to make sure for itself. */
+XL_SLOW int xl_handle_drop_late(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	bool last = false;
+
+	xm_full_barrier();
+	if (xm_load(&pool->ending) & XL_ENDING_CLOSED) {
+		xl_lock(&pool->lock);
+		if (buffer->counted) {
+			buffer->counted = false;
+			last = !--pool->out;
+		}
+		xl_unlock(&pool->lock);
+	}
+	if (last)
+		pool->destroy(pool);
+	return xl_handle_unused(buffer);
+}
+
+XL_SLOW void xl_handle_cloned_late(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+
+	xm_full_barrier();
+	if (!(xm_load(&pool->ending) & XL_ENDING_CLOSED))
+		return;
+	xl_lock(&pool->lock);
+	if (!buffer->counted) {
+		buffer->counted = true;
+		pool->out++;
+	}
+	xl_unlock(&pool->lock);
+}
+
+/* ---- what else handles need seldom ---- */
+
+int xl_stale_buffer(const struct xmem_buffer *handle, const char *what)
+{
+	u64 name = (u64)handle;
+	struct xmem_buffer *buffer =
+		(struct xmem_buffer *)(name << XL_NAME_SHIFT >> (XL_NAME_SHIFT - 7));
+
+	if (!name)
+		return -EINVAL;
+	if (!xm_load(&buffer->name))
+		return xl_fail_forked();
+	__atomic_add_fetch(&stale, 1, __ATOMIC_RELAXED);
+	return xl_fail(EBADF,
+		       "%s: this handle of a buffer has been dropped already; use it no more after "
+		       "xmem_release, xmem_publish, xmem_release_on or xmem_forget", what);
+}
+
+int xl_no_buffer(const struct xmem_buffer *handle, const char *what)
+{
+	return handle ? xl_stale_buffer(handle, what) : xl_fail(EINVAL, "%s: no buffer", what);
+}
+
+u64 xl_stale_handles(void)
+{
+	return __atomic_load_n(&stale, __ATOMIC_RELAXED);
+}
+
+/* Read offset and length from the metadata, which the owner can write, once; check the bounds. */
+XL_COLD void xl_place_now(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
+	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
+
+	xl_lock(&pool->lock);		/* another thread may be doing the same */
+	if (xm_load(&buffer->mode) & XL_OPEN) {
+		offset = xm_load(&metadata->offset);
+		length = xm_load(&metadata->size);
+		offset = offset <= bytes ? offset : 0;
+		length = length <= bytes - offset ? length : bytes - offset;
+		buffer->what.sequence = buffer->what.timestamp_ns = 0;
+		buffer->origin = XL_ANYBODY;
+		buffer->what.offset = offset;
+		buffer->what.length = length;
+		xl_mode_clear(buffer, XL_OPEN);
+	}
+	xl_unlock(&pool->lock);
+}
+
+void xl_pool_unshare(struct xmem_pool *pool)
+{
+	bool last = false;
+
+	xl_lock(&pool->lock);
+	if (!--pool->out) {
+		xm_store(&pool->ending, pool->ending | XL_ENDING_CLOSED);
+		xl_membarrier();
+		pool->out = xl_handles_count(pool);
+		last = !pool->out;
+	}
+	xl_unlock(&pool->lock);
+	if (last)
+		pool->destroy(pool);
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copies between buffers, and between a buffer and memory of this process. On the CPU large ones
+ * are stored past the cache: memcpy reads each line of the destination first, which costs a third
+ * of the memory's bandwidth, and evicts what the caller has there. (The C library would do the
+ * same, but only for what is larger than its idea of the last cache, which in virtual machines is
+ * far off.)
+ */
+#include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "lib/base/handle.h"
+#include "lib/describe/copy.h"
+#include "lib/describe/tensor.h"
+#include "lib/own/owned.h"
+#include "lib/payload/payload.h"
+
+/*
+ * From so many bytes on the copy and its reading by another core together are faster past the
+ * cache: docs/performance.md. Below it they stay in caches, where the reader finds them.
+ */
+#define STREAM_LEAST	(4UL << 20)
+#define LINE		64UL
+
+#ifdef __x86_64__
+
+static bool can_stream(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+/* pre: @to is at the beginning of a line, and so is the end. */
+__attribute__((target("avx2"))) static void stream_lines(char *to, const char *from, size_t bytes)
+{
+	const char *end = from + bytes;
+
+	for (; from < end; from += LINE, to += LINE) {
+		__m256i a = _mm256_loadu_si256((const void *)from);
+		__m256i b = _mm256_loadu_si256((const void *)(from + LINE / 2));
+
+		_mm256_stream_si256((void *)to, a);
+		_mm256_stream_si256((void *)(to + LINE / 2), b);
+	}
+	/* No later store, such as that of publish, may be seen before these. */
+	_mm_sfence();
+}
+
+#else
+
+static bool can_stream(void)
+{
+	return false;
+}
+
+static void stream_lines(char *to, const char *from, size_t bytes)
+{
+}
+
+#endif
+
+/* The two may overlap. */
+static void copy_memory(char *to, const char *from, size_t bytes)
+{
+	bool apart = to >= from + bytes || from >= to + bytes;
+	size_t head, lines;
+
+	if (bytes < STREAM_LEAST || !apart || !can_stream()) {
+		memmove(to, from, bytes);
+		return;
+	}
+	head = -(uintptr_t)to % LINE;
+	memcpy(to, from, head);
+	lines = (bytes - head) / LINE * LINE;
+	stream_lines(to + head, from + head, lines);
+	memcpy(to + head + lines, from + head + lines, bytes - head - lines);
+}
+
+/* ---- the sides ---- */
+
+/*
+ * How many bytes are there? A buffer from xmem_acquire is as long as its owner knows, whatever the
+ * pages say. One that is written in place is another client's.
+ */
+static u64 length_of(const struct xmem_buffer *buffer)
+{
+	u32 mode = xm_load(&buffer->mode);
+
+	if (!(mode & XL_WRITING) || mode & XL_FIXED)
+		return buffer->what.length;
+	return mode & XL_UPGRADED ? xl_capacity(buffer) : xl_slot_bytes(buffer->pool, buffer->slot);
+}
+
+/* Find where the copy begins in a buffer. 0, or -errno, noted. */
+static int find(const struct xl_copy *copy, struct xl_side *side, struct xmem_buffer *handle,
+		u64 offset, bool writes)
+{
+	u64 length;
+	int err;
+
+	side->buffer = xl_buffer(handle);
+	if (!side->buffer)
+		return xl_no_buffer(handle, copy->what);
+	if (xl_is_on_gpu(side->buffer)) {
+		err = xl_copy_find(copy, side, writes);
+		if (err)
+			return err;
+	} else {
+		side->address = (u64)(writes ? xmem_data_mut(handle) : xmem_data(handle));
+		if (!side->address)
+			return xl_last_error();
+	}
+	length = length_of(side->buffer);
+	if (offset > length || copy->bytes > length - offset)
+		return xl_fail(ERANGE, "%s: %llu bytes at %llu %s %llu", copy->what,
+			       (unsigned long long)copy->bytes, (unsigned long long)offset,
+			       writes ? "do not fit; acquire a larger buffer than one of" :
+			       "reach beyond the contents, of which there are",
+			       (unsigned long long)length);
+	side->address += offset;
+	return 0;
+}
+
+static int find_memory(const struct xl_copy *copy, struct xl_side *side, const void *memory)
+{
+	side->address = (u64)memory;
+	return memory || !copy->bytes ? 0 :
+	       xl_fail(EINVAL, "%s: no memory of the program, and %llu bytes to copy", copy->what,
+		       (unsigned long long)copy->bytes);
+}
+
+/* Both sides have been found. 0, or -errno, noted. */
+static int run(const struct xl_copy *copy)
+{
+	int err;
+
+	if (!copy->bytes)
+		return 0;
+	if (copy->to.gpu || copy->from.gpu)
+		return xl_copy_gpu(copy);
+	err = copy->stream ? xl_copy_await(copy) : 0;
+	if (!err)
+		copy_memory((char *)copy->to.address, (const char *)copy->from.address,
+			    copy->bytes);
+	return err;
+}
+
+static int copy_between(struct xl_copy *copy, struct xmem_buffer *to, u64 to_offset,
+			struct xmem_buffer *from, u64 from_offset)
+{
+	int err;
+
+	if (to == from)
+		return xl_fail(EINVAL, "%s: both buffers are the same one, or none", copy->what);
+	err = find(copy, &copy->to, to, to_offset, true);
+	if (!err)
+		err = find(copy, &copy->from, from, from_offset, false);
+	return err ? err : run(copy);
+}
+
+/* Take over what is said of @from, but not its place in the buffer. */
+static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
+{
+	struct xmem_metadata m, *mine = xmem_metadata_mut(to);
+
+	xl_metadata_read(xmem_metadata_ptr(from), &m);
+	m.size = xmem_size(from);
+	m.offset = xl_buffer(to)->what.offset;
+	m.storage = mine->storage;
+	m.device = mine->device;
+	m.order_kind = mine->order_kind;	/* of the copy itself, if a stream makes it */
+	m.order_value = mine->order_value;
+	memcpy(mine, &m, sizeof(m));
+}
+
+/* ---- the calls ---- */
+
+XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from,
+		       struct CUstream_st *stream)
+{
+	struct xl_copy copy = { .what = "copy", .stream = stream };
+	int err;
+
+	if (xl_buffer(from))
+		copy.bytes = xmem_size(from);
+	err = copy_between(&copy, to, 0, from, 0);
+	if (err)
+		return err;
+	copy_metadata(to, from);
+	xl_buffer(to)->what.length = copy.bytes;
+	return 0;
+}
+
+XMEM_API int xmem_copy_range(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
+			     size_t from_offset, size_t bytes, struct CUstream_st *stream)
+{
+	struct xl_copy copy = { .what = "copy_range", .bytes = bytes, .stream = stream };
+
+	return copy_between(&copy, to, to_offset, from, from_offset);
+}
+
+XMEM_API int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const void *from,
+				 size_t bytes, struct CUstream_st *stream)
+{
+	struct xl_copy copy = { .what = "copy_from_host", .bytes = bytes, .stream = stream };
+	int err = find(&copy, &copy.to, to, offset, true);
+
+	if (!err)
+		err = find_memory(&copy, &copy.from, from);
+	return err ? err : run(&copy);
+}
+
+XMEM_API int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
+			       struct CUstream_st *stream)
+{
+	struct xl_copy copy = { .what = "copy_to_host", .bytes = bytes, .stream = stream };
+	int err = find(&copy, &copy.from, from, offset, false);
+
+	if (!err)
+		err = find_memory(&copy, &copy.to, to);
+	return err ? err : run(&copy);
+}
+
+XMEM_API struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id,
+					  int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_buffer(from), *to;
+	struct xl_error error;
+	size_t bytes;
+
+	if (!buffer) {
+		xl_no_buffer(from, "copy_to");
+		return NULL;
+	}
+	bytes = xmem_size(from) ? xmem_size(from) : 1;
+	to = device_id == XMEM_CPU ? xmem_acquire(buffer->pool, bytes, timeout_ns) :
+	     xmem_acquire_cuda(buffer->pool, bytes, device_id, timeout_ns);
+	if (!to || !xmem_copy(to, from, NULL))
+		return to;
+	xl_error_save(&error);
+	xmem_release(to);
+	xl_error_restore(&error);
+	return NULL;
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Descriptors that programs poll, of pools and of subscriptions.
+ *
+ * On the daemon's host a descriptor is a socket (daemon/poll.c). It is readable while a byte
+ * from the daemon is in it, and writable unless it is filled. The library takes the byte, or
+ * fills the socket, when it has looked and found nothing; then it arms the waiters words and
+ * looks again. What comes after that disarms a word, and whoever does so tells the daemon.
+ * What came before is seen by the second look, and then the library tells the daemon.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/base/files.h"
+#include "lib/base/uncancelled.h"
+#include "lib/follow/subscription.h"
+#include "lib/follow/wait.h"
+#include "lib/host/quota.h"
+#include "lib/host/request.h"
+#include "lib/host/wire.h"
+#include "lib/own/owned.h"
+#include "lib/private.h"
+
+/* ---- keeping the states true ---- */
+
+/* ---- making and closing ---- */
+
+/* Under no lock: the host may be slow. NULL and *ret_err. */
+static struct xl_poll *new_poll(struct xmem_pool *pool, const struct xm_poll *what, int *ret_err)
+{
+	struct xmem_poll_fd_request request = {
+		.size = sizeof(request), .kind = what->kind, .publisher = what->publisher,
+		.incarnation = what->incarnation,
+	};
+	struct xl_poll *poll = calloc(1, sizeof(*poll));
+
+	*ret_err = !poll ? -ENOMEM : xl_request_until(pool, XMEM_IOC_POLL_FD, &request,
+						      xl_deadline(XL_HOST_NS));
+	if (*ret_err) {
+		free(poll);
+		return NULL;
+	}
+	poll->fd = request.fd;
+	poll->what = *what;
+	poll->what.client = pool->me;
+	poll->full = what->kind == XMEM_POLL_CLIENT;	/* the daemon gives it out so */
+	return poll;
+}
+
+static void close_poll(struct xl_poll *poll)
+{
+	/* A forked child may have it too: the daemon shall know all the same. */
+	shutdown(poll->fd, SHUT_RDWR);
+	xl_file_close(poll->fd);
+	free(poll);
+}
+
+/* From now on calls look whether what they have done changes what descriptors say. */
+static void leave_short_ways(struct xmem_pool *pool)
+{
+	xl_lock(&pool->owned.lock);
+	pool->owned.short_end = 0;
+	xl_unlock(&pool->owned.lock);
+	xl_receive_slowly(pool);
+}
+
+/* The descriptor in *place, made if need be: 0 or -errno. */
+static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struct xm_poll *what)
+{
+	struct xl_polls *polls = &pool->polls;
+	struct xl_poll *poll;
+	int err;
+
+	if (__atomic_load_n(place, __ATOMIC_ACQUIRE))
+		return 0;
+	poll = new_poll(pool, what, &err);
+	if (!poll)
+		return err;
+	pthread_mutex_lock(&polls->lock);
+	if (!*place) {
+		poll->next = polls->first;
+		polls->first = poll;
+		__atomic_store_n(place, poll, __ATOMIC_RELEASE);
+		__atomic_store_n(&polls->settle, pool->link.backend->poke, __ATOMIC_RELAXED);
+		poll = NULL;
+	}
+	pthread_mutex_unlock(&polls->lock);
+	if (poll)
+		close_poll(poll);	/* another thread was faster */
+	else
+		leave_short_ways(pool);
+	xl_poll_settle(pool, POLLIN | POLLOUT);
+	return 0;
+}
+
+/* From now on the program polls. What it has published before may have left it nothing. */
+static int poll_of_pool(struct xmem_pool *pool)
+{
+	struct xm_poll what = { .kind = XMEM_POLL_CLIENT };
+
+	if (pool->role == XMEM_ROLE_WRITER && !xm_load(&pool->polls.pool)) {
+		xl_lock(&pool->owned.lock);
+		xl_note_waiting(pool);
+		xl_unlock(&pool->owned.lock);
+	}
+	return take_poll(pool, &pool->polls.pool, &what);
+}
+
+int xl_poll_file(struct xmem_pool *pool, u32 kind)
+{
+	struct xl_poll **place = &pool->polls.waits[kind == XMEM_POLL_JOINT];
+	int err = take_poll(pool, place, &(struct xm_poll){ .kind = kind });
+
+	return err ? err : (*place)->fd;
+}
+
+/* What the descriptor of a subscription is about. The caller has the lock. */
+static struct xm_poll what_of(const struct xmem_subscription *subscription)
+{
+	struct xm_poll what = { .kind = XMEM_POLL_JOINT };
+
+	if (subscription->joint)
+		return what;
+	what.kind = XMEM_POLL_RING;
+	what.publisher = xl_origin_client(subscription->origin);
+	/* If its ring is over, it has ended for good: no client ever has this incarnation. */
+	what.incarnation = ~0ULL;
+	if (subscription->ring && subscription->ring->follow.incarnation)
+		what.incarnation = subscription->ring->follow.incarnation;
+	return what;
+}
+
+void xl_poll_drop(struct xmem_pool *pool, struct xl_poll **place)
+{
+	struct xl_poll *poll, **at = &pool->polls.first;
+
+	pthread_mutex_lock(&pool->polls.lock);
+	poll = *place;
+	*place = NULL;
+	while (*at && *at != poll)
+		at = &(*at)->next;
+	if (*at)
+		*at = poll->next;
+	if (!pool->polls.first)
+		__atomic_store_n(&pool->polls.settle, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&pool->polls.lock);
+	if (poll)
+		close_poll(poll);
+}
+
+void xl_polls_drop(struct xmem_pool *pool)
+{
+	struct xl_poll *poll;
+
+	while ((poll = pool->polls.first)) {
+		pool->polls.first = poll->next;
+		close_poll(poll);
+	}
+	pool->polls = (struct xl_polls){ .settle = false };
+}
+
+/* ---- the API ---- */
+
+static int failed(const struct xmem_pool *pool, const char *what, int err)
+{
+	char limit[XL_LIMIT_BYTES];
+
+	if (err == -EDQUOT)
+		return xl_fail(EDQUOT, "%s: %s; close pools or subscriptions that are not used",
+			       what, xl_host_error(pool, err, limit));
+	return xl_fail(-err, "%s: %s", what, xl_request_error(err));
+}
+
+XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
+{
+	int err;
+	XL_USE(pool);
+
+	if (!pool)
+		return xl_fail_fast(EINVAL, "xmem_pool_poll_fd: no pool");
+	if (!xl_is_open(pool))
+		return xl_fail_not_alive(pool);
+	err = poll_of_pool(pool);
+	return err ? failed(pool, "a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
+}
+
+XMEM_API int xmem_subscribers_poll_fd(struct xmem_pool *pool)
+{
+	int err;
+	XL_USE(pool);
+
+	err = xl_check_writer(pool, "xmem_subscribers_poll_fd", XMEM_FOREVER);
+	if (err)
+		return err;
+	err = take_poll(pool, &pool->polls.subscribers,
+			&(struct xm_poll){ .kind = XMEM_POLL_SUBSCRIBERS });
+	return err ? failed(pool, "a descriptor to poll, of subscribers", err) :
+		     pool->polls.subscribers->fd;
+}
+
+XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *handle)
+{
+	struct xmem_subscription *subscription = xl_subscription_lock(handle);
+	struct xm_poll what;
+	int err;
+
+	if (!subscription)
+		return xl_last_error();
+	what = what_of(subscription);
+	xl_subscription_leave(subscription);
+	err = take_poll(subscription->pool, &subscription->poll, &what);
+	if (xl_subscription_return(subscription)) {
+		xl_unlock(&subscription->lock);
+		return xl_fail_fast(ECANCELED, "a descriptor to poll: the subscription has been "
+					       "dropped meanwhile");
+	}
+	if (err)
+		failed(subscription->pool, "a descriptor to poll, of the subscription", err);
+	else
+		err = subscription->poll->fd;
+	xl_unlock(&subscription->lock);
+	return err;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Attaching memory of a GPU that the program has made. Its slot is for one content, as that of a
+ * file which is attached: attach.c. The memory stays the program's, and it is told when nobody uses
+ * it any more.
+ */
+#include <stdlib.h>
+
+#include "lib/base/handle.h"
+#include "lib/cuda/memory.h"
+#include "lib/follow/wait.h"
+#include "lib/hold/attach.h"
+#include "lib/host/died.h"
+#include "lib/host/request.h"
+#include "lib/own/demand.h"
+#include "lib/own/owned.h"
+#include "lib/payload/payload.h"
+#include "lib/payload/remnant.h"
+#include "lib/pool/bury.h"
+
+/* What is to be attached. */
+struct wish {
+	void *at;
+	u64 bytes;
+	u32 flags;			/* XMEM_CUDA_* */
+	xl_memory_done *done;
+	void *user;
+};
+
+/* The mapping of what was taken. NULL: the error is noted, and nothing is left. */
+static struct xl_mapping *new_mapping(const struct wish *wish, u64 *ret_offset, int *ret_fd)
+{
+	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
+
+	if (!mapping) {
+		xl_fail_fast(ENOMEM, "no memory for a mapping");
+		return NULL;
+	}
+	if (xl_memory_take(wish->at, wish->bytes, &mapping->memory, ret_offset, ret_fd)) {
+		free(mapping);
+		return NULL;
+	}
+	mapping->kind = &xl_payload_cuda;
+	mapping->bytes = mapping->memory->bytes;
+	mapping->flags = XMEM_ATTACH_CUDA |
+			 (mapping->memory->kind == XL_MEMORY_FILE ? 0 : XMEM_ATTACH_HANDLE) |
+			 (wish->flags & XMEM_MEMORY_READERS ? XMEM_ATTACH_READERS : 0);
+	return mapping;
+}
+
+/* 0 and *ret_slot, or -errno, noted. Under pool->slow. */
+static int attach_mapping(struct xmem_pool *pool, struct xl_mapping *mapping, u64 offset, u64 bytes,
+			  int fd, u16 *ret_slot)
+{
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .flags = XMEM_ATTACH_ONCE, .fd = fd, .offset = offset,
+		.length = bytes, .stride = (bytes + 63) / 64 * 64, .count = 1,
+	};
+	int err = xl_cuda_bury_prepare(pool);
+
+	if (err)
+		return err;
+	XM_STEP(XM_STEP_CUDA_MADE);
+	xl_cuda_describe(mapping, &request);
+	err = xl_attach_request(pool, &request);
+	if (err)
+		return xl_cuda_attach_refused(pool, mapping->memory->gpu, err);
+	mapping->payload = request.payload;
+	*ret_slot = request.slot[0];
+	XM_STEP(XM_STEP_CUDA_ATTACHED);
+	return xl_attach_take(pool, *ret_slot, mapping);
+}
+
+/* *ret_unused: what is to be put after an error. Under pool->slow. */
+static int attach(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot,
+		  struct xl_memory **ret_unused)
+{
+	struct xl_mapping *mapping;
+	u64 offset;
+	int err = xl_cuda_places(pool), fd;
+
+	if (err)
+		return err;
+	mapping = new_mapping(wish, &offset, &fd);
+	if (!mapping)
+		return xl_last_error();
+	err = offset % 64 ? xl_fail(EINVAL, "attach_cuda: 0x%llx is %llu bytes behind the "
+				    "beginning of its allocation, not a multiple of 64",
+				    (unsigned long long)wish->at, (unsigned long long)offset) :
+			    attach_mapping(pool, mapping, offset, wish->bytes, fd, ret_slot);
+	if (fd >= 0)
+		xl_file_close(fd);
+	if (err) {
+		*ret_unused = mapping->memory;
+		free(mapping);
+		return err;
+	}
+	/* Only now: after an error the memory is the caller's as before. */
+	mapping->memory->user = wish->user;
+	mapping->memory->done = wish->done;
+	return 0;
+}
+
+static int attach_promised(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot)
+{
+	int err = xl_promise(pool, "attach_cuda"), cancel;
+	struct xl_memory *unused = NULL;
+
+	if (err)
+		return err;
+	/* A thread that is cancelled here would keep what it has made, and the turn. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		err = attach(pool, wish, ret_slot, &unused);
+		xl_turn_end(&pool->slow);
+	}
+	/* Others may have waited for it that are given back now. */
+	if (unused)
+		xl_memory_put(unused);
+	pthread_setcancelstate(cancel, NULL);
+	if (err)
+		xl_break_promise(pool);
+	return err;
+}
+
+static int check(struct xmem_pool *pool, const struct wish *wish)
+{
+	int err = xl_check_writer(pool, "attach_cuda", XMEM_FOREVER);
+
+	if (err)
+		return err;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
+	if (wish->flags & ~XMEM_MEMORY_READERS)
+		return xl_fail(EINVAL, "attach_cuda: flags has 0x%x, which has no meaning",
+			       wish->flags & ~XMEM_MEMORY_READERS);
+	if (!wish->at || !wish->bytes || wish->bytes > XL_MAX_BYTES)
+		return xl_fail(EINVAL, "attach_cuda: %llu bytes at %p",
+			       (unsigned long long)wish->bytes, wish->at);
+	return 0;
+}
+
+XMEM_API struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t bytes,
+					      uint32_t flags, void (*done)(void *user), void *user)
+{
+	const struct wish wish = {
+		.at = ptr, .bytes = bytes, .flags = flags, .done = done, .user = user,
+	};
+	struct xmem_buffer *buffer;
+	u16 slot = 0;
+	XL_USE(pool);
+
+	if (check(pool, &wish))
+		return NULL;
+	xl_attached_sweep(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
+	buffer = xl_handle_new(pool);
+	if (!buffer)
+		return NULL;
+	if (attach_promised(pool, &wish, &slot)) {
+		xl_handle_unused(buffer);
+		return NULL;
+	}
+	return xl_attach_hand_out(buffer, slot, bytes, XL_WRITING | XL_FIXED | XL_CUDA);
+}

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Handing buffers over by count: references that are set aside, and taken by whoever comes for
+ * them. How they are counted is in core/claims.c; a get takes its one in buffer.c.
+ */
+#include <stdlib.h>
+
+#include "lib/base/handle.h"
+#include "lib/follow/wait.h"
+#include "lib/gpu/order.h"
+#include "lib/hold/claims.h"
+#include "lib/hold/inplace.h"
+#include "lib/hold/token.h"
+#include "lib/host/died.h"
+#include "lib/host/request.h"
+#include "lib/own/owned.h"
+#include "lib/payload/view.h"
+
+#define TRIES	64	/* to add claims; each fails only because the owner has begun a scan */
+
+/* ---- requests ---- */
+
+static struct xmem_claim_request ask(u32 op, u64 token, u32 count)
+{
+	return (struct xmem_claim_request){
+		.size = sizeof(struct xmem_claim_request), .op = op,
+		.slot = xm_token_slot(token), .generation = xm_generation(token), .count = count,
+	};
+}
+
+static int claim(struct xmem_pool *pool, u32 op, u64 token, u32 count)
+{
+	struct xmem_claim_request request = ask(op, token, count);
+
+	return xl_request(pool, XMEM_IOC_CLAIM, &request);
+}
+
+/* What claims are added: how many, for how long, and whether one is this client's own. */
+struct wish {
+	u64 token;
+	u64 timeout_ns;
+	u32 count;
+	u32 flags;			/* XMEM_CLAIM_* */
+};
+
+static int claim_more(struct xmem_pool *pool, const struct wish *wish)
+{
+	struct xmem_claim_request request = ask(XMEM_CLAIM_ADD, wish->token, wish->count);
+
+	request.flags = wish->flags;
+	request.timeout_ns = wish->timeout_ns;
+	return xl_request(pool, XMEM_IOC_CLAIM, &request);
+}
+
+int xl_claim_take(struct xmem_pool *pool, u64 token)
+{
+	return claim(pool, XMEM_CLAIM_TAKE, token, 1);
+}
+
+/* Hold what @token names for a moment. 0, or an error and there is no hold. */
+static int hold(struct xmem_pool *pool, u64 token)
+{
+	int err = 0;
+
+	if (!xm_is_counted(&pool->map, pool->me))
+		err = xm_may_hold(&pool->map, pool->me, token);
+	if (err)
+		return err;
+	err = xm_get(&pool->map, pool->me, token);
+	if (err == -EOVERFLOW)
+		return err;
+	return err ? xl_hold_resolved(pool, token, err) : 0;
+}
+
+static void put(struct xmem_pool *pool, u32 slot)
+{
+	xl_do(pool, xm_put(&pool->map, pool->me, slot));
+}
+
+/* Add claims to contents that the caller need not hold. A scan is waited for, by holding them. */
+static int add(struct xmem_pool *pool, const struct wish *wish)
+{
+	int err = claim_more(pool, wish), tries;
+
+	for (tries = 0; err == -EAGAIN && tries < TRIES; tries++) {
+		err = hold(pool, wish->token);
+		if (err)
+			return err;
+		err = claim_more(pool, wish);
+		put(pool, xm_token_slot(wish->token));
+	}
+	return err;
+}
+
+static int add_some(struct xmem_pool *pool, u64 token, u32 count)
+{
+	struct wish wish = { .token = token, .count = count };
+
+	return add(pool, &wish);
+}
+
+/* ---- errors ---- */
+
+/* Can @pool be used? 0, or an error, noted. */
+static int check(struct xmem_pool *pool, const char *what)
+{
+	if (!pool)
+		return xl_fail(EINVAL, "%s: no pool", what);
+	if (!xl_is_open(pool))
+		return xl_fail_not_alive(pool);
+	return xl_host_died(pool) ? xl_fail_died(pool) : 0;
+}
+
+static int failed(const char *what, int err)
+{
+	switch (-err) {
+	case ESTALE:
+		return xl_fail(ESTALE, "%s: what this token names is gone, or the token is another "
+			       "pool's", what);
+	case ERANGE:
+		return xl_fail(ERANGE, "%s: more than %d references would be set aside", what,
+			       XMEM_MAX_CLAIMS);
+	case ENOENT:
+		return xl_fail(ENOENT, "%s: no reference of this buffer is set aside", what);
+	case EBUSY:
+		return xl_fail(EBUSY, "%s: another handle of this buffer is counted in; release or "
+			       "forget it, or call xmem_offer", what);
+	case EPERM:
+		return xl_fail(EPERM, "%s: that is for the buffer's owner, and for others up to "
+			       "60 seconds", what);
+	}
+	return xl_fail(-err, "%s: %s", what, xl_request_error(err));
+}
+
+static int done(const char *what, int err)
+{
+	return err ? failed(what, err) : 0;
+}
+
+/* ---- the reference of a handle ---- */
+
+/*
+ * The host knows of one own claim of this client. It is that of the handle that was counted in
+ * last: countings are numbered for each slot, in the private memory of this process. An earlier
+ * handle stands for none any more, for its claim had ended by then.
+ */
+static bool is_counted(const struct xmem_buffer *buffer)
+{
+	return xm_load_acquire(&buffer->mode) & XL_CLAIMS &&
+	       buffer->counting == xm_load(&buffer->pool->countings[buffer->slot]);
+}
+
+static int have_countings(struct xmem_pool *pool)
+{
+	u32 *new;
+
+	if (xm_load_acquire(&pool->countings))
+		return 0;
+	new = calloc(pool->map.slots, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	if (!xm_cas_full(&pool->countings, NULL, new))
+		free(new);	/* another thread was first */
+	return 0;
+}
+
+static void count_in(struct xmem_buffer *buffer)
+{
+	buffer->counting = xm_add_full(&buffer->pool->countings[buffer->slot], 1) + 1;
+}
+
+/* Whatever comes of it: how many claims go, and that none is this client's own any more. */
+static void disown(struct xmem_pool *pool, u64 token, u32 count)
+{
+	struct xmem_claim_request request = ask(XMEM_CLAIM_TAKE, token, count);
+
+	request.flags = XMEM_CLAIM_OWN;
+	xl_post(pool, XMEM_IOC_CLAIM, &request);
+}
+
+/*
+ * The host knows whether the claim is this client's own still: it may be void, and those that are
+ * there another's. If none are there, it has been taken. What is posted is served before the end
+ * of this client, so a host that is stopped drops it later.
+ */
+void xl_claim_drop(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+
+	if (is_counted(buffer) && xm_claims_of(&pool->map, buffer->slot)) {
+		disown(pool, buffer->what.token, 1);
+		xl_settle_posts(pool);
+	}
+	XM_STEP(XM_STEP_CLAIM_DROPPED);
+}
+
+/* From now on the end of this client takes none along. The host is not asked. */
+static void leave(struct xmem_pool *pool, u32 slot)
+{
+	u32 *hold = &pool->holds[slot], before;
+
+	do
+		before = xm_load(hold);
+	while (!xm_cas_full(hold, before, before | XM_HOLD_FORGOTTEN));
+}
+
+/* ---- handles ---- */
+
+static u64 timeout_of(int64_t timeout_ns)
+{
+	return timeout_ns == XMEM_FOREVER ? ~0ULL : (u64)timeout_ns;
+}
+
+static void stand_for_claim(struct xmem_buffer *buffer)
+{
+	count_in(buffer);
+	xl_mode_add(buffer, XL_CLAIMS);
+}
+
+/* Have @count claims in all. They may be taken meanwhile: then those that were there are. */
+static int set_held(struct xmem_buffer *buffer, struct wish *wish)
+{
+	struct xmem_pool *pool = buffer->pool;
+	bool again = wish->flags & XMEM_CLAIM_AGAIN;
+	u32 count = wish->count, there;
+	int err;
+
+	wish->token = buffer->what.token;
+	do {
+		there = xm_claims_of(&pool->map, buffer->slot);
+		/* To take some says nothing about the time of the others. */
+		wish->count = there > count ? 0 : count - there;
+		err = add(pool, wish);
+		if (err)
+			continue;
+		wish->flags |= XMEM_CLAIM_AGAIN;
+		if (there > count)
+			err = claim(pool, XMEM_CLAIM_TAKE, wish->token, there - count);
+	} while (err == -ERANGE || err == -ENOENT);
+	if (!err)
+		stand_for_claim(buffer);
+	else if (!again && wish->flags & XMEM_CLAIM_AGAIN)
+		disown(pool, wish->token, 0);
+	return err;
+}
+
+/* The slot has claims and is LIVE. It waits among those that somebody held. */
+static void leave_to_holders(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xl_owned *owned = &pool->owned;
+	struct xl_owned_slot *one = buffer->own;
+
+	xl_lock(&owned->lock);
+	buffer->what.token = xm_make_live(&one->own);
+	one->held = true;
+	one->holder = pool->me;
+	xl_queue_add(&one->size->busy, one);
+	owned->promised--;
+	owned->none = false;
+	if (xm_load(&pool->polls.pool))
+		xl_note_waiting(pool);
+	xl_unlock(&owned->lock);
+	xl_owned_wake(pool);
+}
+
+/*
+ * The claims come before the contents are LIVE. If this process ends in between, the host frees the
+ * slot, and its claims with it.
+ */
+static int set_written(struct xmem_buffer *buffer, struct wish *wish)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u64 word = xm_load(&buffer->own->own.word->state);
+	int err;
+
+	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
+	xl_note_storage(buffer, buffer->own->metadata);
+	err = xm_hold_more(&pool->map, pool->me, buffer->slot);
+	if (err)
+		return err;
+	wish->token = xm_token(xm_generation(word), buffer->slot);
+	err = claim_more(pool, wish);
+	if (err) {
+		put(pool, buffer->slot);
+		return err;
+	}
+	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
+	leave_to_holders(buffer);
+	count_in(buffer);
+	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
+	return 0;
+}
+
+/* The same for contents that were written in place: the hold is there already. */
+static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
+{
+	struct xmem_pool *pool = buffer->pool;
+	int err;
+
+	err = xl_upgrade_settle(buffer);
+	if (err)
+		return err;
+	wish->token = xm_token(buffer->upgrade->generation, buffer->slot);
+	err = claim_more(pool, wish);
+	if (err)
+		return err;
+	err = xl_upgrade_live(buffer);
+	if (err) {
+		claim(pool, XMEM_CLAIM_TAKE, wish->token, wish->count);
+		disown(pool, wish->token, 0);
+		return err;
+	}
+	count_in(buffer);
+	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
+	return 0;
+}
+
+static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+{
+	bool again = is_counted(buffer);
+	struct wish wish = {
+		.count = count, .timeout_ns = timeout_ns,
+		.flags = XMEM_CLAIM_OWN | (again ? XMEM_CLAIM_AGAIN : 0),
+	};
+	u32 mode = xm_load(&buffer->mode);
+	int err = have_countings(buffer->pool);
+
+	if (err)
+		return err;
+	if (mode & XL_UPGRADED)
+		return set_upgraded(buffer, &wish);
+	return mode & XL_WRITING ? set_written(buffer, &wish) : set_held(buffer, &wish);
+}
+
+XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	int err;
+
+	if (!buffer)
+		return xl_no_buffer(handle, "set_ref_count");
+	if (timeout_ns < 0)
+		return xl_fail_fast(EINVAL, "set_ref_count: a negative timeout");
+	if (!count || count > XMEM_MAX_CLAIMS)
+		return xl_fail(ERANGE, "set_ref_count: %u references; it can be 1 to %d", count,
+			       XMEM_MAX_CLAIMS);
+	err = check(buffer->pool, "set_ref_count");
+	return err ? err : done("set_ref_count", set(buffer, count, timeout_of(timeout_ns)));
+}
+
+/* Is it a buffer that is held for reading? 0, or an error, noted. */
+static int check_held(const struct xmem_buffer *handle, struct xmem_buffer *buffer,
+		      const char *what)
+{
+	if (!buffer)
+		return xl_no_buffer(handle, what);
+	if (xm_load(&buffer->mode) & XL_WRITING)
+		return xl_fail(EPERM, "%s: the buffer is still being written", what);
+	return check(buffer->pool, what);
+}
+
+XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more, int64_t timeout_ns)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct wish wish = { .count = more, .timeout_ns = timeout_of(timeout_ns) };
+	int err = check_held(handle, buffer, "offer");
+
+	if (err)
+		return err;
+	if (timeout_ns < 0)
+		return xl_fail_fast(EINVAL, "offer: a negative timeout");
+	if (!more)
+		return xl_fail_fast(ERANGE, "offer: 0 references; it must be one at least");
+	wish.token = buffer->what.token;
+	return done("offer", add(buffer->pool, &wish));
+}
+
+XMEM_API int xmem_forget(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xmem_pool *pool;
+	int err = check_held(handle, buffer, "forget");
+
+	if (err)
+		return err;
+	pool = buffer->pool;
+	if (is_counted(buffer))
+		leave(pool, buffer->slot);
+	else if (!(xm_load(&buffer->mode) & XL_CLAIMS))
+		err = add_some(pool, buffer->what.token, 1);
+	if (err)
+		return failed("forget", err);
+	XM_STEP(XM_STEP_CLAIM_FORGET);
+	xl_view_end(buffer);
+	put(pool, buffer->slot);
+	return xl_handle_drop(pool, buffer);
+}
+
+/* ---- tokens and slots ---- */
+
+/* Find the token of the contents that @number names. 0 or an error, noted. */
+static int look(struct xmem_pool *pool, u64 number, const char *what, u64 *ret_token)
+{
+	int err = check(pool, what);
+
+	if (err)
+		return err;
+	*ret_token = xl_token_of(pool, number, what);
+	if (!*ret_token)
+		return xl_last_error();
+	return xm_token_slot(*ret_token) < pool->map.slots ? 0 : failed(what, -ESTALE);
+}
+
+XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t number)
+{
+	u64 token;
+	int err;
+	XL_USE(pool);
+
+	err = look(pool, number, "add_ref", &token);
+	return err ? err : done("add_ref", add_some(pool, token, 1));
+}
+
+/* The contents are held meanwhile, so that the claim is none of those that come after them. */
+XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t number)
+{
+	u64 token;
+	int err;
+	XL_USE(pool);
+
+	err = look(pool, number, "drop_ref", &token);
+	if (err)
+		return err;
+	err = hold(pool, token);
+	if (err)
+		return failed("drop_ref", err);
+	err = xl_claim_take(pool, token);
+	put(pool, xm_token_slot(token));
+	return err == -ERANGE ? xl_fail_fast(ERANGE, "drop_ref: no reference is set aside") :
+				done("drop_ref", err);
+}
+
+/*
+ * The number belongs to what is in the slot when it is read. The contents are looked at after that:
+ * if they are there still, they were there then.
+ */
+XMEM_API int xmem_claims(struct xmem_pool *pool, uint64_t number)
+{
+	u64 token;
+	u32 count;
+	int err;
+	XL_USE(pool);
+
+	err = look(pool, number, "claims", &token);
+	if (err)
+		return err;
+	count = xm_claims_of(&pool->map, xm_token_slot(token));
+	return xm_look(&pool->map, token) == -ESTALE ? failed("claims", -ESTALE) : (int)count;
+}
+
+XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t number)
+{
+	u64 token;
+	int err;
+	XL_USE(pool);
+
+	err = look(pool, number, "void_claims", &token);
+	if (err)
+		return err;
+	err = claim(pool, XMEM_CLAIM_VOID, token, 0);
+	return err == -EPERM ? xl_fail_fast(EPERM, "void_claims: only the buffer's owner, who has "
+					    "set some aside, or an administrator voids claims") :
+	       done("void_claims", err);
+}

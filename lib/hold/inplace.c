@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Writing in place: the only holder of contents whose payload is shared becomes their writer, and
+ * publishes the next contents of the same buffer in its own ring. The host sees to it that it is
+ * alone (core/upgrade.c). Others own the slot and its metadata, which the host therefore writes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/handle.h"
+#include "lib/gpu/order.h"
+#include "lib/hold/attach.h"
+#include "lib/hold/inplace.h"
+#include "lib/host/died.h"
+#include "lib/host/request.h"
+#include "lib/own/owned.h"
+#include "lib/payload/view.h"
+
+#define TRIES	64	/* each time the owner was scanning the slot, and each costs it 1 ms */
+
+/* ---- requests ---- */
+
+/* Begin, or -errno, not noted. An owner that has stopped in a scan is not waited for. */
+static int begin(struct xmem_pool *pool, struct xmem_upgrade_request *request)
+{
+	struct xmem_slot_request resolve = {
+		.size = sizeof(resolve), .slot = request->slot,
+		.generation = request->generation,
+	};
+	int err, tries;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		err = xl_request(pool, XMEM_IOC_UPGRADE, request);
+		if (err != -EAGAIN)
+			return err;
+		err = xl_request(pool, XMEM_IOC_RESOLVE, &resolve);
+		if (err && err != -EAGAIN)
+			return err;
+	}
+	return -EAGAIN;
+}
+
+static XL_COLD int not_shared(u32 traits)
+{
+	if (traits & XMEM_TRAIT_ONCE)
+		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is of memory that a program "
+				    "has attached; copy it");
+	if (traits & XMEM_TRAIT_HANDLE)
+		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is in memory of a GPU that is "
+				    "exported by the driver's IPC handles, as this GPU has no "
+				    "descriptors or XMEM_MEMORY_LEGACY was said; copy it");
+	return xl_fail_fast(EOPNOTSUPP, "get_mut: only their own writer writes these contents, as "
+			    "it made the buffer with XMEM_MEMORY_SEALED; copy it");
+}
+
+static int begin_failed(int err)
+{
+	switch (-err) {
+	case EBUSY:
+		return xl_fail_fast(EBUSY, "get_mut: somebody else holds these contents or has yet "
+					   "to receive them, there is another handle here, or "
+					   "references are set aside");
+	case EAGAIN:
+		return xl_fail_fast(EAGAIN, "get_mut: the owner keeps scanning the buffer; retry");
+	case ENOSPC:
+		return xl_fail_fast(ENOSPC, "get_mut: the buffer has used up its numbers of "
+					    "contents until its owner acquires it; copy it");
+	}
+	return xl_fail(-err, "get_mut: %s", xl_request_error(err));
+}
+
+/* Has the host made these contents LIVE, although its answer has not come? */
+static bool is_live(const struct xmem_pool *pool, u32 slot, u64 generation)
+{
+	u64 word = xm_load_acquire(&xm_slot(&pool->map, slot)->state);
+
+	return xm_generation(word) == generation &&
+	       (xm_state(word) == XMEM_SLOT_LIVE || xm_state(word) == XMEM_SLOT_SCANNING);
+}
+
+/*
+ * A request to publish was given up. If it has been served since, the contents are LIVE with the
+ * metadata of then, and nobody knows their token: they are written anew. 0 or -errno, noted.
+ */
+static int write_anew(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
+{
+	struct xmem_upgrade_request request = {
+		.size = XMEM_UPGRADE_MIN, .slot = slot, .generation = upgrade->generation,
+	};
+	int err;
+
+	xl_settle_posts(pool);
+	if (!is_live(pool, slot, upgrade->generation))
+		return 0;
+	err = begin(pool, &request);
+	if (err)
+		return begin_failed(err);
+	upgrade->generation = request.generation;
+	upgrade->given_up = false;
+	return 0;
+}
+
+/* Make the contents LIVE. 0 or -errno, noted. */
+static int end(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
+{
+	struct xmem_upgrade_request request = {
+		.size = sizeof(request), .flags = XMEM_UPGRADE_PUBLISH, .slot = slot,
+		.generation = upgrade->generation, .metadata = upgrade->metadata,
+	};
+	int err = xl_request(pool, XMEM_IOC_UPGRADE, &request);
+
+	/* It may have been served although the answer has not come. */
+	if (!err || (!upgrade->given_up && is_live(pool, slot, upgrade->generation)))
+		return 0;
+	upgrade->given_up = true;
+	return xl_fail(-err, "publish: contents that were written in place: %s",
+		       err == -ESTALE ? "the owner of the buffer has broken the rules"
+				      : xl_request_error(err));
+}
+
+/* ---- the calls ---- */
+
+static int check(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u32 traits;
+	int err;
+
+	if (xm_load(&buffer->mode) & XL_WRITING)
+		return xl_fail_fast(EPERM, "get_mut: this buffer is being written already");
+	err = xl_check_role(pool, "get_mut", XMEM_FOREVER);
+	if (err)
+		return err;
+	if (xl_host_died(pool))
+		return xl_fail_died(pool);
+	/* Mapped now, so that xmem_data_mut does not fail later. */
+	traits = xm_load(&xm_slot_row(&pool->map, buffer->slot)->traits);
+	if (!(traits & XMEM_TRAIT_SHARED))
+		return not_shared(traits);
+	err = xl_stage(pool, buffer->slot);
+	if (err)
+		return err;
+	if (traits & XMEM_TRAIT_CUDA)
+		return xl_cuda_open(pool, buffer->slot);
+	err = xl_payload_ahead(pool, buffer->slot);
+	return err ? err : xl_payload_let_write(pool, buffer->slot);
+}
+
+static int upgrade(struct xmem_buffer *buffer, struct xl_upgrade *new)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xmem_upgrade_request request = {
+		.size = XMEM_UPGRADE_MIN, .slot = buffer->slot,
+		.generation = xm_generation(buffer->what.token),
+	};
+	int err = xl_promise(pool, "get_mut");
+
+	if (err)
+		return err;
+	new->metadata = *xm_metadata(&pool->map, buffer->slot);
+	err = begin(pool, &request);
+	if (err) {
+		xl_break_promise(pool);
+		return begin_failed(err);
+	}
+	XM_STEP(XM_STEP_UPGRADE_BEGUN);
+	new->generation = request.generation;
+	return 0;
+}
+
+XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xl_upgrade *new;
+	int err, cancel;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "get_mut");
+	err = check(buffer);
+	if (err)
+		return err;
+	xl_place_contents(buffer);
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return xl_fail(ENOMEM, "no memory to write in place");
+	/* A thread that is cancelled here would leave a slot that nobody can use. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = upgrade(buffer, new);
+	pthread_setcancelstate(cancel, NULL);
+	if (err) {
+		free(new);
+		return err;
+	}
+	xl_view_end(buffer);
+	buffer->upgrade = new;
+	buffer->what.token = 0;
+	buffer->what.sequence = buffer->what.timestamp_ns = 0;
+	xl_handle_use(buffer, XL_WRITING | XL_UPGRADED);
+	return 0;
+}
+
+/*
+ * Nobody may have looked at the contents that a stream has yet to write there. The next ones have
+ * no order, so they would be taken for complete.
+ */
+int xl_upgrade_settle(struct xmem_buffer *buffer)
+{
+	int err = xl_order_wait_until(buffer, XMEM_FOREVER);
+
+	if (err || !buffer->upgrade->given_up)
+		return err;
+	return write_anew(buffer->pool, buffer->slot, buffer->upgrade);
+}
+
+/* The contents are @what, and readable by all who have the token, which is put there. */
+static int live(struct xmem_buffer *buffer, struct xm_publication *what)
+{
+	struct xl_upgrade *upgrade = buffer->upgrade;
+	struct xmem_pool *pool = buffer->pool;
+	int err = xl_upgrade_settle(buffer);
+
+	if (err)
+		return err;
+	upgrade->metadata.size = what->length;
+	upgrade->metadata.offset = what->offset;
+	xl_note_storage(buffer, &upgrade->metadata);
+	XM_STEP(XM_STEP_UPGRADE_FILLED);
+	err = end(pool, buffer->slot, upgrade);
+	if (err)
+		return err;
+	XM_STEP(XM_STEP_UPGRADE_LIVE);
+	what->token = xm_token(upgrade->generation, buffer->slot);
+	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
+	buffer->upgrade = NULL;
+	free(upgrade);
+	return 0;
+}
+
+int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what, u64 addressee)
+{
+	int err = live(buffer, what);
+
+	if (err)
+		return err;
+	xl_forward_promised(buffer->pool, what, addressee);
+	buffer->what = *what;
+	xl_handle_use(buffer, XL_READING);
+	return 0;
+}
+
+int xl_upgrade_live(struct xmem_buffer *buffer)
+{
+	int err = live(buffer, &buffer->what);
+
+	if (!err)
+		xl_break_promise(buffer->pool);
+	return err;
+}
+
+/*
+ * The hold goes first: the slot's next contents may be there as soon as the host has served the
+ * request, and must not seem to be held here. Until then nobody gets the slot.
+ */
+void xl_upgrade_give_up(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	struct xmem_upgrade_request request = {
+		.size = XMEM_UPGRADE_MIN, .flags = XMEM_UPGRADE_GIVE_UP, .slot = buffer->slot,
+		.generation = buffer->upgrade->generation,
+	};
+
+	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
+	xl_post(pool, XMEM_IOC_UPGRADE, &request);
+	xl_break_promise(pool);
+	free(buffer->upgrade);
+	buffer->upgrade = NULL;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Dropping a handle when a stream has got there. A host function in the stream does it, in a
+ * thread of the driver's in which the driver may not be called. So what calls it is left to
+ * others: memory that is to be closed, and the end of a pool, which gets a thread of its own.
+ *
+ * After an error that a context does not recover from, the driver calls no host function any more,
+ * and no kernel runs. The handles that wait for one are found by their mode (XL_LEAVING), and
+ * whoever takes that bit away drops the handle.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "lib/cuda/own.h"
+#include "lib/gpu/data.h"
+#include "lib/gpu/order.h"
+#include "lib/hold/claims.h"
+#include "lib/host/request.h"
+
+_Thread_local bool xl_in_driver;
+
+/* Nothing that calls the driver: what has gone is closed by the next slow call of the program. */
+static void put(struct xmem_pool *pool, u32 slot)
+{
+	struct xm_pending pending = xm_put(&pool->map, pool->me, slot);
+	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
+
+	if (pending.what == XM_WAKE_OWNER)
+		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
+	else if (pending.what == XM_TELL_HOST)
+		xl_post(pool, XMEM_IOC_COLLECT, &request);
+}
+
+/* Returns whether the handle was this call's to drop. */
+static bool drop(struct xmem_buffer *buffer)
+{
+	struct xmem_pool *pool = buffer->pool;
+	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
+
+	if (!(mode & XL_LEAVING))
+		return false;
+	if (mode & XL_CLAIMS)
+		xl_claim_drop(buffer);
+	XM_STEP(XM_STEP_CUDA_REACHED);
+	put(pool, buffer->slot);
+	XM_STEP(XM_STEP_CUDA_DROPPED);
+	xl_handle_drop(pool, buffer);
+	return true;
+}
+
+static void reached(void *user)
+{
+	struct xl_error saved;
+
+	xl_error_save(&saved);
+	xl_in_driver = true;
+	drop(user);
+	xl_in_driver = false;
+	xl_error_restore(&saved);
+}
+
+static void *destroy(void *user)
+{
+	struct xmem_pool *pool = user;
+
+	xl_own_begin();
+	xl_own_step();
+	pool->destroy(pool);
+	xl_own_end();
+	return NULL;
+}
+
+/* Without memory for a thread the pool stays until the process ends. */
+void xl_destroy_elsewhere(struct xmem_pool *pool)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);	/* signals are the program's threads' */
+	if (!pthread_create(&thread, NULL, destroy, pool))
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- a context that is lost ---- */
+
+/* The GPU whose primary context that is, or the context itself, which is only compared. */
+static const void *place_of(CUcontext context)
+{
+	int i, count = xl_gpu_count();
+
+	for (i = 0; i < count; i++)
+		if (xm_load(&xl_gpu(i)->context) == context)
+			return xl_gpu(i);
+	return context;
+}
+
+/*
+ * What is lost with the stream: where there is one GPU, that; else what place_of says of the
+ * stream's context. @gpu: that of a default stream; it is taken, too, if the driver does not say.
+ */
+static const void *place_of_stream(const struct xl_gpu *gpu, CUstream stream)
+{
+	CUcontext context;
+
+	if (XL_IS_DEFAULT(stream) || xl_gpu_count() == 1 ||
+	    xl_cuda()->stream_get_ctx(stream, &context))
+		return gpu;
+	return place_of(context);
+}
+
+/* What waits for streams of that place waits in vain. */
+static void drop_lost(struct xmem_buffer *buffer, void *place)
+{
+	if (xm_load(&buffer->leaves_in) == place)
+		drop(buffer);
+}
+
+/*
+ * The driver has refused, and the handle is as before. If that is for good, those that wait for
+ * streams of the same place are dropped.
+ */
+static int refused(struct xmem_buffer *buffer, const void *place, CUresult result)
+{
+	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
+
+	/* Another thread that has met the lost context may have dropped it. */
+	if (!(mode & XL_LEAVING))
+		return xl_cuda_fail(result, "release_on: the buffer is released at once");
+	xl_bump(&buffer->name, -XL_NAME_STEP);
+	if (xl_cuda_is_lost(result))
+		xl_handles_leaving(drop_lost, (void *)place);
+	return xl_cuda_fail(result, "release_on: the stream takes no host function; the buffer is "
+				    "still held");
+}
+
+XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *stream)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	const void *place;
+	struct xl_gpu *gpu;
+	CUresult result;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "release_on");
+	if (unlikely(xm_load(&buffer->mode) & XL_WRITING))
+		return xl_fail_fast(EPERM, "release_on: the buffer is being written; synchronise "
+					   "the stream, then use xmem_release");
+	gpu = xl_is_on_gpu(buffer) ? xl_cuda_gpu(buffer) : xl_gpu(0);
+	if (unlikely(!gpu))
+		return xl_last_error();
+	place = place_of_stream(gpu, stream);
+	xm_store(&buffer->leaves_in, place);
+	/* The host function may run before the driver returns, so the name goes now. */
+	xl_bump(&buffer->name, XL_NAME_STEP);
+	xl_mode_add(buffer, XL_LEAVING);
+	XM_STEP(XM_STEP_CUDA_LEAVES);
+	XL_ON_STREAM(gpu, stream, result,
+		     xl_cuda()->launch_host_func(stream, reached, buffer));
+	XM_STEP(XM_STEP_CUDA_LEFT);
+	return likely(!result) ? 0 : refused(buffer, place, result);
+}

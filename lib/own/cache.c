@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Files that are idle stay for later acquires, within limits: those that have been idle longest
+ * are given back to the system. Words: demand.h.
+ */
+#include "lib/cuda/memory.h"
+#include "lib/follow/wait.h"
+#include "lib/gpu/order.h"
+#include "lib/hold/attach.h"
+#include "lib/host/request.h"
+#include "lib/own/demand.h"
+#include "lib/own/limbo.h"
+
+#define LEAST_CACHE	(1ULL << 20)	/* by default; so that small buffers do not come and go */
+
+/* ---- looking ---- */
+
+/*
+ * Slots with an open renewal stay, because the host may still change their words; and those that a
+ * stream of this process has yet to write.
+ */
+static void count_idle(const struct xmem_pool *pool, const struct xl_owned_slot *one)
+{
+	struct xl_mapping *file = one->file;
+
+	if (one->renewing || !xl_order_is_settled(pool, one->own.slot))
+		return;
+	file->idle++;
+	file->sum += xm_generation(xm_load(&one->own.word->state));
+}
+
+static void count_all_idle(const struct xmem_pool *pool)
+{
+	const struct xl_owned *owned = &pool->owned;
+	const struct xl_owned_slot *one;
+	const struct xl_size *size;
+	u32 at;
+
+	xl_each_size(owned, size) {
+		for (one = size->free.first; one; one = one->next)
+			count_idle(pool, one);
+		for (at = size->ready; at != size->live; at++)
+			count_idle(pool, xl_owned_slot(size->circle[at & size->mask]));
+	}
+}
+
+/* A file that was idle at the last look, and whose generations are the same, is idle since. */
+static void note_idle(struct xl_mapping *file, u64 sum_before, u64 now)
+{
+	if (file->idle != file->slots)
+		file->idle_ns = 0;
+	else if (!file->idle_ns || file->sum != sum_before)
+		file->idle_ns = now;
+}
+
+u64 xl_cache_look(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_demand *demand = &owned->demand;
+	struct xl_mapping *file;
+	u64 idle = 0, now = xl_now_ns();
+
+	xl_collect_all(pool);
+	for (file = owned->files; file; file = file->next_file) {
+		file->sum_before = file->sum;
+		file->sum = file->idle = 0;
+	}
+	count_all_idle(pool);
+	demand->used = demand->busy = 0;
+	for (file = owned->files; file; file = file->next_file) {
+		note_idle(file, file->sum_before, now);
+		idle += file->idle_ns ? file->bytes : 0;
+		if (!file->demand || file->idle_ns)
+			continue;
+		demand->used += file->bytes;
+		demand->busy += (file->slots - file->idle) * file->buffer_bytes;
+	}
+	if (demand->peak < demand->used)
+		demand->peak = demand->used;
+	__atomic_store_n(&demand->looked_ns, now, __ATOMIC_RELAXED);
+	xl_demand_say(pool);
+	return idle;
+}
+
+u64 xl_cache_limit(const struct xl_demand *demand)
+{
+	if (demand->cache_bytes)
+		return demand->cache_bytes;
+	return demand->peak / 8 > LEAST_CACHE ? demand->peak / 8 : LEAST_CACHE;
+}
+
+/* ---- giving back ---- */
+
+static bool may_go(const struct xl_mapping *file, bool demand)
+{
+	return file->idle_ns && !file->going && (file->demand || !demand);
+}
+
+/* Mark files, the first ones first, until those that stay have @keep bytes or fewer. */
+static bool mark(const struct xl_owned *owned, u64 keep, bool demand)
+{
+	struct xl_mapping *file, *oldest;
+	bool any = false;
+	u64 idle = 0;
+
+	for (file = owned->files; file; file = file->next_file)
+		idle += may_go(file, demand) ? file->bytes : 0;
+	while (idle > keep) {
+		oldest = NULL;
+		for (file = owned->files; file; file = file->next_file)
+			if (may_go(file, demand) && (!oldest || file->idle_ns <= oldest->idle_ns))
+				oldest = file;
+		oldest->going = any = true;
+		oldest->slot = ~0u;
+		idle -= oldest->bytes;
+	}
+	return any;
+}
+
+/* It is in no list any more: it is not this client's from now on. */
+static void let_go(struct xl_owned *owned, struct xl_owned_slot *one)
+{
+	if (one->own.slot < one->file->slot)
+		one->file->slot = one->own.slot;
+	one->size->slots--;
+	one->size = NULL;
+	one->file = NULL;
+	owned->slots--;
+}
+
+static void take_slots(struct xmem_pool *pool, struct xl_size *size)
+{
+	struct xl_owned_slot **link = &size->free.first, *one;
+	u32 at, to = size->live;
+
+	while ((one = *link)) {
+		if (one->file->going)
+			let_go(&pool->owned, xl_queue_take(&size->free, link));
+		else
+			link = &one->next;
+	}
+	for (at = size->live; at != size->ready;) {
+		one = xl_owned_slot(size->circle[--at & size->mask]);
+		if (one->file->going) {
+			xm_give_up(&pool->map, one->own.slot);
+			let_go(&pool->owned, one);
+		} else {
+			size->circle[--to & size->mask] = &one->own;
+		}
+	}
+	size->ready = to;
+}
+
+static struct xl_mapping *take_files(struct xl_owned *owned)
+{
+	struct xl_mapping **link = &owned->files, *file, *list = NULL;
+
+	while ((file = *link)) {
+		if (!file->going) {
+			link = &file->next_file;
+			continue;
+		}
+		*link = file->next_file;
+		file->next_file = list;
+		list = file;
+		owned->demand.bytes -= file->demand ? file->bytes : 0;
+	}
+	return list;
+}
+
+struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, u64 keep, bool demand)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_size *size;
+
+	if (!mark(owned, keep, demand))
+		return NULL;
+	xl_each_size(owned, size)
+		take_slots(pool, size);
+	xl_owned_tidy(owned);
+	return take_files(owned);
+}
+
+u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list)
+{
+	struct xl_mapping *file;
+	u64 bytes = 0;
+
+	while ((file = list)) {
+		struct xmem_slot_request request = {
+			.size = sizeof(request), .flags = XMEM_DETACH_FILE, .slot = file->slot,
+		};
+
+		list = file->next_file;
+		bytes += file->bytes;
+		XM_STEP(XM_STEP_FILE_TAKEN);
+		xl_post(pool, XMEM_IOC_DETACH, &request);
+		XM_STEP(XM_STEP_FILE_DETACHED);
+		xl_mapping_remove(pool, file);
+	}
+	if (bytes)
+		xl_demand_detached(pool);
+	return bytes;
+}
+
+u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand)
+{
+	struct xl_mapping *list;
+	u64 bytes;
+
+	xl_lock(&pool->owned.lock);
+	xl_cache_look(pool);
+	list = xl_cache_shrink(pool, 0, demand);
+	xl_unlock(&pool->owned.lock);
+	bytes = xl_cache_drop(pool, list);
+	xl_settle_posts(pool);
+	return bytes;
+}
+
+/* ---- age ---- */
+
+/* Mark what has been idle for too long: as much as that is, for the oldest go first. */
+static u64 young_bytes(const struct xl_owned *owned, u64 now)
+{
+	const struct xl_mapping *file;
+	u64 young = 0;
+
+	for (file = owned->files; file; file = file->next_file)
+		if (may_go(file, true) && now - file->idle_ns < owned->demand.cache_ns)
+			young += file->bytes;
+	return young;
+}
+
+static bool is_due(const struct xl_demand *demand)
+{
+	return demand->cache_ns != (u64)XMEM_FOREVER &&
+	       xl_now_ns() - __atomic_load_n(&demand->looked_ns, __ATOMIC_RELAXED) >
+	       demand->cache_ns / 4;
+}
+
+void xl_cache_age(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_mapping *list;
+	int cancel;
+
+	/* Whoever makes or gives back files just now looks anyhow. */
+	if (!is_due(&owned->demand))
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	xl_catch_up(pool);
+	if (xl_turn_try(&pool->slow)) {
+		xl_lock(&owned->lock);
+		xl_cache_look(pool);
+		list = xl_cache_shrink(pool, young_bytes(owned, xl_now_ns()), true);
+		xl_unlock(&owned->lock);
+		xl_cache_drop(pool, list);
+		xl_turn_end(&pool->slow);
+	}
+	pthread_setcancelstate(cancel, NULL);
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Waiting for slow subscribers. A writer waits for subscribers that ask for it, but no longer
+ * than its bound. Then it demotes them: like all others they lose the oldest publication,
+ * until they receive again. What they have yet to receive must not be overwritten, so the
+ * ring may have no room although buffers are free.
+ */
+#include "lib/host/request.h"
+#include "lib/own/demand.h"
+#include "lib/own/owned.h"
+
+#define UNDECIDED	(~1ULL)	/* ring.demote_at_ns: whether the bound begins is not known yet */
+
+/*
+ * Nobody needs what is below @place, so there is room for a ring from there on. After a refusal
+ * the next success is to be noted, and while a renewal is open no slot may be handed out without
+ * a look, so acquire shall not take the short way. Nor shall it, and publish, if a program polls,
+ * or if what publish overwrites may be another client's.
+ */
+static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 place)
+{
+	bool look = owned->refused || owned->renewals || xl_bound_stands(owned);
+
+	owned->room_end = look ? 0 : place + pool->map.ring_mask + 1;
+	owned->short_end = xm_load(&pool->polls.pool) || owned->forwards || owned->closed ?
+		0 : owned->room_end;
+}
+
+/*
+ * Subscribers are demoted: what they have yet to receive may be evicted. If some of it is other
+ * clients', these may sleep until it is; without this they find out when they have waited for as
+ * long as this client's bound (xl_recall_at).
+ */
+static void wake_owners(struct xmem_pool *pool)
+{
+	const struct xm_map *map = &pool->map;
+	u32 c;
+
+	xm_full_barrier();
+	for (c = 0; pool->owned.forwards && c < map->clients; c++)
+		if (xm_load(&xm_client_row(map, c)->slots_waiters) & XMEM_WAITERS_ARMED)
+			xl_waiters_wake(pool, XMEM_WAIT_SLOTS, c);
+}
+
+void xl_room_is_over(struct xl_owned *owned)
+{
+	owned->room_end = owned->short_end = 0;
+}
+
+void xl_note_passed(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	if (owned->passed + pool->map.ring_mask + 1 > owned->room_end)
+		set_room(owned, pool, owned->passed);
+}
+
+/* Look at the ring, and remember until when there is room in it. */
+static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
+{
+	xm_look_at_waited(&pool->map, pool->me, ret);
+	if (ret->demoted)	/* that may end at any time, and then less has room */
+		xl_room_is_over(&pool->owned);
+	else
+		set_room(&pool->owned, pool, ret->evictable);
+}
+
+/* Would one more publication overwrite what a subscriber that is waited for must receive? */
+bool xl_ring_is_full(struct xmem_pool *pool)
+{
+	struct xm_waited waited;
+
+	if (likely(pool->owned.promised < pool->owned.room_end))
+		return false;
+	look_at_room(pool, &waited);
+	return !xm_has_room(&pool->map, &waited, xl_in_hand(pool));
+}
+
+/*
+ * A publication does not wait. If the ring has no room for it, because buffers were acquired
+ * before the subscriber came, it demotes those that lose by it.
+ */
+void xl_make_room(struct xmem_pool *pool)
+{
+	u64 tail = xl_tail(pool), entries = (u64)pool->map.ring_mask + 1;
+	struct xm_waited waited;
+
+	look_at_room(pool, &waited);
+	if (!waited.count || tail - waited.evictable < entries)
+		return;
+	xm_demote(&pool->map, pool->me, tail - entries + 1);
+	xl_room_is_over(&pool->owned);
+	wake_owners(pool);
+}
+
+/* ---- the bound ---- */
+
+static void end_bound(struct xl_owned *owned)
+{
+	xm_store(&owned->words.ring->demote_at_ns, 0);
+	owned->bound_bytes = 0;
+}
+
+/*
+ * What others have forwarded is kept for the subscribers that they wait for, but not for longer
+ * than their bound, as counted by the owner: from the first acquire that finds nothing else.
+ */
+u64 xl_recall_at(const struct xmem_pool *pool)
+{
+	u64 at = xm_load(&pool->owned.words.ring->recall_at_ns);
+
+	return at ? at : ~0ULL;
+}
+
+u64 xl_evicts(const struct xmem_pool *pool)
+{
+	u64 from = pool->owned.recall_from;
+
+	return 1 + (from ? xl_now_ns() - from : 0);
+}
+
+static void end_recall(struct xl_owned *owned)
+{
+	xm_store(&owned->words.ring->recall_at_ns, 0);
+	owned->recall_from = owned->recall_bytes = 0;
+	owned->lent_bound = ~0ULL;
+}
+
+/* An acquire has found nothing. Returns whether hosts have to know when it is to look again. */
+static bool begin_recall(struct xl_owned *owned, u64 bytes)
+{
+	u64 at, before = xm_load(&owned->words.ring->recall_at_ns);
+
+	if (owned->lent_bound == ~0ULL) {
+		end_recall(owned);
+		return false;
+	}
+	if (!owned->recall_from)
+		owned->recall_from = xl_now_ns();
+	if (bytes > owned->recall_bytes)
+		owned->recall_bytes = bytes;
+	at = owned->recall_from + owned->lent_bound;
+	at = at < owned->lent_bound ? ~0ULL : at;
+	xm_store(&owned->words.ring->recall_at_ns, at);
+	return at != before;
+}
+
+u64 xl_demote_at(const struct xmem_pool *pool)
+{
+	u64 at = xm_load(&pool->owned.words.ring->demote_at_ns);
+
+	return at ? at : ~0ULL;
+}
+
+/* The bound has passed: demote the subscribers that have not received everything (P9). */
+void xl_demote(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xm_demote(&pool->map, pool->me, xl_tail(pool));
+	end_bound(owned);
+	xl_room_is_over(owned);
+	owned->none = false;
+	wake_owners(pool);
+}
+
+/* What the ring says to hosts has changed, and so may what those who poll are told (I5). */
+static void wake_pollers(struct xmem_pool *pool)
+{
+	xm_full_barrier();
+	xl_owned_wake(pool);
+}
+
+/* The most that was asked for in vain; in another place it counts anew. */
+static void note_asked(struct xl_owned *owned, const struct xl_chain *chain, u64 bytes)
+{
+	if (bytes <= owned->bound_bytes && chain == owned->bound_chain)
+		return;
+	owned->bound_bytes = bytes;
+	owned->bound_chain = chain;
+}
+
+/*
+ * The bound begins with the first acquire that finds nothing while a subscriber that is waited
+ * for lags. It ends when all has been received that had been published before, for who lags then
+ * lags anew; and when an acquire finds a buffer as large as the largest that was asked for in vain:
+ * smaller ones in between do not make the wait for a large one longer. Returns whether it begins.
+ */
+static bool begin_bound(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xmem_ring *ring = owned->words.ring;
+	u64 bound = owned->wait_bound_ns, at = xl_now_ns() + bound;
+	struct xm_waited waited;
+
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	note_asked(owned, chain, bytes);
+	if (xm_load(&ring->demote_at_ns) && owned->bound_place > waited.evictable)
+		return false;
+	end_bound(owned);
+	if (!bound || !waited.lagging)
+		return false;
+	note_asked(owned, chain, bytes);
+	owned->bound_place = waited.tail;
+	xm_store(&ring->demote_at_ns, at < bound ? ~0ULL : at);	/* at most what a clock tells */
+	return true;
+}
+
+void xl_note_refused(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool begins;
+
+	if (chain != owned->bound_chain)
+		owned->recall_bytes = 0;
+	begins = begin_bound(pool, chain, bytes);
+	begins = begin_recall(owned, bytes) || begins;
+	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* any buffer has as many */
+	owned->refused = true;
+	xl_room_is_over(owned);
+	if (begins)
+		wake_pollers(pool);	/* hosts set a timer */
+}
+
+void xl_note_asked(struct xmem_pool *pool, const struct xl_chain *chain)
+{
+	struct xmem_ring *ring = pool->owned.words.ring;
+
+	pool->owned.asked = chain;
+	xm_store(&ring->makes, 0);
+	xm_store(&ring->lacks, 0);
+	xm_store(&ring->lacks_slots, 0);
+	xm_store(&ring->wanted_device, chain->device);
+	xl_demand_say(pool);
+}
+
+void xl_note_full(struct xmem_pool *pool)
+{
+	if (begin_bound(pool, pool->owned.asked, 0))
+		wake_pollers(pool);
+	xl_room_is_over(&pool->owned);
+}
+
+/* The bound stays for an acquire that was refused, unless all that it began for is received. */
+void xl_note_forwarded(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
+
+	if (!xl_bound_stands(owned))
+		return;
+	xm_look_at_waited(&pool->map, pool->me, &waited);
+	if (!owned->refused || owned->bound_place <= waited.evictable)
+		end_bound(owned);
+}
+
+/*
+ * A program that polls does not ask in vain before it waits. So it waits from the publication on
+ * that leaves it nothing; or if it has asked, from the first one on after which somebody lags.
+ */
+void xl_note_waiting(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xmem_ring *ring = owned->words.ring;
+	u64 deadline;
+
+	if (xm_load(&ring->demote_at_ns) == UNDECIDED)
+		xm_store(&ring->demote_at_ns, 0);
+	if ((owned->refused || !xl_in_hand(pool)) &&
+	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+		xl_note_refused(pool, owned->asked, xm_load(&ring->wanted));
+}
+
+void xl_note_publishing(struct xmem_pool *pool)
+{
+	struct xmem_ring *ring = pool->owned.words.ring;
+
+	if (!xm_load(&ring->demote_at_ns))
+		xm_store(&ring->demote_at_ns, UNDECIDED);
+}
+
+void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xm_waited waited;
+
+	if (xl_bound_stands(owned)) {
+		xm_look_at_waited(&pool->map, pool->me, &waited);
+		if ((size->bytes >= owned->bound_bytes && size->chain == owned->bound_chain) ||
+		    owned->bound_place <= waited.evictable)
+			end_bound(owned);
+		if (size->bytes >= owned->recall_bytes && size->chain == owned->bound_chain)
+			end_recall(owned);
+	}
+	owned->none = false;
+	if (!owned->refused)
+		return;
+	xm_store(&owned->words.ring->lacks, 0);
+	xm_store(&owned->words.ring->wanted, 0);
+	xm_store(&owned->words.ring->limbo_ns, 0);	/* it misses nothing now */
+	owned->refused = false;
+	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
+}
+
+int xl_promise(struct xmem_pool *pool, const char *what)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool full;
+
+	xl_lock(&owned->lock);
+	full = xl_ring_is_full(pool);
+	if (full) {
+		xl_note_full(pool);
+		if (xl_demote_at(pool) <= xl_now_ns())
+			xl_demote(pool);
+		full = xl_ring_is_full(pool);
+	}
+	owned->promised += !full;
+	xl_unlock(&owned->lock);
+	return full ? xl_fail(EAGAIN, "%s: the ring is full of what subscribers that are waited "
+				      "for have yet to receive", what) : 0;
+}
+
+void xl_break_promise(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+
+	xl_lock(&owned->lock);
+	owned->promised--;
+	owned->none = false;
+	xl_unlock(&owned->lock);
+	xl_owned_wake(pool);
+}

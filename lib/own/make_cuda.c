@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/* Making buffers in memory of GPUs. */
+#include "lib/cuda/memory.h"
+#include "lib/follow/wait.h"
+#include "lib/hold/attach.h"
+#include "lib/host/died.h"
+#include "lib/host/taken.h"
+#include "lib/own/demand.h"
+#include "lib/own/holders.h"
+
+/* By which mechanism do others get memory of @gpu? 0 and *ret_flags, or -errno, noted. */
+static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
+{
+	*ret_flags = XMEM_ATTACH_CUDA | (flags & XMEM_MEMORY_READERS ? XMEM_ATTACH_READERS : 0);
+	if (gpu->can.export_fd && !(flags & XMEM_MEMORY_LEGACY))
+		return 0;	/* as far as the driver's attributes say */
+	if (!gpu->can.ipc)
+		return xl_fail(EOPNOTSUPP, "preallocate: GPU %d (%s) can share memory with other "
+			       "processes neither by descriptors nor by handles",
+			       gpu->ordinal, gpu->name);
+	*ret_flags |= XMEM_ATTACH_HANDLE;
+	return 0;
+}
+
+static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	xl_cuda_settle(pool, XL_HOST_NS);	/* what others have closed may be room for it */
+	return xl_make_buffers(pool, buffers);
+}
+
+/*
+ * Memory that nobody uses any more may still be there: it goes, and then there is another try. If
+ * that works, the first one is no error.
+ */
+static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buffers)
+{
+	const struct xl_gpu_buffers *cuda = buffers->cuda;
+	struct xl_error before;
+	int err;
+
+	xl_error_save(&before);
+	err = make(pool, buffers);
+	if (err != -ENOMEM)
+		return err;
+	xl_attached_settle(pool);
+	xl_payload_settle(pool, XL_HOST_NS);
+	err = make(pool, buffers);
+	if (!err)
+		xl_error_restore(&before);
+	return err == -ENOMEM ? xl_fail_gpu_full(pool, cuda->chain->device, cuda->gpu->ordinal,
+						 buffers->count * buffers->bytes) : err;
+}
+
+/* After descriptors have failed. */
+static bool may_use_handles(const struct xl_gpu *gpu, u32 used)
+{
+	return !(used & XMEM_ATTACH_HANDLE) && gpu->can.ipc;
+}
+
+int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
+			const struct xmem_preallocate_options *o)
+{
+	struct xl_gpu *gpu = xl_gpu(o->device_id);
+	struct xl_gpu_buffers cuda = { .gpu = gpu };
+	struct xl_error before;
+	int err = gpu ? choose(gpu, o->flags, &cuda.flags) : xl_last_error();
+
+	if (err)
+		return err;
+	/* A host lets others write only what it keeps itself. */
+	if (cuda.flags & XMEM_ATTACH_HANDLE)
+		buffers->flags |= XMEM_MEMORY_SEALED;
+	buffers->cuda = &cuda;
+	cuda.chain = xl_owned_chain(pool, gpu);
+	if (!cuda.chain)
+		return -ENOMEM;
+	xl_error_save(&before);
+	err = make_or_collect(pool, buffers);
+	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags))
+		return err;
+	/* The driver says that it has descriptors, and has none. */
+	cuda.flags |= XMEM_ATTACH_HANDLE;
+	buffers->flags |= XMEM_MEMORY_SEALED;
+	err = make_or_collect(pool, buffers);
+	if (!err)
+		xl_error_restore(&before);
+	return err;
+}

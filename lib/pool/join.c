@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Joining a pool, and what it means that a host refused.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/access.h"
+#include "lib/host/reach.h"
+#include "lib/pool/host_info.h"
+#include "lib/pool/join.h"
+
+static int too_small(const char *name, const struct xmem_join_request *request)
+{
+	struct xmem_pool_entry there;
+
+	if (request->flags & XMEM_JOIN_FD || !xl_pool_find(request, &there))
+		return xl_fail(ERANGE,
+			       "open %s: it is smaller than asked for: at least %u slots, %u "
+			       "clients, %u ring entries",
+			       name, request->slots, request->clients, request->ring_entries);
+	return xl_fail(
+		ERANGE,
+		"open %s: it has %u slots, %u clients and %u ring entries; asked for were at "
+		"least %u, %u and %u; the first to open it decides",
+		name, there.slots, there.clients_max, there.ring_entries, request->slots,
+		request->clients, request->ring_entries);
+}
+
+/* Or it lets in more than this process, whose pool it is, asks for by its mode. */
+static int does_not_fit(const char *name, const struct xmem_join_request *request)
+{
+	struct xmem_pool_entry there;
+
+	if (request->limbo_bytes && xl_pool_find(request, &there) &&
+	    there.slots >= request->slots && there.clients_max >= request->clients &&
+	    there.ring_entries >= request->ring_entries &&
+	    (!request->mode || !xm_access_fits(there.mode, there.gid, request)))
+		return xl_fail(ERANGE,
+			       "open %s: it is there, and its clients may hold more of what ended "
+			       "ones have left than limbo_bytes, which is %llu",
+			       name, (unsigned long long)request->limbo_bytes);
+	if (!request->mode || !xl_pool_find(request, &there) ||
+	    !xm_access_fits(there.mode, there.gid, request))
+		return too_small(name, request);
+	return xl_fail(ERANGE, "open %s: it is there, with mode 0%03o and group %u, which let in "
+			       "more than 0%03o, for which is asked: xmem_pool_set_mode changes "
+			       "that, a mode of 0 takes it as it is",
+		       name, there.mode, there.gid, request->mode);
+}
+
+/*
+ * It has as many clients as it can have: how many of them live? The others have ended, and what
+ * they made is held or in flight. The list of pools says so to who has not joined.
+ */
+static int full(const char *name, const struct xmem_link *link,
+		const struct xmem_join_request *request)
+{
+	struct xmem_pool_entry there;
+	char space[XL_LIMIT_BYTES];
+	const char *limit;
+	u32 dead;
+
+	if (request->flags & XMEM_JOIN_FD || !xl_pool_find(request, &there)) {
+		limit = xl_limit_refused(link, space);
+		return xl_fail(EUSERS, "open %s: %s", name,
+			       limit ? limit : "it has as many clients as it can have");
+	}
+	dead = there.clients < there.clients_max ? there.clients_max - there.clients : 0;
+	return xl_fail(EUSERS, "open %s: it has as many clients as it can have, which is %u: %u "
+		       "are alive, and %u have ended whose publications others hold or have yet to "
+		       "receive", name, there.clients_max, there.clients, dead);
+}
+
+int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join_request *request)
+{
+	const char *host = link->backend->name, *hint = NULL;
+	char space[XL_POOL_BYTES], reach[XL_HINT_BYTES], limit[XL_LIMIT_BYTES];
+	const char *name = xl_join_names(request, space);
+
+	switch (-err) {
+	case EEXIST:
+		return xl_fail(EEXIST, "there is a %s on the %s host already", name, host);
+	case ERANGE:
+		return does_not_fit(name, request);
+	case EUSERS:
+		return full(name, link, request);
+	case EDQUOT:
+		hint = xl_limit_refused(link, limit);
+		break;
+	case ESHUTDOWN:
+		hint = "it is drained: nobody joins it any more, and its name is free when its "
+		       "last client has left";
+		break;
+	case EINVAL:
+		if (xm_name_number(request->name))
+			hint = "a number (@N) stands for a pool that is there, and only a reader "
+			       "can join by it";
+		break;
+	case EBADF:
+		hint = "this is no descriptor from xmem_pool_fd, or the pool has ended since";
+		break;
+	}
+	if (!hint)
+		hint = xl_reach_hint(err, link, reach);
+	return xl_fail(-err, "open %s: %s", name, hint ? hint : strerror(-err));
+}
+
+int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadline_ns)
+{
+	struct xmem_join_request first = *request;
+	int tries, err = -ENODEV;
+	bool refused = false;
+
+	for (tries = 0; tries < XL_MAX_TRIES; tries++) {
+		*request = first;
+		refused = false;
+		err = xl_reach(link, deadline_ns == ~0ULL);
+		if (err)
+			break;
+		err = link->backend->request_until(link, XMEM_IOC_JOIN, request, deadline_ns);
+		refused = err == -ENOENT || err == -EACCES || err == -EPERM || err == -EOPNOTSUPP;
+		if (!err) {
+			link->join = *request;
+			return 0;
+		}
+		link->stopped = err == -ETIMEDOUT;
+		if (err == -EDQUOT || err == -EUSERS)
+			xl_limit_note(link);
+		link->backend->close(link);
+		if (err != -ENOTCONN)
+			break;
+	}
+	return refused ? xl_join_refused(err, link, &first) : xl_join_failed(err, link, &first);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Joining a pool anew. A child cannot use what it has inherited (fork.c), but the struct of the
+ * pool is its own copy, so what was asked for when the pool was opened is still there.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/structs.h"
+#include "lib/base/uncancelled.h"
+#include "lib/follow/wait.h"
+#include "lib/host/request.h"
+#include "lib/private.h"
+
+/* The pool as it is: its owner may have changed mode and group since this process opened it. */
+static struct xmem_pool_options as_it_is(const struct xmem_pool_options *options)
+{
+	struct xmem_pool_options there = *options;
+
+	there.flags &= ~(XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_GROUP);
+	there.mode = there.gid = 0;
+	there.limbo_bytes = 0;		/* an administrator may have changed it */
+	return there;
+}
+
+/* If it has ended it is made again as it was wanted at first. */
+static struct xmem_pool *join_by_name(const char *name, const struct xmem_pool_options *options)
+{
+	struct xmem_pool_options there = as_it_is(options), new = *options;
+	struct xmem_pool *pool;
+
+	there.flags |= XMEM_OPEN_EXISTING;
+	pool = xmem_pool_open(name, &there);
+	if (pool || options->flags & XMEM_OPEN_EXISTING || xl_last_error() != -ENOENT)
+		return pool;
+	new.flags &= ~XMEM_OPEN_EXCLUSIVE;
+	return xmem_pool_open(name, &new);
+}
+
+/* By which name or descriptor can it be joined? */
+static struct xmem_pool *join_again(const struct xl_opening *opening)
+{
+	struct xmem_pool_options options = as_it_is(&opening->options);
+	char name[XMEM_NAME_BYTES + 12];
+
+	if (opening->fd >= 0) {
+		options.flags |= XMEM_OPEN_FD;
+		options.fd = opening->fd;
+		return xmem_pool_open(NULL, &options);
+	}
+	if (!*opening->name && options.flags & XMEM_OPEN_INHERIT) {
+		xl_fail_fast(EBADF, "xmem_pool_reopen: the handle has been closed, and the "
+				    "descriptor of the pool with it");
+		return NULL;
+	}
+	if (!*opening->name) {
+		xl_fail_fast(EOPNOTSUPP,
+			     "xmem_pool_reopen: an anonymous pool is joined by a descriptor: open "
+			     "it with XMEM_OPEN_INHERIT");
+		return NULL;
+	}
+	if (opening->owner == ~0U) {
+		xl_fail_fast(EOPNOTSUPP,
+			     "xmem_pool_reopen: the pool's user has no number in this user "
+			     "namespace, so it cannot be named: open it with XMEM_OPEN_INHERIT");
+		return NULL;
+	}
+	/* By its user too: this process may have become another's meanwhile. */
+	snprintf(name, sizeof(name), "%u:%s", opening->owner, opening->name);
+	return join_by_name(name, &opening->options);
+}
+
+XMEM_API struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool)
+{
+	XL_USE(pool);
+
+	if (pool && (xl_is_open(pool) || xl_is_forked(pool)))
+		return join_again(&pool->opening);
+	if (pool)
+		xl_fail_not_alive(pool);
+	else
+		xl_fail_fast(EINVAL, "xmem_pool_reopen: no pool");
+	return NULL;
+}
