@@ -19,19 +19,19 @@
 
 #include "lib/private.h"
 
-#define XL_CANCEL_ALWAYS	1u	/* bits of pool->cancels: by xmem_cancel, for ever */
+#define XL_CANCEL_ALWAYS	1u	/* bits of pool->calls.cancels: by xmem_cancel, for ever */
 #define XL_CANCEL_CLOSE		2u	/* by xmem_pool_close */
 
 /* Has xmem_cancel been called? Then no call of this pool may wait. */
 static inline bool xl_cancelled(const struct xmem_pool *pool)
 {
-	return unlikely(xm_load(&pool->cancels) & XL_CANCEL_ALWAYS);
+	return unlikely(xm_load(&pool->calls.cancels) & XL_CANCEL_ALWAYS);
 }
 
-/* Is a wait over that began when pool->cancels was @before? */
+/* Is a wait over that began when pool->calls.cancels was @before? */
 static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
 {
-	u32 now = xm_load(&pool->cancels);
+	u32 now = xm_load(&pool->calls.cancels);
 
 	XM_STEP(XM_STEP_WAIT);
 	return unlikely(now != before || now & XL_CANCEL_ALWAYS);
@@ -47,14 +47,14 @@ void xl_wait_end(struct xmem_pool *pool);
 /* What xl_wait_begin returns, for a call that is counted already. */
 static inline u32 xl_wait_cancels(const struct xmem_pool *pool)
 {
-	return xm_load(&pool->cancels) & ~XL_CANCEL_CLOSE;
+	return xm_load(&pool->calls.cancels) & ~XL_CANCEL_CLOSE;
 }
 
 /* Can the pool's handle be used, or is it another process's, or closed? */
 static inline bool xl_is_open(const struct xmem_pool *pool)
 {
 	return xl_alive(pool) &&
-	       !(__atomic_load_n(&pool->cancels, __ATOMIC_SEQ_CST) & XL_CANCEL_CLOSE);
+	       !(__atomic_load_n(&pool->calls.cancels, __ATOMIC_SEQ_CST) & XL_CANCEL_CLOSE);
 }
 
 static inline void xl_use_over(struct xmem_pool *const *pool)

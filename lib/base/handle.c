@@ -26,7 +26,7 @@ struct block {
 _Static_assert(sizeof(struct xmem_buffer) == XL_HANDLE_BYTES, "a name has no room for more");
 
 static struct {
-	struct xl_lock lock;		/* after pool->lock; guards all here */
+	struct xl_lock lock;		/* after pool->share.lock; guards all here */
 	struct xmem_buffer *spare;
 	struct block *blocks;		/* the newest first */
 	pthread_key_t key;		/* its destructor empties a thread's magazine */
@@ -257,16 +257,16 @@ XL_SLOW int xl_handle_drop_late(struct xmem_buffer *buffer)
 	bool last = false;
 
 	xm_full_barrier();
-	if (xm_load(&pool->ending) & XL_ENDING_CLOSED) {
-		xl_lock(&pool->lock);
+	if (xm_load(&pool->share.ending) & XL_ENDING_CLOSED) {
+		xl_lock(&pool->share.lock);
 		if (buffer->counted) {
 			buffer->counted = false;
-			last = !--pool->out;
+			last = !--pool->share.out;
 		}
-		xl_unlock(&pool->lock);
+		xl_unlock(&pool->share.lock);
 	}
 	if (last)
-		pool->destroy(pool);
+		pool->share.destroy(pool);
 	return xl_handle_unused(buffer);
 }
 
@@ -275,14 +275,14 @@ XL_SLOW void xl_handle_cloned_late(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 
 	xm_full_barrier();
-	if (!(xm_load(&pool->ending) & XL_ENDING_CLOSED))
+	if (!(xm_load(&pool->share.ending) & XL_ENDING_CLOSED))
 		return;
-	xl_lock(&pool->lock);
+	xl_lock(&pool->share.lock);
 	if (!buffer->counted) {
 		buffer->counted = true;
-		pool->out++;
+		pool->share.out++;
 	}
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->share.lock);
 }
 
 /* ---- what else handles need seldom ---- */
@@ -320,7 +320,7 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
 	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
 
-	xl_lock(&pool->lock);		/* another thread may be doing the same */
+	xl_lock(&pool->share.lock);		/* another thread may be doing the same */
 	if (xm_load(&buffer->mode) & XL_OPEN) {
 		offset = xm_load(&metadata->offset);
 		length = xm_load(&metadata->size);
@@ -332,21 +332,21 @@ XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 		buffer->what.length = length;
 		xl_mode_clear(buffer, XL_OPEN);
 	}
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->share.lock);
 }
 
 void xl_pool_unshare(struct xmem_pool *pool)
 {
 	bool last = false;
 
-	xl_lock(&pool->lock);
-	if (!--pool->out) {
-		xm_store(&pool->ending, pool->ending | XL_ENDING_CLOSED);
+	xl_lock(&pool->share.lock);
+	if (!--pool->share.out) {
+		xm_store(&pool->share.ending, pool->share.ending | XL_ENDING_CLOSED);
 		xl_membarrier();
-		pool->out = xl_handles_count(pool);
-		last = !pool->out;
+		pool->share.out = xl_handles_count(pool);
+		last = !pool->share.out;
 	}
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->share.lock);
 	if (last)
-		pool->destroy(pool);
+		pool->share.destroy(pool);
 }

@@ -10,12 +10,12 @@
  * Each thread has some free handles of its own, so that get and put need no lock. No pool
  * knows how many handles of it are in use. That is counted once, at its end:
  *
- *   A thread that drops a handle stores mode = 0, then loads pool->ending. Whoever closes the
- *   pool stores pool->ending, calls membarrier, then looks at all handles and counts those in
- *   use, all under pool->lock. The membarrier is a full barrier in both threads, so a handle
+ *   A thread that drops a handle stores mode = 0, then loads pool->share.ending. Whoever closes the
+ *   pool stores pool->share.ending, calls membarrier, then looks at all handles and counts those in
+ *   use, all under pool->share.lock. The membarrier is a full barrier in both threads, so a handle
  *   that is dropped without regard to the end is not counted. All that are counted say so
  *   (counted), and the last of them that is dropped destroys the pool. The same holds for a
- *   clone, which stores mode, then loads pool->ending. Model: tests/model/close.pml.
+ *   clone, which stores mode, then loads pool->share.ending. Model: tests/model/close.pml.
  */
 #ifndef XMEM_HANDLE_H
 #define XMEM_HANDLE_H
@@ -60,10 +60,10 @@ struct xmem_buffer {
 		struct xl_owned_slot *own;	/* where to; */
 		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what it will be */
 	};
-	struct xl_view *view;		/* its private view, or NULL; under pool->lock */
+	struct xl_view *view;		/* its private view, or NULL; under pool->share.lock */
 	u64 origin;			/* whose ring it was received from; see label.c */
 	u32 counting;			/* XL_CLAIMS: when it was counted in (claims.c) */
-	bool counted;			/* among pool->out; under pool->lock */
+	bool counted;			/* among pool->share.out; under pool->share.lock */
 };
 
 struct xmem_buffer *xl_handle_refill(void);
@@ -78,7 +78,7 @@ void xl_handle_cloned_late(struct xmem_buffer *buffer);
  */
 void xl_handles_leaving(void (*call)(struct xmem_buffer *buffer, void *user), void *user);
 
-/* How many handles of this pool are in use? They become `counted`. Under pool->lock. */
+/* How many handles of this pool are in use? They become `counted`. Under pool->share.lock. */
 u64 xl_handles_count(struct xmem_pool *pool);
 
 /* To be called before the first handle is taken. */
@@ -223,7 +223,7 @@ static inline int xl_handle_drop(struct xmem_pool *pool, struct xmem_buffer *buf
 	xl_bump(&buffer->name, XL_NAME_STEP);
 	xm_store_release(&buffer->mode, XL_FREE);
 	xl_compiler_barrier();
-	if (unlikely(xl_peek(&pool->ending) & (XL_ENDING_FENCED | XL_ENDING_CLOSED)))
+	if (unlikely(xl_peek(&pool->share.ending) & (XL_ENDING_FENCED | XL_ENDING_CLOSED)))
 		return xl_handle_drop_late(buffer);
 	return xl_handle_unused(buffer);
 }

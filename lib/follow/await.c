@@ -18,7 +18,7 @@ static bool is_to_tell(struct xmem_pool *pool)
 {
 	const char *quiet = getenv("XMEM_QUIET");
 
-	return !xm_load(&pool->told_waiting) && !(quiet && *quiet) && isatty(STDERR_FILENO);
+	return !xm_load(&pool->follows.told_waiting) && !(quiet && *quiet) && isatty(STDERR_FILENO);
 }
 
 /* A terminal that is stopped (Ctrl-S) would take the line only when it goes on. */
@@ -33,7 +33,8 @@ static void tell(struct xmem_pool *pool)
 {
 	char name[XL_NAME_BYTES];
 
-	if (takes_a_line() && !__atomic_exchange_n(&pool->told_waiting, 1, __ATOMIC_RELAXED))
+	if (takes_a_line() &&
+	    !__atomic_exchange_n(&pool->follows.told_waiting, 1, __ATOMIC_RELAXED))
 		dprintf(STDERR_FILENO, "xmem: waiting for a writer of %s; none is there yet\n",
 			xl_pool_name(pool, name, sizeof(name)));
 }

@@ -75,8 +75,8 @@ static void pass_all(struct xmem_pool *pool, struct xm_follow *follow)
 
 /*
  * Tell the host, once. It refuses if it has forgotten the ring already. The caller has the lock of
- * a subscription on the list, or pool->subscribing, so meanwhile the host sets no new cursor in
- * this place (retire_older).
+ * a subscription on the list, or pool->follows.subscribing, so meanwhile the host sets no new
+ * cursor in this place (retire_older).
  */
 static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 {
@@ -92,7 +92,7 @@ static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 	xl_post(pool, XMEM_IOC_UNSUBSCRIBE, &request);
 	ring->told = true;
 	/* Only now: whoever finds it followed no longer may ask the host to follow it anew. */
-	xm_cas_full(&pool->following[publisher], request.incarnation, 0);
+	xm_cas_full(&pool->follows.origin[publisher], request.incarnation, 0);
 }
 
 /* Descriptors to poll say that there is an end to see, until it is dropped. */
@@ -138,7 +138,7 @@ void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring 
 
 /*
  * A subscription to an earlier client of this id has its cursor in the same place. It must
- * not move the cursor any more when the host sets it anew (I4). Under pool->subscribing.
+ * not move the cursor any more when the host sets it anew (I4). Under pool->follows.subscribing.
  */
 static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 {
@@ -146,8 +146,8 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 	struct xl_ring *ring;
 	u32 i;
 
-	xl_lock(&pool->list);
-	for (one = pool->subscriptions; one; one = one->next) {
+	xl_lock(&pool->follows.list);
+	for (one = pool->follows.subscriptions; one; one = one->next) {
 		xl_lock(&one->lock);
 		for (i = 0, ring = one->ring; i < one->rings; i++, ring = ring->next) {
 			if (ring->follow.publisher != publisher ||
@@ -159,7 +159,7 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 		}
 		xl_unlock(&one->lock);
 	}
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 }
 
 /* ---- the beginning ---- */
@@ -181,7 +181,7 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
 		ring->next = subscription->ring;
 	}
 	subscription->rings++;
-	xm_store(&subscription->pool->told_waiting, 0);
+	xm_store(&subscription->pool->follows.told_waiting, 0);
 	subscription->pasts += xl_has_past(ring);
 	subscription->changes++;
 	xl_unlock(&subscription->lock);
@@ -221,7 +221,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	int err;
 
 	/* The host must never refuse it for that: if it is given up, it is undone (exchange.c). */
-	if (xm_load_acquire(&pool->following[publisher]) == incarnation)
+	if (xm_load_acquire(&pool->follows.origin[publisher]) == incarnation)
 		return -EEXIST;
 	ring = calloc(1, sizeof(*ring));
 	if (!ring)
@@ -243,7 +243,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	ring->words = xm_followed_words(&pool->map, pool->me, publisher);
 	xl_label_note(pool, publisher, incarnation);
 	xl_past_begin(subscription, ring);
-	xm_store(&pool->following[publisher], incarnation);
+	xm_store(&pool->follows.origin[publisher], incarnation);
 	add_ring(subscription, ring);
 	/* One that has not been given out is kicked for when it is in the pool's list. */
 	if (subscription->old)
@@ -273,12 +273,12 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns)
 static int ask_for_newcomers(struct xmem_subscription *subscription, u64 until)
 {
 	struct xmem_pool *pool = subscription->pool;
-	int err = xl_turn_take(&pool->subscribing, until);
+	int err = xl_turn_take(&pool->follows.subscribing, until);
 
 	if (err)
 		return err;
 	err = xl_follow_all(subscription, until);
-	xl_turn_end(&pool->subscribing);
+	xl_turn_end(&pool->follows.subscribing);
 	return err;
 }
 

@@ -22,28 +22,28 @@ void xl_kick(struct xmem_pool *pool)
 	u64 one = 1;
 	XL_UNCANCELLED;
 
-	__atomic_add_fetch(&pool->kicks, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&pool->follows.kicks, 1, __ATOMIC_SEQ_CST);
 	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
-	xm_futex_wake_all(&pool->kicks);
+	xm_futex_wake_all(&pool->follows.kicks);
 	xl_waiters_kick(pool);
-	xl_lock(&pool->list);
-	for (poller = pool->pollers; poller; poller = poller->next)
+	xl_lock(&pool->follows.list);
+	for (poller = pool->follows.pollers; poller; poller = poller->next)
 		while (poller->used && write(poller->kick, &one, sizeof(one)) < 0 && errno == EINTR)
 			;
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 }
 
 void xl_cancel(struct xmem_pool *pool, u32 how)
 {
 	u32 waiting;
 
-	__atomic_or_fetch(&pool->cancels, how, __ATOMIC_SEQ_CST);
+	__atomic_or_fetch(&pool->calls.cancels, how, __ATOMIC_SEQ_CST);
 	xl_kick(pool);
 	xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pool->me);
 	if (how == XL_CANCEL_ALWAYS)
 		return;
-	while ((waiting = xm_load_acquire(&pool->waiting)))
-		xm_futex_wait(&pool->waiting, waiting, NULL);
+	while ((waiting = xm_load_acquire(&pool->calls.waiting)))
+		xm_futex_wait(&pool->calls.waiting, waiting, NULL);
 }
 
 XMEM_API int xmem_cancel(struct xmem_pool *pool)
@@ -63,12 +63,12 @@ static struct xl_poller *unused_poller(struct xmem_pool *pool)
 {
 	struct xl_poller *poller;
 
-	xl_lock(&pool->list);
-	for (poller = pool->pollers; poller && poller->used; poller = poller->next)
+	xl_lock(&pool->follows.list);
+	for (poller = pool->follows.pollers; poller && poller->used; poller = poller->next)
 		;
 	if (poller)
 		poller->used = true;
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 	return poller;
 }
 
@@ -87,10 +87,10 @@ static struct xl_poller *new_poller(struct xmem_pool *pool)
 		return NULL;
 	}
 	poller->used = true;
-	xl_lock(&pool->list);
-	poller->next = pool->pollers;
-	pool->pollers = poller;
-	xl_unlock(&pool->list);
+	xl_lock(&pool->follows.list);
+	poller->next = pool->follows.pollers;
+	pool->follows.pollers = poller;
+	xl_unlock(&pool->follows.list);
 	return poller;
 }
 
@@ -108,17 +108,17 @@ struct xl_poller *xl_poller_take(struct xmem_pool *pool)
 
 void xl_poller_leave(struct xmem_pool *pool, struct xl_poller *poller)
 {
-	xl_lock(&pool->list);
+	xl_lock(&pool->follows.list);
 	poller->used = false;
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 }
 
 void xl_pollers_drop(struct xmem_pool *pool)
 {
 	struct xl_poller *poller;
 
-	while ((poller = pool->pollers)) {
-		pool->pollers = poller->next;
+	while ((poller = pool->follows.pollers)) {
+		pool->follows.pollers = poller->next;
 		xl_file_close(poller->kick);
 		free(poller);
 	}

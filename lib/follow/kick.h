@@ -16,7 +16,7 @@ void xl_kick(struct xmem_pool *pool);
 
 /* What a thread needs to wait in poll(). It is kept for the next one until the pool goes. */
 struct xl_poller {
-	struct xl_poller *next;	/* under pool->list, as is: */
+	struct xl_poller *next;	/* under pool->follows.list, as is: */
 	bool used;
 	int kick;		/* an eventfd */
 };

@@ -383,7 +383,7 @@ static const char *end_hint(enum xl_dropped dropped)
 static void note(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 {
 	const char *hint = "receive: the host refused to wait";
-	bool silent = xm_load(&pool->ask_again_ns);
+	bool silent = xm_load(&pool->asking.again_ns);
 
 	if ((err == -EPIPE || err == -ENOTCONN) && xl_host_died(pool)) {
 		xl_fail_died(pool);
@@ -450,7 +450,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 		xl_fail_died(pool);
 		return NULL;
 	}
-	cancels = xm_load(&pool->cancels);
+	cancels = xm_load(&pool->calls.cancels);
 	if (timeout_ns && cancels & XL_CANCEL_ALWAYS)
 		err = -ECANCELED;
 	else
@@ -561,14 +561,14 @@ void xl_follow_who_came(struct xmem_pool *pool, u64 deadline)
 {
 	struct xmem_subscription *one;
 
-	xl_lock(&pool->list);
-	for (one = pool->subscriptions; one; one = one->next) {
+	xl_lock(&pool->follows.list);
+	for (one = pool->follows.subscriptions; one; one = one->next) {
 		xl_lock(&one->lock);
 		if (one->handle && one->joint && !one->ended)
 			break;
 		xl_unlock(&one->lock);
 	}
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 	if (!one)
 		return;
 	if (may_follow(one))
@@ -586,12 +586,13 @@ void xl_follow_who_came(struct xmem_pool *pool, u64 deadline)
 static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
 		       struct xmem_subscription **ret_one, u64 *ret_handle, bool *ret_put_off)
 {
-	struct xmem_subscription *first = pool->turn ? pool->turn : pool->subscriptions;
+	struct xl_following *follows = &pool->follows;
+	struct xmem_subscription *first = follows->turn ? follows->turn : follows->subscriptions;
 	struct xmem_subscription *one = first;
 	int err, worst = one ? -EAGAIN : -ENOENT;
 
 	*ret_put_off = false;
-	for (; one; one = one->next ? one->next : pool->subscriptions) {
+	for (; one; one = one->next ? one->next : follows->subscriptions) {
 		xl_lock(&one->lock);
 		err = one->handle ? look_at_all(one, ret) : -EAGAIN;
 		if (err != -EAGAIN && err != -EBUSY && (err != -EPIPE || worst != -EPIPE)) {
@@ -603,12 +604,12 @@ static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
 		*ret_put_off |= one->handle && one->put_off;
 		xl_unlock(&one->lock);
 		if (err != -EAGAIN && err != -EBUSY && err != -EPIPE) {
-			pool->turn = one->next;
+			follows->turn = one->next;
 			return err;
 		}
 		if (err == -EPIPE || (err == -EBUSY && worst == -EAGAIN))
 			worst = err;
-		if ((one->next ? one->next : pool->subscriptions) == first)
+		if ((one->next ? one->next : pool->follows.subscriptions) == first)
 			break;
 	}
 	return worst;
@@ -622,9 +623,9 @@ static int any_now(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_ha
 	int err;
 
 	do {
-		xl_lock(&pool->list);
+		xl_lock(&pool->follows.list);
 		err = look_at_any(pool, ret, &one, ret_handle, ret_put_off);
-		xl_unlock(&pool->list);
+		xl_unlock(&pool->follows.list);
 		if (err != NEWCOMERS && err != UNMAPPED)
 			return err;
 		err = ask_host(one, err, deadline);
@@ -671,7 +672,7 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 			continue;
 		if (err != -EAGAIN)
 			return err;
-		if (watch.kicks != xm_load(&pool->kicks))
+		if (watch.kicks != xm_load(&pool->follows.kicks))
 			continue;	/* another ring may have to be armed: wait.h */
 		until = put_off ? xl_sleep_until(pool, deadline) : deadline;
 		err = xl_wait_rings(pool, &watch, until);

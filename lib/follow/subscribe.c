@@ -22,7 +22,7 @@ static int is_a_reader(const struct xmem_pool *pool, u32 client)
 	return XL_NOTED;
 }
 
-/* The one that the options name, if it is a writer now. Under pool->subscribing. */
+/* The one that the options name, if it is a writer now. Under pool->follows.subscribing. */
 static int follow_one(struct xmem_subscription *subscription, u32 publisher, u64 deadline)
 {
 	const struct xmem_client_row *row = xm_client_row(&subscription->pool->map, publisher);
@@ -39,10 +39,10 @@ static bool any_joint(struct xmem_pool *pool)
 	const struct xmem_subscription *one;
 	bool any = false;
 
-	xl_lock(&pool->list);
-	for (one = pool->subscriptions; one; one = one->next)
+	xl_lock(&pool->follows.list);
+	for (one = pool->follows.subscriptions; one; one = one->next)
 		any |= one->joint && !xm_load(&one->ended);
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 	return any;
 }
 
@@ -85,23 +85,23 @@ static int follow_pool(struct xmem_subscription *subscription, u64 deadline)
 /* Give it to the pool, and a share of the pool to it. */
 static void add_to_list(struct xmem_pool *pool, struct xmem_subscription *subscription)
 {
-	xl_lock(&pool->lock);
-	pool->out++;
-	xl_unlock(&pool->lock);
-	xl_lock(&pool->list);
+	xl_lock(&pool->share.lock);
+	pool->share.out++;
+	xl_unlock(&pool->share.lock);
+	xl_lock(&pool->follows.list);
 	xl_lock(&subscription->lock);
 	subscription->old = true;
-	subscription->next = pool->subscriptions;
-	pool->subscriptions = subscription;
+	subscription->next = pool->follows.subscriptions;
+	pool->follows.subscriptions = subscription;
 	xl_unlock(&subscription->lock);
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 }
 
 static int subscribe_now(struct xmem_subscription *subscription,
 			 const struct xmem_subscribe_options *options, u64 deadline)
 {
 	struct xmem_pool *pool = subscription->pool;
-	int err = xl_turn_take(&pool->subscribing, deadline);
+	int err = xl_turn_take(&pool->follows.subscribing, deadline);
 
 	if (err)
 		return err;
@@ -113,7 +113,7 @@ static int subscribe_now(struct xmem_subscription *subscription,
 		add_to_list(pool, subscription);
 	if (!err && subscription->lasts)
 		xl_follow_lasts(subscription, false);
-	xl_turn_end(&pool->subscribing);
+	xl_turn_end(&pool->follows.subscribing);
 	if (!err)
 		xl_kick(pool);		/* a thread in xmem_receive_any does not wait for it yet */
 	return err;

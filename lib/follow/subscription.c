@@ -218,11 +218,11 @@ void xl_receive_slowly(struct xmem_pool *pool)
 {
 	struct xmem_subscription *one;
 
-	xl_lock(&pool->list);
-	for (one = pool->subscriptions; one; one = one->next) {
+	xl_lock(&pool->follows.list);
+	for (one = pool->follows.subscriptions; one; one = one->next) {
 		xl_lock(&one->lock);
 		one->short_joins = XL_LOOK_AGAIN;
 		xl_unlock(&one->lock);
 	}
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 }

@@ -9,8 +9,6 @@
  *
  * A thread that leaves the lock in order to wait or to ask the host is counted *inside*, and who
  * drops the subscription wakes such threads and waits until they are out.
- *
- * Lock order: pool->subscribing, then pool->list, then a subscription's lock, then pool->lock.
  */
 #ifndef XMEM_SUBSCRIPTION_H
 #define XMEM_SUBSCRIPTION_H
@@ -69,7 +67,7 @@ struct xmem_subscription {
 	u64 lost;		/* in rings that are followed no longer */
 	struct xm_label label;	/* of the publishers that it follows */
 	struct xl_poll *poll;	/* under pool->polls.lock; NULL: never asked for */
-	struct xmem_subscription *next;	/* of the pool, under pool->list; or unused */
+	struct xmem_subscription *next;	/* of the pool, under pool->follows.list; or unused */
 };
 
 #define XL_ADDRESS_BITS	41	/* of an address below 2^48, without those that are 0 */
@@ -102,7 +100,7 @@ int xl_subscription_return(struct xmem_subscription *subscription);
 /* What the options want of it; to be called before anything is followed. */
 void xl_past_init(struct xmem_subscription *subscription,
 		  const struct xmem_subscribe_options *options);
-/* Ask for the history of a ring that is about to be followed. Under pool->subscribing. */
+/* Ask for the history of a ring that is about to be followed. Under pool->follows.subscribing. */
 void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher, u64 incarnation);
 /* It is followed now: find what is there. The ring is not in the circle yet. */
 void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring *ring);
@@ -127,7 +125,7 @@ void xl_pass_next(struct xmem_subscription *subscription, struct xl_ring *ring,
 
 /*
  * Follow one ring, and map what its writer has attached. 0, or the error of the request, or
- * XL_NOTED. Under pool->subscribing.
+ * XL_NOTED. Under pool->follows.subscribing.
  */
 int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarnation,
 	      u64 deadline_ns);
@@ -164,7 +162,7 @@ static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client
 
 	return client != pool->me && xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE &&
 	       xm_load(&row->role) == XMEM_ROLE_WRITER &&
-	       xm_load_acquire(&pool->following[client]) != xm_load(&row->incarnation);
+	       xm_load_acquire(&pool->follows.origin[client]) != xm_load(&row->incarnation);
 }
 
 /* ---- label.c ---- */

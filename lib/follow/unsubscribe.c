@@ -41,13 +41,13 @@ static void take_off_list(struct xmem_pool *pool, struct xmem_subscription *subs
 {
 	struct xmem_subscription **at;
 
-	xl_lock(&pool->list);
-	for (at = &pool->subscriptions; *at != subscription; at = &(*at)->next)
+	xl_lock(&pool->follows.list);
+	for (at = &pool->follows.subscriptions; *at != subscription; at = &(*at)->next)
 		;
 	*at = subscription->next;
-	if (pool->turn == subscription)
-		pool->turn = subscription->next;
-	xl_unlock(&pool->list);
+	if (pool->follows.turn == subscription)
+		pool->follows.turn = subscription->next;
+	xl_unlock(&pool->follows.list);
 }
 
 /* What it followed alone is free for the joint subscription of the pool now. */
@@ -55,14 +55,14 @@ static void offer_writers(struct xmem_pool *pool)
 {
 	struct xmem_subscription *other;
 
-	xl_lock(&pool->list);
-	for (other = pool->subscriptions; other; other = other->next) {
+	xl_lock(&pool->follows.list);
+	for (other = pool->follows.subscriptions; other; other = other->next) {
 		xl_lock(&other->lock);
 		if (other->joint)
 			xl_look_again(other);
 		xl_unlock(&other->lock);
 	}
-	xl_unlock(&pool->list);
+	xl_unlock(&pool->follows.list);
 	xl_kick(pool);
 }
 

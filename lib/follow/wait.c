@@ -26,7 +26,7 @@ void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind)
 {
 	watch->kind = kind;
 	watch->count = 0;
-	watch->kicks = xm_load_acquire(&pool->kicks);
+	watch->kicks = xm_load_acquire(&pool->follows.kicks);
 }
 
 int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
@@ -65,7 +65,7 @@ static u32 gather_words(struct xmem_pool *pool, const struct xl_watch *watch, u3
 {
 	u32 count = 0, i;
 
-	word[count++] = xm_futex_at(&pool->kicks, watch->kicks);
+	word[count++] = xm_futex_at(&pool->follows.kicks, watch->kicks);
 	word[count++] = xm_futex_at(&pool->map.pool->host, host);
 	for (i = 0; i < watch->count && count < MOST_WORDS; i++) {
 		u32 *at = &xm_client_row(&pool->map, watch->ring[i].publisher)->ring_waiters;
@@ -100,7 +100,7 @@ static int wait_on_words(struct xmem_pool *pool, const struct xl_watch *watch, u
 
 		until = sooner(deadline_ns, LOOK_NS);
 		at = (struct timespec){ until / NS, until % NS };
-		err = xm_futex_wait(&pool->kicks, watch->kicks, &at);
+		err = xm_futex_wait(&pool->follows.kicks, watch->kicks, &at);
 	}
 	return err == -EAGAIN || (err == -ETIMEDOUT && until != deadline_ns) ? 0 : err;
 }
@@ -130,7 +130,7 @@ static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u6
 	me = xl_poller_take(pool);
 	if (!me)
 		return -errno;
-	if (xm_load_acquire(&pool->kicks) == watch->kicks)
+	if (xm_load_acquire(&pool->follows.kicks) == watch->kicks)
 		err = wait_for_files((struct pollfd[]){
 			{ .fd = me->kick, .events = POLLIN }, { .fd = fd, .events = POLLIN },
 		}, 2, deadline_ns);

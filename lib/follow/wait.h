@@ -28,7 +28,7 @@
  */
 struct xl_watch {
 	u32 kind;		/* enum xmem_poll_kind: the descriptor that stands for them */
-	u32 kicks;		/* pool->kicks before the words were armed */
+	u32 kicks;		/* pool->follows.kicks before the words were armed */
 	u32 count;
 	struct xl_armed clients;	/* of the pool, if no ring is waited for */
 	struct {

@@ -233,7 +233,7 @@ int xl_order_publish(struct xmem_buffer *buffer, struct CUstream_st *stream)
 
 void xl_orders_close(struct xmem_pool *pool)
 {
-	struct xl_orders *orders = pool->orders;
+	struct xl_orders *orders = pool->gpus.orders;
 	struct xl_error error;
 
 	if (!orders)
@@ -246,5 +246,5 @@ void xl_orders_close(struct xmem_pool *pool)
 	free(orders->page);
 	free(orders->slot);
 	free(orders);
-	pool->orders = NULL;
+	pool->gpus.orders = NULL;
 }

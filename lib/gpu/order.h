@@ -69,7 +69,7 @@ struct xl_orders *xl_orders(struct xmem_pool *pool);
 /* Those of @pool, or NULL if nothing in it was ever ordered here. */
 static inline struct xl_orders *xl_orders_if(const struct xmem_pool *pool)
 {
-	return __atomic_load_n(&pool->orders, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&pool->gpus.orders, __ATOMIC_ACQUIRE);
 }
 
 /* Wait for what own streams have yet to write, unless they never will. */

@@ -28,12 +28,12 @@ struct xl_orders *xl_orders(struct xmem_pool *pool)
 
 	if (likely(orders))
 		return orders;
-	xl_lock(&pool->lock);
-	orders = pool->orders;
+	xl_lock(&pool->gpus.lock);
+	orders = pool->gpus.orders;
 	if (!orders)
 		orders = make(pool);
-	__atomic_store_n(&pool->orders, orders, __ATOMIC_RELEASE);
-	xl_unlock(&pool->lock);
+	__atomic_store_n(&pool->gpus.orders, orders, __ATOMIC_RELEASE);
+	xl_unlock(&pool->gpus.lock);
 	if (!orders)
 		xl_fail_fast(ENOMEM, "no memory for the order of buffers on GPUs");
 	return orders;

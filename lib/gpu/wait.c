@@ -29,7 +29,7 @@ struct limit {
 
 static struct limit limit_of(const struct xmem_pool *pool, u64 deadline_ns)
 {
-	return (struct limit){ deadline_ns, xm_load(&pool->cancels) };
+	return (struct limit){ deadline_ns, xm_load(&pool->calls.cancels) };
 }
 
 /* 0, or -errno, noted. */

@@ -225,7 +225,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	clone->origin = buffer->origin;
 	xl_handle_use(clone, XL_READING);
 	xl_compiler_barrier();
-	if (unlikely(xm_load(&clone->pool->ending)))
+	if (unlikely(xm_load(&clone->pool->share.ending)))
 		xl_handle_cloned_late(clone);
 	return xl_handle(clone);
 }

@@ -27,19 +27,19 @@ static bool read_label(const struct xm_map *map, u32 client, u64 incarnation,
 
 void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 {
-	struct xl_known_label *known = &pool->labels[publisher];
+	struct xl_known_label *known = &pool->labels.of[publisher];
 	struct xm_label label;
 
 	if (!read_label(&pool->map, publisher, incarnation, &label))
 		return;		/* it has just ended, and its ring has gone with it */
-	xl_lock(&pool->lock);
+	xl_lock(&pool->labels.lock);
 	if (known->incarnation != incarnation) {
 		xm_store(&known->incarnation, 0);
 		xm_store_release(&known->label.words[0], label.words[0]);
 		xm_store_release(&known->label.words[1], label.words[1]);
 		xm_store_release(&known->incarnation, incarnation);
 	}
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->labels.lock);
 }
 
 /*
@@ -49,7 +49,7 @@ void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 static bool known_label(const struct xmem_pool *pool, u32 publisher, u64 incarnation,
 			struct xm_label *ret)
 {
-	const struct xl_known_label *known = &pool->labels[publisher];
+	const struct xl_known_label *known = &pool->labels.of[publisher];
 
 	if (xm_load_acquire(&known->incarnation) != incarnation)
 		return false;

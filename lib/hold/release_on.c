@@ -65,7 +65,7 @@ static void *destroy(void *user)
 
 	xl_own_begin();
 	xl_own_step();
-	pool->destroy(pool);
+	pool->share.destroy(pool);
 	xl_own_end();
 	return NULL;
 }

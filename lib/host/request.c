@@ -40,17 +40,17 @@ u64 xl_ask_patiently(u64 deadline_ns)
 void xl_ask_note(struct xmem_pool *pool, int err)
 {
 	if (err == -ETIMEDOUT) {
-		xm_store(&pool->ask_answers, xl_catch_up(pool));
-		xm_store(&pool->ask_again_ns, xl_deadline(PAUSES * xl_ask_ns));
-	} else if (unlikely(xm_load(&pool->ask_again_ns))) {
-		xm_store(&pool->ask_again_ns, 0);
+		xm_store(&pool->asking.answers, xl_catch_up(pool));
+		xm_store(&pool->asking.again_ns, xl_deadline(PAUSES * xl_ask_ns));
+	} else if (unlikely(xm_load(&pool->asking.again_ns))) {
+		xm_store(&pool->asking.again_ns, 0);
 	}
 }
 
 bool xl_is_still_put_off(struct xmem_pool *pool)
 {
-	return xl_now_ns() < xm_load(&pool->ask_again_ns) &&
-	       xl_catch_up(pool) == xm_load(&pool->ask_answers);
+	return xl_now_ns() < xm_load(&pool->asking.again_ns) &&
+	       xl_catch_up(pool) == xm_load(&pool->asking.answers);
 }
 
 int xl_request_briefly(struct xmem_pool *pool, unsigned int request, void *argument,

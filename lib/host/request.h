@@ -67,13 +67,13 @@ bool xl_is_still_put_off(struct xmem_pool *pool);
 
 static inline bool xl_is_put_off(struct xmem_pool *pool)
 {
-	return unlikely(xm_load(&pool->ask_again_ns)) && xl_is_still_put_off(pool);
+	return unlikely(xm_load(&pool->asking.again_ns)) && xl_is_still_put_off(pool);
 }
 
 /* Until when may a call sleep that waits for what is put off? */
 static inline u64 xl_sleep_until(const struct xmem_pool *pool, u64 deadline_ns)
 {
-	u64 until = xm_load(&pool->ask_again_ns);
+	u64 until = xm_load(&pool->asking.again_ns);
 
 	return until && until < deadline_ns ? until : deadline_ns;
 }

@@ -65,13 +65,13 @@ static bool is_news(struct xmem_pool *pool, const struct xmem_limbo *limbo, stru
 	struct xl_hook *hook = &pool->hook;
 	bool above, news;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->hook.lock);
 	above = limbo->bytes_ended + limbo->bytes_overdue > hook->bytes ||
 		limbo->ended + limbo->overdue > hook->count;
 	news = hook->call && above && !hook->above;
 	hook->above = above;
 	*ret = *hook;
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->hook.lock);
 	return news;
 }
 
@@ -101,13 +101,13 @@ XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t co
 		return xl_fail_fast(EINVAL, "xmem_limbo_hook: no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
-	xl_lock(&pool->lock);
+	xl_lock(&pool->hook.lock);
 	pool->hook.bytes = bytes;
 	pool->hook.count = count;
 	pool->hook.above = false;
 	pool->hook.user = user;
 	__atomic_store_n(&pool->hook.call, call, __ATOMIC_RELAXED);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->hook.lock);
 	return 0;
 }
 

@@ -34,9 +34,9 @@ static void unmap(struct xmem_pool *pool, u16 slot)
 	u64 payload = xm_load(&xm_slot_row(&pool->map, slot)->payload);
 	struct xl_mapping *mapping;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	mapping = xl_mapping_find(pool, payload);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	if (mapping && !mapping->memory && !xl_client_is_over(pool))
 		xl_mapping_remove(pool, mapping);
 }

@@ -125,12 +125,12 @@ int xl_cuda_places(struct xmem_pool *pool)
 	places = calloc(pool->map.slots, sizeof(*places));
 	if (!places)
 		return xl_fail_fast(ENOMEM, "no memory for addresses of GPUs");
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	if (mappings->device)
 		free(places);
 	else
 		__atomic_store_n(&mappings->device, places, __ATOMIC_RELEASE);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	return 0;
 }
 
@@ -271,9 +271,9 @@ static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
 	u64 payload = xm_load(&row->payload);
 	struct xl_mapping *mapping;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	mapping = xl_mapping_find(pool, payload);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	if (!mapping)
 		mapping = open_payload(pool, row, payload, gpu);
 	if (!mapping)
@@ -300,9 +300,9 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_payload_unmap_some(pool);
 	xl_cuda_settle(pool, 0);
-	xl_lock(&pool->cuda_opening);
+	xl_lock(&pool->gpus.opening);
 	err = open_slot(pool, slot, gpu);
-	xl_unlock(&pool->cuda_opening);
+	xl_unlock(&pool->gpus.opening);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
 }
@@ -354,12 +354,12 @@ static void wait_for_others(struct xmem_pool *pool, struct xl_mapping *mapping, 
 {
 	struct xl_mappings *mappings = &pool->mappings;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	mappings->unsure |= unsure;
 	if (!mappings->closing || closed < mappings->closed)
 		mappings->closed = closed;
 	push(&mappings->closing, mapping);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 }
 
 /* -ENOENT: nobody has it open any more, so the host does not know it. Else it must not go. */
@@ -418,10 +418,10 @@ void xl_cuda_settle_slowly(struct xmem_pool *pool, u64 patience_ns)
 	struct xl_mapping *dropped, *closing, *mapping;
 	XL_UNCANCELLED;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	dropped = take_list(&pool->mappings.dropped);
 	closing = take_closing(pool);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	while ((mapping = dropped)) {
 		dropped = mapping->next;
 		if (waits(mapping))

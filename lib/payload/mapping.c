@@ -18,7 +18,7 @@
 
 #define FIRST_LISTS	16
 
-/* ---- the table, by payload; all of it under pool->lock ---- */
+/* ---- the table, by payload; all of it under pool->mappings.lock ---- */
 
 static struct xl_mapping **list_of(struct xl_mappings *mappings, u64 payload)
 {
@@ -152,22 +152,22 @@ void xl_mappings_destroy(struct xmem_pool *pool)
 
 void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping)
 {
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	add(pool, mapping);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 }
 
 void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping)
 {
 	struct xl_mapping **link;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	link = list_of(&pool->mappings, mapping->payload);
 	while (*link != mapping)
 		link = &(*link)->next;
 	*link = mapping->next;
 	count(pool, -1, mapping);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	mapping->next = NULL;
 	let_go(pool, mapping);
 }
@@ -176,9 +176,9 @@ struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_mapping *mapping;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	mapping = xl_mapping_find(pool, pool->mappings.place[slot].payload);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	return mapping;
 }
 
@@ -246,13 +246,13 @@ static void unmap_beyond(struct xmem_pool *pool, u32 most)
 
 	if (likely(gone - __atomic_load_n(&pool->mappings.gone, __ATOMIC_RELAXED) <= most))
 		return;
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	pass = mark_attached(pool);
 	/* A client that has been ended reads zeros: what it has mapped stays for its program. */
 	if (!xl_client_is_over(pool))
 		stale = take_stale(pool, pass);
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	let_go(pool, stale);
 }
 
@@ -335,11 +335,11 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 }
 
 /*
- * The mapping of a payload, which is made if need be: under pool->lock when this is called and
- * when it returns, but not in between. Another thread may have mapped the same payload
+ * The mapping of a payload, which is made if need be: under pool->mappings.lock when this is called
+ * and when it returns, but not in between. Another thread may have mapped the same payload
  * meanwhile; then that mapping is used. The payload may have gone meanwhile, if no slot of it is
- * held; then the next look at the rows has to find that out, even if the header's number has
- * moved before.
+ * held; then the next look at the rows has to find that out, even if the header's number has moved
+ * before.
  */
 static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool shared,
 				      u64 deadline_ns, int *err)
@@ -350,11 +350,11 @@ static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool 
 	*err = 0;
 	if (mapping)
 		return mapping;
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	xl_payload_unmap_some(pool);
 	gone = xm_load_acquire(&pool->map.pool->payloads_gone);
 	mapping = map_file(pool, payload, shared, deadline_ns, err);
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	if (!mapping)
 		return NULL;
 	other = xl_mapping_find(pool, payload);
@@ -424,11 +424,11 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 
 	if (check_traits(traits))
 		return NULL;
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	mapping = find_or_map(pool, payload, traits & XMEM_TRAIT_SHARED, ~0ULL, &err);
 	if (mapping)
 		data = place_in(pool, slot, payload, mapping);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	return data;
 }
 
@@ -460,11 +460,11 @@ int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, b
 
 	if (traits & XMEM_TRAIT_CUDA)
 		return find_unopened(pool, slot, payload);
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	mapping = xl_mapping_find(pool, payload);
 	if (mapping && !place_in(pool, slot, payload, mapping))
 		err = xl_last_error();
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	*ret_payload = payload;
 	*ret_shared = traits & XMEM_TRAIT_SHARED;
 	return mapping ? err : -EAGAIN;
@@ -474,9 +474,9 @@ int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadlin
 {
 	int err;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	find_or_map(pool, payload, shared, deadline_ns, &err);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	return err;
 }
 
@@ -553,7 +553,7 @@ void xl_cuda_place(struct xmem_pool *pool, u32 slot, const struct xl_mapping *ma
 
 void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping)
 {
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	push(&pool->mappings.dropped, mapping);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 }

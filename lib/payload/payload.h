@@ -16,9 +16,9 @@
  *
  *   - Who asks holds the slot, or writes it. As long as it does, the host does not free the
  *     slot (P1), so the row keeps naming payload P, and P stays attached.
- *   - A mapping goes only if a look at all rows, under pool->lock, finds no slot that names its
- *     payload. So the mapping of P stays. There is only one: mappings are entered under
- *     pool->lock, and whoever finds another one of P there uses that.
+ *   - A mapping goes only if a look at all rows, under mappings.lock, finds no slot that names its
+ *     payload. So the mapping of P stays. There is only one: mappings are entered under that lock,
+ *     and a thread that finds another one of P there uses that one.
  *   - Only who holds or writes a slot writes its place, the address before the number (release;
  *     acquire on the other side). So all who write it at the same time write the same. One who
  *     wrote it for an earlier payload of the slot has put its hold before the slot got P, and
@@ -40,7 +40,7 @@
 #define XL_AT_PAGES	(32ULL << 10)	/* buffers of so many bytes begin at a page */
 #define XL_FILE_BYTES	(16ULL << 20)	/* of one file, if more than one buffer shares it */
 
-/* One payload file, mapped whole. Guarded by pool->lock, but for its last part. */
+/* One payload file, mapped whole. Guarded by pool->mappings.lock, but for its last part. */
 struct xl_mapping {
 	struct xl_mapping *next;
 	const struct xl_payload_kind *kind;
@@ -149,7 +149,7 @@ void xl_mappings_destroy(struct xmem_pool *pool);
 /* Keep a mapping of this process's own payload, which no other thread knows yet. */
 void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping);
 void xl_mappings_unmap(struct xl_mapping *list);
-/* That of a payload, or NULL. Under pool->lock. */
+/* That of a payload, or NULL. Under pool->mappings.lock. */
 struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u64 payload);
 /* Unmap one that was made here, in which nobody uses a slot any more. */
 void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping);

@@ -13,7 +13,7 @@ int xl_cuda_bury_prepare(struct xmem_pool *pool)
 	struct xl_remnant *remnant;
 	int err;
 
-	if (pool->remnant)
+	if (pool->gpus.remnant)
 		return 0;
 	remnant = calloc(1, sizeof(*remnant));
 	if (!remnant)
@@ -28,6 +28,6 @@ int xl_cuda_bury_prepare(struct xmem_pool *pool)
 	remnant->process = *xl_process;
 	remnant->client = pool->me;
 	remnant->incarnation = pool->link.join.incarnation;
-	pool->remnant = remnant;
+	pool->gpus.remnant = remnant;
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Private views of contents: made and ended. view.h says what they are, and when a page has to go;
- * idle.c keeps those that are idle. Which view a handle has is under pool->lock.
+ * idle.c keeps those that are idle. Which view a handle has is under pool->mappings.lock.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -170,9 +170,9 @@ static struct xl_view *take(struct xmem_pool *pool, u32 slot, const char *conten
 	u64 at, offset, end, first;
 	int err;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	mapping = xl_mapping_find(pool, place->payload);
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	XM_STEP(XM_STEP_VIEW_FOUND);
 	at = contents - mapping->base;
 	offset = xm_load(&row->offset);
@@ -219,13 +219,13 @@ static struct xl_view *settle_on(struct xmem_buffer *buffer, struct xl_view *vie
 	struct xmem_pool *pool = buffer->pool;
 	struct xl_view *first;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	first = buffer->view;
 	if (!first) {
 		buffer->view = view;
 		xl_mode_add(buffer, XL_PRIVATE);
 	}
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	if (!first)
 		return view;
 	drop(view);
@@ -239,9 +239,9 @@ static struct xl_view *view_of(struct xmem_buffer *buffer)
 	const char *contents;
 	u64 length;
 
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	view = buffer->view;
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 	if (view)
 		return view;
 	contents = xl_payload_data(pool, buffer->slot);

@@ -65,11 +65,11 @@ static void hand_over(struct xl_remnant *remnant)
 {
 	struct xl_mappings *mappings = &remnant->pool->mappings;
 
-	xl_lock(&remnant->pool->lock);
+	xl_lock(&remnant->pool->mappings.lock);
 	mappings->closing = remnant->left;
 	mappings->closed = xm_load(&remnant->pool->map.pool->payloads_closed);
 	mappings->unsure = true;
-	xl_unlock(&remnant->pool->lock);
+	xl_unlock(&remnant->pool->mappings.lock);
 	remnant->left = NULL;
 }
 
@@ -103,11 +103,11 @@ static void drop(struct xl_remnant *remnant)
 struct xl_remnant *xl_cuda_bury_begin(struct xmem_pool *pool, const struct xl_reader_calls *calls)
 {
 	struct xl_mapping *left = xl_cuda_end(pool);
-	struct xl_remnant *remnant = pool->remnant;
+	struct xl_remnant *remnant = pool->gpus.remnant;
 
 	if (!remnant)
 		return NULL;
-	pool->remnant = NULL;
+	pool->gpus.remnant = NULL;
 	remnant->calls = calls;
 	remnant->left = left;
 	if (!left) {

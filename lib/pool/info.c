@@ -61,10 +61,10 @@ static void add_files(struct xmem_pool *pool, struct xmem_pool_info *info)
 		info->bytes_cuda += xm_load(&xm_device_row(&pool->map, d)->bytes);
 		info->bytes_closing += xm_load(&xm_device_row(&pool->map, d)->closing_bytes);
 	}
-	xl_lock(&pool->lock);
+	xl_lock(&pool->mappings.lock);
 	info->bytes_mapped = pool->mappings.bytes;
 	info->bytes_advised = pool->mappings.advised;
-	xl_unlock(&pool->lock);
+	xl_unlock(&pool->mappings.lock);
 }
 
 static void add_limbo(struct xmem_pool *pool, struct xmem_pool_info *info)

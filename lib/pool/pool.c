@@ -43,7 +43,8 @@ static struct xmem_pool *new_pool(void)
 	if (!pool)
 		pool = calloc(1, sizeof(*pool));
 	else
-		memset(&pool->map, 0, sizeof(*pool) - offsetof(struct xmem_pool, map));
+		memset(&pool->calls.cancels, 0,
+		       sizeof(*pool) - offsetof(struct xmem_pool, calls.cancels));
 	if (!pool)
 		xl_fail(ENOMEM, "no memory for a pool's handle");
 	return pool;
@@ -101,8 +102,8 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	pool->me = request->client;	/* the back end has checked it */
 	pool->role = request->role;
 	pool->holds = xm_hold(&pool->map, pool->me, 0);
-	pool->out = 1;
-	pool->destroy = destroy;
+	pool->share.out = 1;
+	pool->share.destroy = destroy;
 	err = xl_mappings_init(pool);
 	if (!err)
 		err = xl_owned_init(pool, &taken);
@@ -115,7 +116,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 		err = xl_process_register(pool);
 	if (err)
 		goto err_owned;
-	xm_store(&pool->ending, xl_membarrier_ready() ? 0 : XL_ENDING_FENCED);
+	xm_store(&pool->share.ending, xl_membarrier_ready() ? 0 : XL_ENDING_FENCED);
 	return pool;
 
 err_owned:

@@ -81,14 +81,14 @@ static void be_silent(struct xmem_pool *pool)
 	silent.longest = silent.asked = 0;
 	pool->link.backend = &silent.backend;
 	set_host_patience(BRIEFLY);
-	xm_store(&pool->ask_again_ns, 0);
+	xm_store(&pool->asking.again_ns, 0);
 }
 
 static void answer_again(struct xmem_pool *pool)
 {
 	pool->link.backend = silent.real;
 	set_host_patience(HOST_IS_BUSY);
-	xm_store(&pool->ask_again_ns, 0);
+	xm_store(&pool->asking.again_ns, 0);
 }
 
 /* ---- what each call needs the host for ---- */

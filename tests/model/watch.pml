@@ -28,7 +28,7 @@ byte tail[RINGS], cursor[RINGS];
 byte kicks;
 byte own;			/* ends of the client's waits: the kernel's count */
 bool came, seen;		/* a writer; it has been looked for */
-bool asking;			/* pool->subscribing */
+bool asking;			/* pool->follows.subscribing */
 
 inline wake(r) {
 	atomic { if :: armed[r] -> armed[r] = false; count[r]++ :: else fi }
