@@ -4,6 +4,17 @@
  * row, above the first generation of its tenancy, so a get without claims pays nothing for them.
  * The host adds and voids them; in the daemon's pools clients take them by themselves. So every
  * change is a compare-and-swap.
+ *
+ *   add n       count the slot in `claimed`, if it had no claims; claims + n, full barrier; without
+ *               claims before, look at the state word as a get does: claims - n, if it is not LIVE
+ *   take        only with a hold: claims - 1, or -ERANGE if there are none
+ *   count in    add n, one of which is the client's own; its hold says "not forgotten"
+ *   forget      its hold says "forgotten", and the handle's reference is dropped
+ *   release     take the client's own claim, if it has one and has not forgotten it
+ *   add alone   an owner, with a hold (I10): from no claims and another generation than these
+ *               contents have, to n claims and the generation of these contents
+ *
+ * The models are tests/model/counted.pml and tests/model/alone.pml.
  */
 #include "host.h"
 #include "limbo.h"

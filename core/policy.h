@@ -64,7 +64,9 @@ static inline bool xm_has_room(const struct xm_map *map, const struct xm_waited 
 
 /*
  * How many of the last publications stay when several are evicted at once: half as many as
- * there are slots, and at most as many as the ring has entries.
+ * there are slots, and at most as many as the ring has entries. Older ones are evicted even if
+ * clients hold them. To look at the holds before the entries become void, and again afterwards,
+ * would cost 70 % more with 254 subscribers.
  */
 static inline u32 xm_depth(const struct xm_map *map, u32 slots)
 {
