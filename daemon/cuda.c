@@ -4,7 +4,8 @@
  * decided by numbers alone stands in core/cuda.c.
  *
  * The driver is not called here. A descriptor is kept, and handed on as the same open file, for
- * the driver knows it by that; a handle is 64 bytes that only the driver understands.
+ * the driver knows it by that; a handle is 64 bytes that only the driver understands. When the last
+ * descriptor of a file is closed here, xmemd's only thread waits as long as the driver takes.
  */
 #include <fcntl.h>
 #include <stdlib.h>
