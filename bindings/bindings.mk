@@ -11,13 +11,14 @@ api:
 	$(say) GEN bindings/api.json
 	$(Q)$(PYTHON) -B bindings/extract.py && $(PYTHON) -B bindings/generate.py
 
-# A page of section 3 for each function, and one of section 7 for each header.
+# A page of section 3 for each function, and one of section 7 for each header, with the notes of
+# man/api. The folder man/api is a prerequisite, so a file that is removed makes the pages anew.
 MAN := build/man
 MAN_FUNCTIONS := get_api $(shell sed -n 's/^\tX(\([a-z0-9_]*\)).*/\1/p' lib/api_list.h)
 MAN_PAGES := $(MAN_FUNCTIONS:%=man3/xmem_%.3) man7/xmem.7 \
 	$(patsubst include/xmem/%.h,man7/xmem_%.7,\
 		$(filter-out %/uapi.h,$(wildcard include/xmem/*.h)))
-$(MAN)/made: bindings/api.json $(wildcard bindings/*.py)
+$(MAN)/made: bindings/api.json $(wildcard bindings/*.py) man/api $(wildcard man/api/*)
 	$(say) GEN $(MAN)
 	$(Q)rm -rf $(MAN) && $(PYTHON) -B bindings/generate.py --man $(MAN) && touch $@
 

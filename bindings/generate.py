@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: MIT
-"""Makes of bindings/api.json what depends on the C API; it needs Python alone.
+"""Makes of bindings/api.json what depends on the C API; it needs Python alone. The manual pages
+also have the notes of man/api.
 
     bindings/generate.py            writes the files below, each if it changes
     bindings/generate.py --check    says which of them are not what api.json says: status 1
@@ -62,6 +63,18 @@ def check(made: dict[str, str]) -> int:
     return bad
 
 
+def put_pages(api: dict[str, Any], folder: Path | None) -> int:
+    """Write the manual pages. Without a folder this only finds mistakes in the notes."""
+    try:
+        pages = write_man.pages(api, write_man.read_notes(TOP / "man" / "api"))
+    except Complaint as complaint:
+        print(f"FAIL {complaint}", file=sys.stderr)
+        return 1
+    for name, text in pages.items() if folder else ():
+        put(folder / f"man{name[-1]}" / name, text)
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     api = json.loads((TOP / "bindings" / "api.json").read_text())
     if arguments == ["--list"]:
@@ -71,9 +84,7 @@ def main(arguments: list[str]) -> int:
                       pretty.sentence(each["threads"]), sep="\t")
         return 0
     if len(arguments) == 2 and arguments[0] == "--man":
-        for name, text in write_man.pages(api).items():
-            put(Path(arguments[1], f"man{name[-1]}", name), text)
-        return 0
+        return put_pages(api, Path(arguments[1]))
     if arguments not in ([], ["--check"]):
         print("usage: generate.py [--check | --list | --man DIR]", file=sys.stderr)
         return 2
@@ -87,6 +98,8 @@ def main(arguments: list[str]) -> int:
     for fact in gone:
         print(f"FAIL the C API is frozen, and this fact of docs/abi/api.txt is gone: {fact}")
     if gone:
+        return 1
+    if put_pages(api, None):
         return 1
     if arguments:
         return check(made)

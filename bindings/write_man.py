@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Manual pages, made of api.json. Section 3 has a page for each function; functions that say to be
-as another one share its page. Section 7 has a page for each header: what it says of its topic, its
-functions and its structs."""
+"""Manual pages, made of api.json and man/api. Section 3 has a page for each function; a function
+that refers to another one for its parameters shares that one's page. Section 7 has a page for each
+header: the header's description of its topic, its functions and its structs. man/api/PAGE.txt has
+the NOTES of a page, for example man/api/xmem_publish.3.txt."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pretty
+from comments import Complaint, paragraphs
 
 Json = dict[str, Any]
 Pages = dict[str, str]
+Notes = dict[str, Any]
 
 
 def _safe(text: str) -> str:
@@ -84,7 +88,17 @@ def _result(value: Any) -> list[str]:
     return [lines[0][:1].upper() + lines[0][1:], *lines[1:]] if lines else lines
 
 
-def _page(function: Json, siblings: list[Json], api: Json) -> str:
+def read_notes(folder: Path) -> Notes:
+    """The notes of each page, by the name of the page: the files of man/api."""
+    return {path.stem: pretty.prose(paragraphs(path.read_text().split("\n")))
+            for path in sorted(folder.glob("*"))}
+
+
+def _notes(page: str, notes: Notes) -> str:
+    return ".SH NOTES\n" + _prose(notes[page]) if page in notes else ""
+
+
+def _page(function: Json, siblings: list[Json], api: Json, notes: Notes) -> str:
     group = [function, *siblings]
     names = ", ".join(each["name"] for each in group)
     purpose = pretty.sentence(function["purpose"])
@@ -107,6 +121,7 @@ def _page(function: Json, siblings: list[Json], api: Json) -> str:
     text += _errors(function)
     text += _section("OWNERSHIP", function.get("ownership"))
     text += _section("THREADS", function["threads"])
+    text += _notes(f"{function['name']}.3", notes)
     later = "; " + pretty.sentence(function["later"]) if "later" in function else ""
     text += f".SH HISTORY\n{_safe('Since xmem ' + function['since'] + later)}.\n"
     others = [each for each in function.get("errors_as", []) if each != function["name"]]
@@ -120,8 +135,8 @@ def _header_page(header: str) -> str:
     return header.removesuffix(".h").replace("/", "_")
 
 
-def _overview(header: Json, api: Json) -> str:
-    """The page of a header: what it says of itself, and what is in it."""
+def _overview(header: Json, api: Json, notes: Notes) -> str:
+    """The page of a header: its description of the topic, and its contents."""
     name = _header_page(header["name"])
     first = pretty.sentence(header["text"]).split(". ")[0].rstrip(".")
     text = _title(name, 7, api) + f".SH NAME\n{name} \\- {_safe(first)}\n"
@@ -142,13 +157,15 @@ def _overview(header: Json, api: Json) -> str:
             said = pretty.sentence(field.get("text"))
             text += f".TP\n.I {_safe(pretty.declare(field['type'], field['name']))}\n"
             text += (_safe(said) if said else "\\&") + "\n"
+    text += _notes(f"{name}.7", notes)
     others = [_header_page(each["name"]) for each in api["headers"]]
     text += ".SH SEE ALSO\n" + ",\n".join(f".BR {each} (7)" for each in others if each != name)
     return text + "\n"
 
 
-def pages(api: Json) -> Pages:
-    """All pages, by the names of their files."""
+def pages(api: Json, notes: Notes) -> Pages:
+    """All pages, by the names of their files. Notes for a page that does not exist, or that is only
+    a reference to another page, are an error."""
     siblings: dict[str, list[Json]] = {}
     for each in api["functions"]:
         if "parameters_as" in each:
@@ -156,9 +173,14 @@ def pages(api: Json) -> Pages:
     found: Pages = {}
     for each in api["functions"]:
         text = f".so man3/{each['parameters_as']}.3\n" if "parameters_as" in each else \
-            _page(each, siblings.get(each["name"], []), api)
+            _page(each, siblings.get(each["name"], []), api, notes)
         found[f"{each['name']}.3"] = text
     for header in api["headers"]:
         name = _header_page(header["name"])
-        found[f"{name}.7"] = _overview(header, api)
+        found[f"{name}.7"] = _overview(header, api, notes)
+    for page in notes:
+        if page not in found:
+            raise Complaint(f"man/api/{page}.txt: there is no page {page}")
+        if found[page].startswith(".so "):
+            raise Complaint(f"man/api/{page}.txt: {page} only refers to another page")
     return found

@@ -202,6 +202,18 @@ grep -L '^\.so ' "$work"/man/man?/* | xargs mandoc -Tlint -Wwarning 2>&1 |
 while read -r _ target; do
 	[ -f "$work/man/$target" ] || complain "a manual page refers to $target"
 done < <(cat "$work"/man/man3/*.3 | grep '^\.so ')
+[ "$(grep -l '^\.SH NOTES' "$work"/man/man?/* | wc -l)" = "$(git ls-files 'man/api/*' | wc -l)" ] ||
+	complain 'the notes of man/api are not all in the manual pages'
+mkdir -p "$work/notes/man/api"
+cp -r "$work/bindings" "$work/notes"
+cp bindings/api.json "$work/notes/bindings"
+for page in xmem_gone.3 xmem_peek_last_error.3; do
+	echo 'Text.' >"$work/notes/man/api/$page.txt"
+	said=$("$python" "$work/notes/bindings/generate.py" --man "$work/notes/man" 2>&1) &&
+		complain "notes for $page are accepted"
+	[[ $said == "FAIL man/api/$page.txt:"* ]] || complain "notes for $page: $said"
+	rm "$work/notes/man/api/$page.txt"
+done
 pages=$(cd "$work/man" && ls man?/*)
 [ "$(make -sn uninstall MANDIR=/m | grep -o 'build/man/[^:]*' | sed 's|build/man/||' | sort)" = \
 	"$pages" ] || complain 'bindings.mk does not know all manual pages'

@@ -20,7 +20,8 @@ pattern+='|\b[Ll]ikewise\b'
 
 # Generated files and planted bugs repeat what others say.
 files() {
-	git ls-files -- "$1" | grep -vE '\.(patch|png|json|txt|xz)$|include/xmem/api\.h$' |
+	git ls-files -- "$1" |
+		grep -vE '\.(patch|png|json|xz)$|^[^m].*\.txt$|include/xmem/api\.h$' |
 		grep -v '^tests/check-prose\.sh$'
 }
 places() { files "$1" | xargs -r grep -nIE "$pattern" || true; }
