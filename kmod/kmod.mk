@@ -25,6 +25,7 @@ endif
 KMAKE ?= CONFIG_DEBUG_INFO_BTF_MODULES=
 KMOD_FILES   := $(sort kmod/Kbuild $(wildcard kmod/*.c kmod/*.h))
 KMOD_CORE    := $(sort $(wildcard core/*.c core/*.h))
+KMOD_UAPI    := $(sort $(wildcard include/xmem/uapi/*.h))
 KMOD_RELEASE  = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
 # A module for tests has a folder of its own, so that nothing is built anew when both are wanted.
@@ -70,10 +71,11 @@ kmod_links = $(Q)for file in $(abspath $(1)); do \
 	[ "$$file" -ef "$(2)/$${file\#\#*/}" ] || ln -sf "$$file" $(2)/ || exit; done
 
 kmod-tree: kmod-headers
-	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem
+	$(Q)mkdir -p $(KMOD_DIR)/core $(KMOD_DIR)/include/xmem/uapi
 	$(call kmod_links,$(KMOD_FILES),$(KMOD_DIR))
 	$(call kmod_links,$(KMOD_CORE),$(KMOD_DIR)/core)
 	$(call kmod_links,include/xmem/uapi.h include/xmem/metadata.h,$(KMOD_DIR)/include/xmem)
+	$(call kmod_links,$(KMOD_UAPI),$(KMOD_DIR)/include/xmem/uapi)
 	$(if $(XMEM_GCOV),$(call kmod_links,$(wildcard tests/kernel/gcov/*),$(KMOD_DIR)))
 
 # It compiles all files, since a warning is said only then. With KBUILD_EXTRA_WARN=1 in the
@@ -103,11 +105,12 @@ endif
 
 dkms-install:
 	$(say) INSTALL $(DKMS_DIR)
-	$(Q)install -d $(DKMS_DIR)/kmod/core $(DKMS_DIR)/kmod/include/xmem
+	$(Q)install -d $(DKMS_DIR)/kmod/core $(DKMS_DIR)/kmod/include/xmem/uapi
 	$(Q)install -m 644 $(KMOD_FILES) $(DKMS_DIR)/kmod/
 	$(Q)install -m 644 $(KMOD_CORE) $(DKMS_DIR)/kmod/core/
 	$(Q)install -m 644 include/xmem/uapi.h include/xmem/metadata.h \
 		$(DKMS_DIR)/kmod/include/xmem/
+	$(Q)install -m 644 $(KMOD_UAPI) $(DKMS_DIR)/kmod/include/xmem/uapi/
 	$(Q)install -m 644 dkms.conf $(DKMS_DIR)/
 	$(Q)install -D -m 644 udev/60-xmem.rules $(DESTDIR)$(UDEVDIR)/rules.d/60-xmem.rules
 	$(Q)install -D -m 644 systemd/xmem.conf $(DESTDIR)$(MODULESLOADDIR)/xmem.conf

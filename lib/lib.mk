@@ -5,7 +5,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 
 all: $(B)/libxmem.so $(B)/libxmem.a
 
-HEADERS := $(wildcard include/*.h include/*.hpp include/*/*.h include/*/*.hpp)
+HEADERS := $(wildcard include/*.h include/*.hpp include/*/*.h include/*/*.hpp include/*/*/*.h)
 
 $(B)/libxmem.a: $(LIB_OBJ)
 	$(say) AR $@

@@ -5,7 +5,7 @@
 #
 # The folders that it has to make are written down in build/installed-folders, so that
 # uninstall can remove exactly these once they are empty. Without that list ("make clean"
-# removes it) uninstall removes only the folders that bear the name xmem.
+# removes it) uninstall removes only the folders that bear the name xmem, and xmem/uapi.
 set -euo pipefail
 
 folders=build/installed-folders
@@ -44,8 +44,8 @@ remove_folders() {
 	done
 	for target; do
 		folder=$(dirname "$target")
-		[ -z "$known" ] && [ "${folder##*/}" = xmem ] || continue
-		rmdir "$folder" 2>/dev/null || true
+		[ -z "$known" ] && [[ $folder = */xmem?(/uapi) ]] || continue
+		rmdir "$folder" "${folder%/uapi}" 2>/dev/null || true
 	done
 	rm -f "$folders"
 	[ ${#kept[@]} = 0 ] || printf '%s\n' "${kept[@]}" >"$folders"

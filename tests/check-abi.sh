@@ -19,7 +19,7 @@ trap 'rm -rf "$work"' EXIT
 constants() {
 	sed -nE -e 's/^#define[ \t]+(XMEM_[A-Z0-9_]+)[ \t].*/\1/p' \
 		-e 's/^\t(XMEM_[A-Z0-9_]+) = .*/\1/p' \
-		"$1/include/xmem/uapi.h"
+		"$1"/include/xmem/{uapi.h,uapi/*.h}
 }
 
 # fields TREE: "struct field" of the structs of the UAPI header, and of metadata, which is in it
@@ -86,7 +86,8 @@ code() {
 	"$work/facts"
 	# a request that one host does not serve
 	sed -nE 's/^\tXK_OP\(([A-Z_]+),.*/served XMEM_IOC_\1/p' "$1/kmod/ioctl.c"
-	sed -nE 's/^#define (XMEM_IOC_[A-Z_]+)[ \t]+_IO\(.*/number \1/p' "$1/include/xmem/uapi.h"
+	sed -nE 's/^#define (XMEM_IOC_[A-Z_]+)[ \t]+_IO\(.*/number \1/p' \
+		"$1"/include/xmem/uapi/*.h
 	attributes "$1"
 	grep -ohE '"xmem-[a-z-]+:' "$1"/kmod/*.c | tr -d '":' | sort -u | sed 's/^/fdinfo /'
 }
@@ -179,11 +180,12 @@ plants() {
 	plant kmod/ioctl.c '/XK_OP\(WAKE,/d' 'the code does not: served XMEM_IOC_WAKE'
 	plant core/request.c 's/XMEM_WAIT_MIN, \.answers = true/12, .answers = true/' \
 		'docs/abi does not: request XMEM_IOC_ARM 0xe806 xmem_wait_request 40 12'
-	plant include/xmem/uapi.h 's/(__u32 ring_entries;.*0: any, 64.*)/\1\n\t__u32 more, less;/' \
+	plant include/xmem/uapi/join.h \
+		's/(__u32 ring_entries;.*0: any, 64.*)/\1\n\t__u32 more, less;/' \
 		'docs/abi does not: struct xmem_join_request'
-	plant include/xmem/uapi.h 's/(XMEM_CLIENT_ZOMBIE) = 2/\1 = 3/' \
+	plant include/xmem/uapi/pages.h 's/(XMEM_CLIENT_ZOMBIE) = 2/\1 = 3/' \
 		'docs/abi does not: constant XMEM_CLIENT_ZOMBIE 0x3'
-	plant include/xmem/uapi.h 's/total_bytes;(.*of all parts)/all_bytes;\1/' \
+	plant include/xmem/uapi/pages.h 's/total_bytes;(.*of all parts)/all_bytes;\1/' \
 		'the code does not: field xmem_pool_header total_bytes'
 	plant docs/abi/sysfs.txt 's,poolN/zombies,poolN/ghosts,' 'the code does not: sysfs .*ghosts'
 	plant docs/abi/ioctl.txt '/XMEM_IOC_RENEW/,/^$/d' \

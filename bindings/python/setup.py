@@ -43,7 +43,7 @@ BUILT = "build/python/system" if SYSTEM == "1" else "build/release"
 ABI = sysconfig.get_config_var("SOABI") if FREE else "abi3"
 
 # What make needs for the library, the daemon and the extension, and what says how it may be used.
-SOURCES = ["Makefile", "LICENSES/*", "include/*.h*", "include/*/*.h*", "core/*", "lib/*", "lib/*/*",
+SOURCES = ["Makefile", "LICENSES/*", "include/**/*.h*", "core/*", "lib/*", "lib/*/*",
            "daemon/*", "cli/*", "scripts/*", "docs/environment.md", "bindings/*.mk",
            "bindings/python/*.*", "bindings/python/LICENSE", "bindings/python/src/*",
            "bindings/python/xmem/**/*", "bindings/python/tests/**/*",

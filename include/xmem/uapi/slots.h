@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/* Requests about payloads, slots and their contents. A part of xmem/uapi.h. */
+#ifndef XMEM_UAPI_SLOTS_H
+#define XMEM_UAPI_SLOTS_H
+
+#include <linux/types.h>
+
+#include "../metadata.h"
+#include "limits.h"
+
+/*
+ * attach: `count` FREE slots in one payload become the caller's. The payload is a file that all
+ * can map, or with XMEM_ATTACH_CUDA memory of a GPU that the driver opens in each process:
+ *
+ *   fd, CUDA            what an exported descriptor stands for. `handle` is a name that the
+ *                       exporter has made, by which it finds its own allocation again
+ *   -1, CUDA | HANDLE   an allocation of the caller's: the driver's IPC handle is in `handle`
+ *   fd, CUDA | HANDLE   a pointer into the memory pool whose descriptor fd is: `handle` is the
+ *                       pointer, as the driver exports it
+ *
+ * Such a descriptor is a character device, one of those that the host lists.
+ */
+#define XMEM_ATTACH_SHARED	(1u << 0)	/* XMEM_TRAIT_SHARED; not with HANDLE. All flags but
+						 * ONCE are for new payloads only */
+#define XMEM_ATTACH_ONCE	(1u << 1)	/* XMEM_TRAIT_ONCE */
+#define XMEM_ATTACH_CUDA	(1u << 2)	/* XMEM_TRAIT_CUDA */
+#define XMEM_ATTACH_HANDLE	(1u << 3)	/* XMEM_TRAIT_HANDLE; only with CUDA */
+#define XMEM_ATTACH_READERS	(1u << 4)	/* XMEM_TRAIT_READERS; only with CUDA */
+struct xmem_attach_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_ATTACH_* */
+	__s32 fd;			/* a sealed memfd or a dma-buf, or with CUDA a device file,
+					 * or -1; the host keeps a reference */
+	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
+	__u64 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
+					 * slots; out: the payload's id */
+	__u64 offset;			/* bytes to the first slot; a multiple of 64 */
+	__u64 stride;			/* bytes from slot to slot; a multiple of 64, >= length */
+	__u64 length;			/* bytes of each slot; not 0 */
+	__u16 slot[XMEM_GROUP_SLOTS];	/* out; the caller sets it to 0 */
+	/* CUDA, but not with the id of a payload; else all of them are 0: */
+	__u64 bytes;			/* of the whole allocation; 1 to XMEM_MAX_DEVICE_BYTES */
+	__u8  device[XMEM_UUID_BYTES];	/* its GPU; not all zero */
+	__u8  handle[XMEM_HANDLE_BYTES];	/* not all zero */
+};
+#define XMEM_ATTACH_MIN		48	/* up to length */
+
+/*
+ * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only the
+ * owner gets that, and only if it has attached the file so (EACCES). If the payload is shared,
+ * every writer gets it. In the kernel a descriptor of a shared payload without WRITE can only be
+ * mapped, for reading (in huge pages: MAP_SHARED only), for one of the memfd could be opened anew
+ * for writing. It never waits for a lease of the file (F_SETLEASE): a caller that is to get a
+ * writable one, and meets a lease, is told EBUSY.
+ *
+ * A CUDA payload is opened and closed: a process that opens it can write it, so a reader may open
+ * it only with XMEM_TRAIT_READERS.
+ *
+ *   OPEN    The host notes that the caller has it open, before it answers: with the same open
+ *           file as was attached, or -1 where there is none, and with the handle. Once more is
+ *           the same. The caller closes what the driver opened before it says CLOSE. ENOENT: it
+ *           has no slot any more
+ *   CLOSE   The caller has it open no longer. A payload that a client has open at its end is closed
+ *           when its process has exited. (Daemon: with `bytes` not 0 it undoes the OPEN whose
+ *           message had this number: ENOENT if not that alone has opened it)
+ *
+ * Without either flag only the question is answered, without the handle. A CUDA payload that has
+ * lost its last slot is *closing* until no client has it open; then payloads_closed grows, the
+ * owner's slots_waiters are woken, and the owner may free the memory. While it is closing the
+ * answer is EBUSY, and ENOENT after that. So an owner that has ended can let another client ask.
+ */
+#define XMEM_PAYLOAD_WRITE	(1u << 0)	/* at most one of these flags */
+#define XMEM_PAYLOAD_OPEN	(1u << 1)
+#define XMEM_PAYLOAD_CLOSE	(1u << 2)
+struct xmem_payload_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_PAYLOAD_* */
+	__u64 payload;			/* its id */
+	__s32 fd;			/* out; close-on-exec; -1: CUDA, and there is none */
+	__u32 traits;			/* out: XMEM_TRAIT_* */
+	__u64 bytes;			/* out: length of the file, or of the allocation */
+	__u8  device[XMEM_UUID_BYTES];	/* out: CUDA, or all zero, as the next */
+	__u8  handle[XMEM_HANDLE_BYTES];	/* out: with OPEN */
+};
+#define XMEM_PAYLOAD_MIN	20	/* up to fd */
+
+/* resolve, collect, renew, detach: one slot. */
+#define XMEM_DETACH_FILE	(1u << 0)	/* detach: all slots of its payload */
+struct xmem_slot_request {
+	__u32 size;
+	__u32 flags;			/* detach: XMEM_DETACH_*; else must be 0 */
+	__u32 slot;
+	__u32 reserved;			/* must be 0 */
+	__u64 generation;		/* resolve: in; renew: out, first of the range; else 0 */
+};
+#define XMEM_SLOT_MIN		12	/* up to slot */
+
+/*
+ * claim: references that are set aside for clients yet unknown. A slot with claims is in use.
+ *
+ *   add    `count` more; 0: only the time changes (ENOENT: there are none). A client that knows
+ *          the generation may add to contents that are LIVE; with XMEM_CLAIM_OWN the owner may add
+ *          to a slot that is WRITING, and its writer in place to one that is UPGRADED.
+ *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: a client that
+ *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
+ *          After the first `add` without end the daemon's owners add such claims without a
+ *          request, once for each contents, while there are none (core/protocol.h, I10)
+ *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
+ *          there are not so many. The daemon's clients take without a request (core/claims.c)
+ *   void   all of them. For the slot's owner, who has added some, and in the kernel the pool's
+ *          owner and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
+ *
+ * With XMEM_CLAIM_OWN one of them is the caller's own (EBUSY: it has one, and the request is
+ * without XMEM_CLAIM_AGAIN). That one ends with the caller, unless bit 29 of the caller's hold of
+ * the slot is set: the caller sets it to leave its own to whoever comes, and an add with the flag
+ * clears it. A take of one with the flag ends it before; a take of none only says that it is the
+ * caller's no more. ENOENT: the caller has none, or it is void. If others take all that there are,
+ * it is among them.
+ *
+ *   undo   (daemon) takes back what this client's last add has done, as far as nobody has taken it,
+ *          if it was served, and its message had the number that is in `generation`; the other
+ *          fields must be 0. It is for a client that has given up waiting for the answer
+ *
+ * Claims end also when their time has passed, and when all who have added some have ended and at
+ * most the slot's owner is left. Where limbo_bytes bounds what a client may hold (join), claims of
+ * what ended owners have left are held, see evict; and if they last as long as they do because of
+ * clients that have ended, too, they are void as far as they keep more than one client may hold.
+ * ESTALE: the slot has other contents, or none. ERANGE: there would be more than XMEM_MAX_CLAIMS.
+ */
+enum xmem_claim_op {
+	XMEM_CLAIM_ADD = 0,
+	XMEM_CLAIM_TAKE = 1,
+	XMEM_CLAIM_VOID = 2,
+	XMEM_CLAIM_UNDO = 3,
+};
+#define XMEM_CLAIM_OWN	(1u << 0)	/* add, take */
+#define XMEM_CLAIM_AGAIN (1u << 1)	/* add, with OWN: the caller may have its own already */
+struct xmem_claim_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_CLAIM_* */
+	__u32 op;			/* enum xmem_claim_op */
+	__u32 slot;
+	__u64 generation;		/* of the contents */
+	__u32 count;
+	__u32 reserved;			/* must be 0 */
+	__u64 timeout_ns;		/* add: from now; 0: XMEM_CLAIM_DEFAULT_NS; ~0: no end. If
+					 * there are claims already, the later end counts; else 0 */
+};
+#define XMEM_CLAIM_MIN		28	/* up to count */
+#define XMEM_CLAIM_DEFAULT_NS	10000000000ULL
+#define XMEM_CLAIM_LONGEST_NS	60000000000ULL
+
+/*
+ * upgrade: a writer that alone holds a slot whose payload is shared writes it in place, and the
+ * slot gets its next generation. Without a flag that begins: LIVE -> UPGRADED. It ends by one of
+ *
+ *   PUBLISH  UPGRADED -> LIVE; the slot's metadata are those of the request
+ *   GIVE_UP  UPGRADED -> FREE; the contents are gone. The end of the client does the same
+ *   CANCEL   UPGRADED -> LIVE with the generation before: nothing has been written
+ *
+ * The caller's hold stays all the time. If it puts it, it counts as one that holds the slot all the
+ * same, wherever the host says who does, or evicts whoever holds too much (see evict).
+ */
+#define XMEM_UPGRADE_PUBLISH	(1u << 0)
+#define XMEM_UPGRADE_GIVE_UP	(1u << 1)
+#define XMEM_UPGRADE_CANCEL	(1u << 2)
+struct xmem_upgrade_request {
+	__u32 size;
+	__u32 flags;			/* none, or one of XMEM_UPGRADE_* */
+	__u32 slot;
+	__u32 reserved;			/* must be 0 */
+	__u64 generation;		/* in: the present one; without a flag also out: the next */
+	struct xmem_metadata metadata;	/* PUBLISH; else it is not looked at */
+};
+#define XMEM_UPGRADE_MIN	24	/* up to generation */
+
+#endif

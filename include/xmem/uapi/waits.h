@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
+/* Requests that follow a ring, wait and poll. A part of xmem/uapi.h. */
+#ifndef XMEM_UAPI_WAITS_H
+#define XMEM_UAPI_WAITS_H
+
+#include <linux/types.h>
+
+/* subscribe: follow a ring from its next publication on. */
+#define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* the publisher waits for it, within its bound */
+#define XMEM_SUBSCRIBE_JOINT	(1u << 1)	/* one of the rings that the caller follows as one:
+						 * see XMEM_POLL_JOINT */
+struct xmem_subscribe_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_SUBSCRIBE_* */
+	__u32 publisher;		/* client id */
+	__u32 reserved;			/* must be 0 */
+	__u64 incarnation;		/* of that client; 0: any */
+	__u64 position;			/* out: where the cursor stands */
+};
+#define XMEM_SUBSCRIBE_MIN	12	/* up to publisher */
+
+/*
+ * unsubscribe: follow that ring no longer.
+ *
+ * With ENDED or DROPPED it is about no ring, and publisher and incarnation are 0. ENDED: all
+ * rings of one of the caller's subscriptions have ended, and that of a joint one with JOINT. The
+ * descriptors that poll_fd has given for it, and for the client, are readable from now on, until
+ * DROPPED says the same of a subscription that the program has dropped (ENOENT: of none). LASTS: a
+ * joint subscription waits for writers also while it follows none. So a writer that joins makes the
+ * descriptors for that subscription and for the client readable. LASTS and DROPPED: the program has
+ * dropped that subscription (ENOENT: there is none).
+ */
+#define XMEM_UNSUBSCRIBE_ENDED		(1u << 0)
+#define XMEM_UNSUBSCRIBE_DROPPED	(1u << 1)
+#define XMEM_UNSUBSCRIBE_JOINT		(1u << 2)
+#define XMEM_UNSUBSCRIBE_LASTS		(1u << 3)
+struct xmem_unsubscribe_request {
+	__u32 size;
+	__u32 flags;			/* XMEM_UNSUBSCRIBE_* */
+	__u32 publisher;
+	__u32 reserved;			/* must be 0 */
+	__u64 incarnation;		/* as with subscribe */
+};
+#define XMEM_UNSUBSCRIBE_MIN	12	/* up to publisher */
+
+/*
+ * arm, wait, wake: one waiters word. With OWN a wake is about no word, and kind and client are 0:
+ * the waits of the caller's own threads end that began with the count of kicks that there was
+ * before. So a thread arms, then looks whether it is to stop, then waits; and who wants it to stop
+ * says so, then wakes with OWN.
+ */
+enum xmem_wait_kind {
+	XMEM_WAIT_CLIENTS = 0,		/* the client table changes; client must be 0; only the
+					 * host wakes it */
+	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it, only
+					 * client wake it */
+	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free, or its subscribers have
+					 * changed; only client may arm it and wait for it, only it
+					 * and clients whose holds count wake it */
+};
+#define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the caller's own waits */
+struct xmem_wait_request {
+	__u32 size;
+	__u32 flags;			/* wake: XMEM_WAKE_*; else must be 0 */
+	__u32 kind;			/* enum xmem_wait_kind */
+	__u32 client;
+	__u32 value;			/* arm: out; wait: in, as arm returned it; wake: 0 */
+	__u32 reserved;			/* must be 0 */
+	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC, ~0: none; arm, wake: 0 */
+	__u32 kicks;			/* arm: out; wait: in, as arm returned it, or 0: no kick
+					 * ends it; wake: 0 */
+	__u32 reserved1;
+};
+#define XMEM_WAIT_MIN		20	/* up to value */
+
+/*
+ * poll_fd: a descriptor for poll, select and epoll, level-triggered. It is readable as long as
+ * one of the rings has a publication that this client can receive, or has ended, and the host
+ * follows it for this client. That of XMEM_POLL_CLIENT is also writable, exactly as long as an
+ * acquire of `wanted` bytes (struct xmem_ring) would succeed. That of XMEM_POLL_SUBSCRIBERS is
+ * about the client's own ring: it is readable as long as changes_seen differs from
+ * subscriber_changes. When the client ends, or the host, it is readable and hung up.
+ *
+ *   kernel   whoever polls it arms what is needed, where there is nothing yet. An owner that
+ *            has made a slot free itself wakes its own slots_waiters if that is armed. A wake-up
+ *            says only that it is time to look: poll, select and epoll do that themselves, but a
+ *            poll by io_uring may complete where there is nothing (any more)
+ *   daemon   the client arms the words and keeps the descriptor's state true; see lib/poll.c
+ */
+enum xmem_poll_kind {
+	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows, and if one of them is
+					 * XMEM_SUBSCRIBE_JOINT, what is said there too;
+					 * publisher must be 0 */
+	XMEM_POLL_RING = 1,		/* the ring of `publisher` */
+	XMEM_POLL_JOINT = 2,		/* all rings with XMEM_SUBSCRIBE_JOINT, and writers that
+					 * the client does not follow yet; publisher must be 0 */
+	XMEM_POLL_SUBSCRIBERS = 3,	/* those that follow the client; publisher must be 0 */
+};
+struct xmem_poll_fd_request {
+	__u32 size;
+	__u32 flags;			/* must be 0 */
+	__u32 kind;			/* enum xmem_poll_kind */
+	__u32 publisher;		/* client id */
+	__u64 incarnation;		/* of that client; else 0 */
+	__s32 fd;			/* out; close-on-exec */
+	__u32 reserved;			/* must be 0 */
+};
+#define XMEM_POLL_FD_MIN	28	/* up to fd */
+
+#endif
