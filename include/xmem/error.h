@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The last error of a thread. A part of xmem.h, which says how functions fail.
- */
+/* The last error of a thread. A part of xmem.h, which says how functions fail. */
 #ifndef XMEM_API_ERROR_H
 #define XMEM_API_ERROR_H
 
@@ -13,10 +11,9 @@ extern "C" {
 #endif
 
 /*
- * The result of the GPUs' driver is that of the last call of the driver that failed in a function
- * of this library. It stays when a later error has nothing to do with CUDA, and goes when the error
- * is forgotten. 3, CUDA_ERROR_NOT_INITIALIZED, is also the result where there is no driver or it is
- * too old, and in a forked child.
+ * The driver's result is that of the last call of the GPUs' driver that failed in this library. A
+ * later error that has nothing to do with CUDA leaves it as it is. 3, CUDA_ERROR_NOT_INITIALIZED,
+ * is also the result if there is no driver, if it is too old, and in a forked child.
  */
 struct xmem_error {
 	size_t size;			/* in: sizeof(struct xmem_error); out: valid bytes */
@@ -33,13 +30,12 @@ struct xmem_error {
  * Returns: a negative errno; 0: no call has failed since the error was last forgotten. -EINVAL is
  * also the error of this call if the size field is smaller than itself.
  * Ownership: the message is the library's and valid until the thread's next xmem call; the name is
- * constant.
- * Threads: each thread has its own last error. Since: 0.1.
+ * constant. Threads: each thread has its own last error. Since: 0.1.
  */
 int xmem_get_last_error(struct xmem_error *ret_error);
 
 /*
- * Get them without forgetting them.
+ * Get the last error and the driver's result without forgetting them.
  * Parameters, Returns, Ownership, Threads: as xmem_get_last_error. Since: 0.1.
  */
 int xmem_peek_last_error(struct xmem_error *ret_error);

@@ -2,8 +2,7 @@
 /*
  * A publisher's description of the contents of a buffer: shape, type and so on. The metadata lies
  * in pages that the publisher can write and all clients can read, so a reader must not trust it
- * more than it trusts the publisher. xmem/tensor.h has functions that write it, and that read it
- * with all checks.
+ * more than it trusts the publisher. xmem/tensor.h writes it, and reads it with all checks.
  */
 #ifndef XMEM_METADATA_H
 #define XMEM_METADATA_H
@@ -20,16 +19,16 @@ enum xmem_storage {
 	XMEM_STORAGE_CUDA = 1		/* memory of an NVIDIA GPU */
 };
 
-/* The event for which a receiver waits before it looks at contents of a GPU. */
+/* The event for which a receiver waits before it uses contents of a GPU. */
 enum xmem_order {
 	XMEM_ORDER_NONE = 0,		/* nothing: they are complete */
 	XMEM_ORDER_READY = 1		/* the slot's ready word reaches order_value */
 };
 
 /*
- * The type of an element, as DLPack has it: the meaning of its bits, how many they are, and how
- * many such numbers are one element. In memory the 32 bits are a DLDataType. 0 is no type: the
- * publisher has not said what the elements are.
+ * The type of an element, as in DLPack: the meaning of its bits, their number, and how many such
+ * numbers are one element. In memory the 32 bits are a DLDataType. 0 is no type: the publisher has
+ * not described the elements.
  */
 #define XMEM_DTYPE(code, bits, lanes) \
 	(XMEM_AS_UINT32(code) | XMEM_AS_UINT32(bits) << 8 | XMEM_AS_UINT32(lanes) << 16)
@@ -92,11 +91,10 @@ enum xmem_dtype {
 };
 
 /*
- * How the pixels of an image lie in memory, the first byte first. The numbers of 16 and 32 bits
- * have the byte order of the machine: ffmpeg's names end in "le" or "be" then. In the formats with
- * several planes these follow each other without a gap. Where chroma has half the width or height,
- * that is rounded up. The comments have the names that others have for a format: ffmpeg's
- * pix_fmt, V4L2's fourcc, and DRM's fourcc; "-": none. V4L2 and DRM mean little endian.
+ * How the pixels of an image lie in memory, the first byte first. Numbers of 16 and 32 bits have
+ * the byte order of the machine (ffmpeg's names then end in "le" or "be"). Planes follow each other
+ * without a gap. Chroma of half the width or height is rounded up. The comments have the names of a
+ * format in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little endian); "-": none.
  */
 enum xmem_image_format {
 	XMEM_IMAGE_NONE = 0,		/* not an image */
@@ -136,17 +134,17 @@ enum xmem_image_format {
 #define XMEM_MAX_DIMENSIONS	8
 
 /*
- * All fields but size, offset and order_* are the publisher's to use as it likes; xmem_tensor_view
+ * All fields but size, offset and order_* are the publisher's to use as it likes. xmem_tensor_view
  * and xmem_image_view understand those that xmem_describe_tensor and xmem_describe_image set.
  */
 struct xmem_metadata {
 	uint64_t id;
 	uint32_t storage;		/* enum xmem_storage */
 	uint32_t device;		/* 0 for the CPU, else the device's number in the pool */
-	uint32_t dtype;			/* of an element: XMEM_DTYPE; 0: not said */
+	uint32_t dtype;			/* of an element: XMEM_DTYPE; 0: not described */
 	uint32_t ndim;			/* valid places of shape and strides, at most 8 */
 	int64_t shape[8];		/* elements */
-	int64_t strides[8];		/* bytes; DLPack counts elements, see xmem_tensor_view */
+	int64_t strides[8];		/* bytes; DLPack counts elements: see xmem_tensor_view */
 	uint64_t size;			/* bytes of contents; xmem_publish sets it */
 	uint64_t offset;		/* bytes of the whole buffer before them; xmem_publish
 					 * sets it */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Descriptions of contents: functions that describe a tensor or an image in one call, and functions
- * that read such a description back. A part of xmem.h, whose rules for errors, handles, threads and
- * structs hold here too.
+ * that read such a description back. A part of xmem.h, whose general rules apply.
  *
- * A publisher can write anything into its metadata, also while others read it. The functions that
- * read take a copy, each word once, and check all of it against the contents. Their answer is true
- * of the contents as long as the buffer is held: a program that stays within it reads nothing
- * outside the buffer. It can still be nonsense, for a publisher can call noise an image.
+ * A publisher can write anything into its metadata, even while other clients read it. The functions
+ * that read take a copy, each word once, and check all of it against the contents. While the buffer
+ * is held, a program that stays within the answer reads nothing outside the buffer. But the answer
+ * can be nonsense, because a publisher can call noise an image.
  */
 #ifndef XMEM_TENSOR_H
 #define XMEM_TENSOR_H
@@ -26,9 +25,9 @@ struct xmem_buffer;
 /* ---- describing ---- */
 
 /*
- * Say that the contents are a tensor whose first element is the first byte. This replaces all
- * metadata: the values of an earlier publication go, and the producer becomes the label of this
- * client. Call it before you set anything else (id, user words, xmem_describe_source).
+ * Describe the contents as a tensor whose first element is the first byte. This replaces all
+ * metadata of an earlier publication, and the label of this client becomes the producer. Call it
+ * before you set anything else (id, user words, xmem_describe_source).
  * @buffer: being written.
  * @dtype: XMEM_DTYPE_*; bits times lanes must be whole bytes, so that two 4-bit numbers are one
  *	element of two lanes.
@@ -48,16 +47,14 @@ int xmem_describe_tensor(struct xmem_buffer *buffer, uint32_t dtype, uint32_t nd
 #define XMEM_IMAGE_MAX_SIDE	(1u << 20)	/* pixels */
 
 /*
- * Say that the contents are an image whose first row begins at the first byte. It replaces all
- * metadata, as xmem_describe_tensor. It sets the content type to the media type that GStreamer has
- * for the format, such as "video/x-raw,NV12", or else to "video/x-raw," with ffmpeg's name. dtype,
- * shape and strides say the tensor that xmem_tensor_view finds.
+ * Describe the contents as an image whose first row begins at the first byte. This replaces all
+ * metadata, like xmem_describe_tensor, and sets the content type and the tensor that
+ * xmem_tensor_view finds.
  * @buffer: being written.
  * @format: XMEM_IMAGE_*.
  * @width, @height: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
  * @stride: bytes from one row to the next in the first plane; 0: no padding. The rows of other
- *	planes have room for as many pixels: in NV12 their stride is the same number, if that is
- *	even, and in I420 half of it, rounded up. ffmpeg and V4L2 derive them in this way too.
+ *	planes have room for as many pixels.
  * Returns: 0, or an error, and then the metadata is as it was:
  *	-EINVAL	there is no such format, or a number is out of its range; the message says which
  *	-ERANGE	the image has more bytes than were acquired: see xmem_image_bytes
@@ -68,37 +65,38 @@ int xmem_describe_image(struct xmem_buffer *buffer, uint32_t format, uint32_t wi
 			uint32_t height, size_t stride);
 
 /*
- * Get how many bytes an image takes, from its first byte to its last one, to acquire so many.
+ * Get the number of bytes of an image, from its first byte to its last one, in order to acquire
+ * them.
  * @format, @width, @height, @stride: as in xmem_describe_image.
- * Returns: bytes, at least 1, or -EINVAL (there is no such format, or a number is out of its
- * range; the message says which). Threads: any. Since: 0.5.
+ * Returns: bytes, at least 1, or -EINVAL (there is no such format, or a number is out of its range;
+ * the message says which). Threads: any. Since: 0.5.
  */
 int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_t stride);
 
 /*
- * The kind of contents, their maker, and their time. A string has printable ASCII characters
- * only. All fields but size may be 0.
+ * The kind of contents, their maker and their time. Strings have printable ASCII characters only.
+ * All fields but size may be 0.
  */
 struct xmem_source {
 	size_t size;			/* sizeof(struct xmem_source) */
 	uint32_t flags;			/* must be 0 */
 	uint32_t reserved;		/* must be 0 */
-	const char *content_type;	/* a media type, at most 31 characters; NULL: as it is */
-	const char *producer;		/* at most 31 characters; NULL: as it is */
+	const char *content_type;	/* a media type, at most 31 characters; NULL: unchanged */
+	const char *producer;		/* at most 31 characters; NULL: unchanged */
 	uint64_t timestamp_ns;		/* nanoseconds of the clock; 0: none */
 	const char *clock;		/* at most 23 characters: "CLOCK_REALTIME", "CLOCK_TAI",
-					 * "/dev/ptp0" or what the programs agree on. NULL:
-					 * "CLOCK_MONOTONIC"; without a timestamp the time and its
-					 * clock stay as they are */
+					 * "/dev/ptp0" or a name that the programs agree on. NULL:
+					 * "CLOCK_MONOTONIC". Without a timestamp, time and clock
+					 * stay as they are */
 };
 
 /*
- * Say what the contents are, who made them, and from when they are. The time that xmem_publish
- * takes is another one: when they were published, always by CLOCK_MONOTONIC.
+ * Set what the contents are, who made them, and their time. This time is not that of the
+ * publication, which xmem_publish takes by CLOCK_MONOTONIC.
  * @buffer: being written.
  * Returns: 0, or an error, and then the metadata is as it was:
- *	-EINVAL	a string is too long or has another character, an unknown flag, a reserved field
- *		that is not 0, or a size below the minimum; the message says which
+ *	-EINVAL	a string is too long or has another character, a flag is unknown, a reserved field
+ *		is not 0, or the size is below the minimum; the message says which
  *	-E2BIG	as xmem_pool_open
  *	-EPERM	the buffer is held for reading
  * Threads: as xmem_describe_tensor. Since: 0.5.
@@ -108,10 +106,9 @@ int xmem_describe_source(struct xmem_buffer *buffer, const struct xmem_source *s
 /* ---- reading ---- */
 
 /*
- * Get a copy of the metadata that does not change any more. In its three strings every character
- * that is not printable ASCII is a '?', they end with NUL, and zeros follow. size and offset are
- * true, and of a buffer on a GPU storage and device are. All else is what the publisher says, and
- * may be anything.
+ * Get a copy of the metadata that does not change any more. In its three strings '?' replaces every
+ * character that is not printable ASCII, and NULs fill the rest. size and offset are true, and so
+ * are storage and device of a buffer on a GPU. All other fields may be anything.
  * @ret_metadata: unchanged after an error.
  * Returns: 0, -EINVAL. Ownership: the copy is the caller's. Threads: any. Since: 0.4.
  */
@@ -129,37 +126,34 @@ struct xmem_tensor {
 	size_t size;			/* in: sizeof(struct xmem_tensor); out: valid bytes */
 	uint32_t flags;			/* XMEM_TENSOR_* */
 	uint32_t dtype;			/* XMEM_DTYPE_* */
-	uint32_t ndim;			/* valid places of the arrays, at most 8; others are 0 */
-	uint32_t item_bytes;		/* of one element, all lanes, at least 1 */
+	uint32_t ndim;			/* valid places of the arrays, at most 8; the rest is 0 */
+	uint32_t item_bytes;		/* of one element with all lanes, at least 1 */
 	int32_t device_id;		/* XMEM_CPU, or this process's number of the GPU */
 	uint32_t reserved;
-	const void *data;		/* the first element, as xmem_data() has it, or
+	const void *data;		/* the first element: an address of xmem_data() or
 					 * xmem_cuda_ptr() */
 	uint64_t elements;		/* the product of shape; 1 if ndim is 0 */
 	uint64_t bytes;			/* from the first element to the end of the last one */
 	int64_t shape[8];		/* none negative */
 	int64_t strides[8];		/* bytes; none negative */
-	int64_t element_strides[8];	/* strides / item_bytes, as DLPack counts: only if flags has
-					 * XMEM_TENSOR_DLPACK, for not all strides can be divided */
+	int64_t element_strides[8];	/* strides / item_bytes, as in DLPack: valid only with
+					 * XMEM_TENSOR_DLPACK, because not all strides can be
+					 * divided */
 };
 
-/* flags of the views */
-#define XMEM_VIEW_CUDA		(1u << 0)	/* also of contents on a GPU: see device_id */
+/* Flags of the views. */
+#define XMEM_VIEW_CUDA		(1u << 0)	/* accept contents on a GPU: see device_id */
 
 /*
- * Get the tensor that the contents are, as their publisher says, checked.
+ * Get the tensor that the publisher describes, checked.
  * @flags: 0, or XMEM_VIEW_CUDA.
  * @ret_tensor: its size field is set. Unchanged after an error.
- * The number of bytes of all elements, also of repeated ones, is below 2^63, so that no product of
- * shape and item_bytes can overflow. An image of one plane is seen as its rows, columns and (if an
- * element has several numbers) channels; an image of several planes as all of its bytes in a row,
- * so that none of them is lost: xmem_image_view has its planes.
  * Returns: 0, or
- *	-ENODATA  the publisher has not said what the contents are
- *	-EBADMSG  it says something impossible; the message says what
- *	-ERANGE	what it says reaches beyond the contents
+ *	-ENODATA  the publisher has not described the contents
+ *	-EBADMSG  the description is impossible; the message says why
+ *	-ERANGE	the tensor reaches beyond the contents
  *	-EINVAL	the size field is smaller than itself; a flag has no meaning
- *	-EMEDIUMTYPE  they are on a GPU, and XMEM_VIEW_CUDA is not set
+ *	-EMEDIUMTYPE  the contents are on a GPU, and XMEM_VIEW_CUDA is not set
  *	-EIO, -ENOMEM, -EMFILE, -EINTR  as xmem_data; on a GPU as xmem_cuda_ptr
  * Ownership: data is valid until the handle of the buffer is dropped. Threads: any. Since: 0.4.
  */
@@ -188,7 +182,7 @@ struct xmem_image {
 };
 
 /*
- * Get the image that the contents are, as their publisher says, checked.
+ * Get the image that the publisher describes, checked.
  * @flags: 0, or XMEM_VIEW_CUDA.
  * @ret_image: its size field is set. Unchanged after an error.
  * Returns, Ownership: as xmem_tensor_view. Threads: any. Since: 0.4.
@@ -197,7 +191,7 @@ int xmem_image_view(struct xmem_buffer *buffer, uint32_t flags, struct xmem_imag
 
 /*
  * Get one plane of an image as a tensor of rows, columns and (if an element has several numbers)
- * channels: of NV12 the second has half the rows, half the columns, and U and V as two channels.
+ * channels. The second plane of NV12 has half the rows, half the columns, and U and V as channels.
  * @image: from xmem_image_view.
  * @plane: below image->planes.
  * @ret_tensor: its size field is set. Unchanged after an error.
@@ -208,8 +202,8 @@ int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 		     struct xmem_tensor *ret_tensor);
 
 /*
- * Check what metadata says of a tensor against a number of bytes, for programs that fill or keep
- * metadata themselves. Nobody may change it meanwhile.
+ * Check the tensor of metadata against a number of bytes, for programs that fill or keep metadata
+ * themselves. The metadata must not change meanwhile.
  * @bytes: from the first element to the end of the contents.
  * Returns: 0, or -EINVAL (NULL), -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Threads: any.
  * Since: 0.4.

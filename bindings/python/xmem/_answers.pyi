@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 @final
 class Metadata(tuple[Any, ...]):
-    """All fields but size, offset and order_* are the publisher's to use as it likes;
+    """All fields but size, offset and order_* are the publisher's to use as it likes.
     xmem_tensor_view and xmem_image_view understand those that xmem_describe_tensor and
     xmem_describe_image set.
     """
@@ -20,13 +20,13 @@ class Metadata(tuple[Any, ...]):
     storage: Final[int]
     #: 0 for the CPU, else the device's number in the pool
     device: Final[int]
-    #: of an element: XMEM_DTYPE; 0: not said
+    #: of an element: XMEM_DTYPE; 0: not described
     dtype: Final[int]
     #: valid places of shape and strides, at most 8
     ndim: Final[int]
     #: elements
     shape: Final[tuple[int, ...]]
-    #: bytes; DLPack counts elements, see xmem_tensor_view
+    #: bytes; DLPack counts elements: see xmem_tensor_view
     strides: Final[tuple[int, ...]]
     #: bytes of contents; xmem_publish sets it
     size: Final[int]
@@ -58,20 +58,20 @@ class Metadata(tuple[Any, ...]):
 class SubscriptionInfo(tuple[Any, ...]):
     """The state of a subscription."""
 
-    #: client id of the publisher of what was received last, or if there is nothing yet of the
-    #: first that is followed; XMEM_NOBODY: none has come yet
+    #: client id of the publisher of the last received buffer, or at first of the first publisher;
+    #: XMEM_NOBODY: none has come yet
     publisher: Final[int]
-    #: publishers, also ended ones of which something may be left to receive
+    #: publishers, with ended ones whose publications may be left to receive
     follows: Final[int]
-    #: publications that it has lost by being slow, of all publishers together
+    #: publications of all publishers that it has lost by being slow
     lost: Final[int]
-    #: publications that it has yet to receive, of all publishers together; history does not count
+    #: publications of all publishers that it has yet to receive, without history
     behind: Final[int]
 
 
 @final
 class BufferInfo(tuple[Any, ...]):
-    """A handle of a buffer. While the buffer is written, this client is the publisher."""
+    """The properties of a handle. While the buffer is written, this client is the publisher."""
 
     #: XMEM_BUFFER_*, also bits that later versions define
     flags: Final[int]
@@ -79,11 +79,11 @@ class BufferInfo(tuple[Any, ...]):
     slot: Final[int]
     #: xmem_token: 0 while the buffer is written
     token: Final[int]
-    #: number of the publication, which its publisher counts from 0; 0 while the buffer is written,
-    #: and if it was got by its token
+    #: number of the publication, from 0 for each publisher; 0 if the buffer is written or was got
+    #: by its token
     sequence: Final[int]
-    #: that the publisher gave, of CLOCK_MONOTONIC; 0: none, or the buffer is written or was got by
-    #: its token
+    #: of the publisher, by CLOCK_MONOTONIC; 0: none, or the buffer is written or was got by its
+    #: token
     timestamp_ns: Final[int]
     #: xmem_size
     bytes: Final[int]
@@ -92,7 +92,7 @@ class BufferInfo(tuple[Any, ...]):
     #: client id; XMEM_NOBODY: the buffer was got by its token, and its publisher has ended long
     #: ago
     publisher: Final[int]
-    #: of the publisher, NUL-terminated; empty: it has none, or it has ended and its label is
+    #: of the publisher, NUL-terminated; empty: it has none, or has ended and its label is
     #: forgotten
     label: Final[str]
 
@@ -100,8 +100,9 @@ class BufferInfo(tuple[Any, ...]):
 @final
 class Limbo(tuple[Any, ...]):
     """Limbo: buffers that are used longer than they should be. Either their owner has ended, and
-    somebody holds them or has yet to receive them; or they are *overdue*: their owner has found
-    no buffer, or has collected, no subscriber has yet to receive them, and others hold them.
+    clients hold them or have yet to receive them. Or they are *overdue*: their owner has found
+    no buffer, or has collected, and clients hold them although no subscriber has yet to receive
+    them.
     """
 
     #: buffers whose owner has ended
@@ -150,7 +151,7 @@ class CudaDeviceInfo(tuple[Any, ...]):
 
 @final
 class PoolInfo(tuple[Any, ...]):
-    """The numbers of a pool now. Other clients go on meanwhile, so they need not add up."""
+    """The numbers of a pool now. Other clients continue meanwhile, so the numbers need not add up."""
 
     #: capacity
     slots: Final[int]
@@ -158,7 +159,7 @@ class PoolInfo(tuple[Any, ...]):
     attached: Final[int]
     #: of those: without contents
     free: Final[int]
-    #: being written, or taken ahead for that by their owner
+    #: being written, or kept by their owner for its next acquire
     writing: Final[int]
     #: with contents
     live: Final[int]
@@ -166,46 +167,46 @@ class PoolInfo(tuple[Any, ...]):
     held: Final[int]
     #: attached slots whose owner has ended
     limbo: Final[int]
-    #: alive
+    #: that live
     clients: Final[int]
-    #: ended clients whose publications are still in flight
+    #: ended clients with publications in flight
     zombies: Final[int]
     #: capacity
     clients_max: Final[int]
     #: capacity of each writer's ring
     ring_entries: Final[int]
-    #: of all clients together
+    #: references of all clients together
     holds: Final[int]
     #: of all attached slots
     bytes: Final[int]
-    #: of the files that these are in
+    #: of the files with these slots
     bytes_files: Final[int]
-    #: of those whose owner has ended
+    #: of the files whose owner has ended
     bytes_kept: Final[int]
     #: of the files that this handle has mapped
     bytes_mapped: Final[int]
-    #: how many files and allocations of GPUs
+    #: files and allocations of GPUs
     payloads: Final[int]
-    #: how often this process, in all its pools, used the handle of a buffer that it had dropped
+    #: uses of dropped handles of buffers by this process, in all its pools
     stale_handles: Final[int]
     #: of files in huge pages (hugetlb)
     bytes_huge: Final[int]
-    #: of files of this handle in ordinary pages, for which the kernel was asked for huge ones
+    #: of this handle's files in ordinary pages for which the kernel was asked for huge pages
     bytes_advised: Final[int]
-    #: references set aside, of all slots
+    #: of all slots
     claims: Final[int]
-    #: slots that have some
+    #: slots with claims
     claimed: Final[int]
-    #: slots that their owner wants back and others hold: see struct xmem_limbo
+    #: slots that their owner wants back and others hold: struct xmem_limbo
     overdue: Final[int]
     #: of the slots in limbo
     bytes_limbo: Final[int]
-    #: time since the first of their owners ended; where a later owner of its group has ended too,
-    #: since that end
+    #: time since the first of their owners ended, or a later owner of the group, if one has ended
+    #: too
     limbo_age_ns: Final[int]
-    #: of these
+    #: of the overdue slots
     bytes_overdue: Final[int]
-    #: since one was first missed
+    #: time since an owner first missed one of them
     overdue_age_ns: Final[int]
     #: of memory of GPUs, counted as bytes of struct xmem_device_info
     bytes_cuda: Final[int]
@@ -220,52 +221,51 @@ class ClientInfo(tuple[Any, ...]):
     id: Final[int]
     #: enum xmem_client_role
     role: Final[int]
-    #: 1; 0: it has ended, and publications are in flight
+    #: 1; 0: it has ended, with publications in flight
     alive: Final[int]
-    #: in this process's namespace, or as the daemon sees it; 0: not there, as that of a container
-    #: outside
+    #: in this process's namespace, or as the daemon sees it; 0: not in this namespace
     pid: Final[int]
     #: in its user namespace; as pid
     uid: Final[int]
     #: attached slots that it owns
     slots: Final[int]
-    #: number of this use of the id, which is never reused
+    #: number of this use of the id, never reused
     incarnation: Final[int]
-    #: as it gave it
+    #: of its options
     wait_bound_ns: Final[int]
-    #: holds of all slots together
+    #: references to all slots together
     holds: Final[int]
     #: NUL-terminated
     label: Final[str]
-    #: publishers that it follows, also ended ones
+    #: publishers that it follows, with ended ones
     follows: Final[int]
-    #: clients that follow it, which xmem_subscriber_next lists for it
+    #: clients that subscribe to it, which its xmem_subscriber_next gets
     followers: Final[int]
-    #: publications in their rings that it has yet to receive, all together
+    #: publications of all publishers that it has yet to receive
     behind: Final[int]
-    #: of the files that it has mapped, as it says itself
+    #: of the files that it has mapped, as it reports itself
     bytes_mapped: Final[int]
-    #: of files of ended owners in which it holds a buffer, or has yet to receive one
+    #: of ended owners' files with a buffer that it holds or has yet to receive
     bytes_kept: Final[int]
-    #: slots that it holds and that are in limbo, or overdue
+    #: slots that it holds and that are in limbo or overdue
     limbo: Final[int]
-    #: threads that wait because no writer is there to follow, as it says itself
+    #: threads that wait for a writer to follow, as it reports itself
     awaits_writer: Final[int]
-    #: of these
+    #: of the slots that `limbo` counts
     bytes_limbo: Final[int]
-    #: of these, those whose owner has ended: limbo_bytes of struct xmem_pool_options bounds that
+    #: of those, of ended owners: limbo_bytes of struct xmem_pool_options bounds this
     bytes_ended: Final[int]
 
 
 @final
 class SubscriberInfo(tuple[Any, ...]):
-    """One client that follows a writer's ring."""
+    """One client that subscribes to a writer."""
 
-    #: its id: xmem_pool_client_info knows more of it
+    #: its id, for xmem_pool_client_info
     client: Final[int]
     #: 1: the writer waits for it (XMEM_SUBSCRIBE_WAITS)
     waits: Final[int]
-    #: number of this use of the id, which is never reused
+    #: number of this use of the id, never reused
     incarnation: Final[int]
     #: publications of this writer that it has yet to receive
     behind: Final[int]
@@ -291,19 +291,19 @@ class SlotInfo(tuple[Any, ...]):
     token: Final[int]
     #: of the whole buffer
     bytes: Final[int]
-    #: of all clients together
+    #: references of all clients together
     holds: Final[int]
     #: 1 + sequence number of its last publication; 0: none
     position: Final[int]
-    #: number of the file with the contents; 0: none
+    #: number of the file; 0: none
     payload: Final[int]
-    #: of that file
+    #: of the file
     payload_bytes: Final[int]
-    #: references set aside (claims.h)
+    #: references that are set aside (claims.h)
     claims: Final[int]
     #: client that writes it in place, or XMEM_NOBODY
     upgrader: Final[int]
-    #: 1: its owner wants it back, and others hold it: see struct xmem_limbo
+    #: 1: its owner wants it back, and others hold it: struct xmem_limbo
     overdue: Final[int]
 
 
@@ -311,14 +311,14 @@ class SlotInfo(tuple[Any, ...]):
 class DeviceInfo(tuple[Any, ...]):
     """A GPU in whose memory a pool has, or has had, buffers."""
 
-    #: its number in the pool, as metadata and slots have it
+    #: its number in the pool, as in metadata and slots
     device: Final[int]
-    #: as struct xmem_cuda_device_info has it
+    #: as in struct xmem_cuda_device_info
     uuid: Final[builtins.bytes]
-    #: of the pool's memory there: whole allocations, and whole blocks that small ones share; an
-    #: allocation that is attached several times counts each time
+    #: of the pool's memory there: whole allocations, once for each attach, and whole blocks that
+    #: small ones share
     bytes: Final[int]
-    #: of that: see struct xmem_pool_info
+    #: of that: as in struct xmem_pool_info
     bytes_closing: Final[int]
 
 
@@ -326,7 +326,7 @@ class DeviceInfo(tuple[Any, ...]):
 class HostInfo(tuple[Any, ...]):
     """A description of the host."""
 
-    #: version of the protocol that it speaks
+    #: version of its protocol
     abi: Final[int]
     #: the oldest that it still serves
     abi_oldest: Final[int]
@@ -338,7 +338,7 @@ class HostInfo(tuple[Any, ...]):
     max_clients: Final[int]
     #: of a pool
     max_ring_entries: Final[int]
-    #: slots are given to writers in groups of so many
+    #: slots of a group, which one writer gets
     group_slots: Final[int]
     max_pools: Final[int]
     #: files with contents, of a pool
@@ -355,20 +355,20 @@ class HostInfo(tuple[Any, ...]):
 class LimitInfo(tuple[Any, ...]):
     """One limit of the host, and how much of it is in use."""
 
-    #: of the limit, which stays the same
+    #: of the limit, never changes
     number: Final[int]
     #: enum xmem_limit_scope
     scope: Final[int]
-    #: of a user: its uid; else 0xffffffff
+    #: of a user; else 0xffffffff
     uid: Final[int]
-    #: 1: the next two are bytes; 0: a number of things
+    #: 1: the next two are bytes; 0: numbers of things
     in_bytes: Final[int]
     used: Final[int]
     #: UINT64_MAX: there is no limit
     most: Final[int]
-    #: NUL-terminated. Kernel: the module's parameter, if there is one
+    #: NUL-terminated. Kernel: the module's parameter, if it has one
     name: Final[str]
-    #: the limited thing: a word or some, in English
+    #: the limited thing, in English
     what: Final[str]
 
 
@@ -386,21 +386,21 @@ class PoolEntry(tuple[Any, ...]):
     slots: Final[int]
     #: capacity
     clients_max: Final[int]
-    #: alive
+    #: that live
     clients: Final[int]
     #: capacity of each writer's ring
     ring_entries: Final[int]
     #: of all attached slots
     bytes: Final[int]
-    #: of the files that these are in
+    #: of the files with these slots
     bytes_files: Final[int]
-    #: of those whose owner has ended
+    #: of the files whose owner has ended
     bytes_kept: Final[int]
-    #: how many files
+    #: files
     payloads: Final[int]
-    #: who may join: as in struct xmem_pool_options
+    #: as in struct xmem_pool_options
     mode: Final[int]
     #: its group; UINT32_MAX as owner_uid
     gid: Final[int]
-    #: XMEM_MAY_*: the mode lets this process do it
+    #: XMEM_MAY_*: that the mode gives this process
     roles: Final[int]

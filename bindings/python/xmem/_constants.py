@@ -25,8 +25,8 @@ class OpenFlags(enum.IntFlag):
     INHERIT = 0x10
     #: if the pool is made, `gid` is its group
     GROUP = 0x20
-    #: this process writes contents that others hold, by rules of its own: what xmem_data gives can
-    #: be written, without xmem_get_mut; since 0.5
+    #: this process writes contents that others hold, by its own rules: it can write to xmem_data
+    #: without xmem_get_mut; since 0.5
     SHARES = 0x40
     #: join the pool of the descriptor `fd`
     FD = 0x80
@@ -44,14 +44,14 @@ class MayFlags(enum.IntFlag):
 class SubscribeFlags(enum.IntFlag):
     """Flags: XMEM_SUBSCRIBE_*."""
 
-    #: the publisher waits for this subscriber within its wait_bound_ns; otherwise a slow
+    #: the publisher waits for this subscriber within its wait_bound_ns; without this flag a slow
     #: subscriber loses the oldest publication
     WAITS = 0x1
     #: only the client in `publisher`
     PUBLISHER = 0x2
     #: do not wait for a publisher to come: ENOENT
     NOWAIT = 0x4
-    #: the subscription needs no publisher: xmem_receive waits for the first, and for later ones
+    #: the subscription needs no publisher: xmem_receive waits for the first and later ones
     LASTS = 0x8
 
 
@@ -74,7 +74,7 @@ class BufferFlags(enum.IntFlag):
     MORTAL = 0x40
     #: CUDA: readers get it: XMEM_MEMORY_READERS
     READERS = 0x80
-    #: the xmem_get that made this handle has taken a reference that was set aside (claims.h)
+    #: xmem_get took a claim for this handle
     CLAIMED = 0x80000000
 
 
@@ -98,7 +98,7 @@ class MemoryFlags(enum.IntFlag):
     CUDA = 0x4
     #: readers get it too, not only writers
     READERS = 0x8
-    #: by the driver's IPC handles, also where there are descriptors
+    #: by the driver's IPC handles, even if the GPU can export descriptors
     LEGACY = 0x10
 
 
@@ -142,7 +142,7 @@ class Storage(enum.IntEnum):
 
 
 class Order(enum.IntEnum):
-    """The event for which a receiver waits before it looks at contents of a GPU."""
+    """The event for which a receiver waits before it uses contents of a GPU."""
 
     #: nothing: they are complete
     NONE = 0
@@ -199,12 +199,11 @@ class Dtype(enum.IntEnum):
 
 
 class ImageFormat(enum.IntEnum):
-    """How the pixels of an image lie in memory, the first byte first. The numbers of 16 and 32
-    bits have the byte order of the machine: ffmpeg's names end in "le" or "be" then. In the
-    formats with several planes these follow each other without a gap. Where chroma has half the
-    width or height, that is rounded up. The comments have the names that others have for a
-    format: ffmpeg's pix_fmt, V4L2's fourcc, and DRM's fourcc; "-": none. V4L2 and DRM mean
-    little endian.
+    """How the pixels of an image lie in memory, the first byte first. Numbers of 16 and 32 bits
+    have the byte order of the machine (ffmpeg's names then end in "le" or "be"). Planes follow
+    each other without a gap. Chroma of half the width or height is rounded up. The comments
+    have the names of a format in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little
+    endian); "-": none.
     """
 
     #: not an image
@@ -283,11 +282,11 @@ class SlotUse(enum.IntEnum):
     NONE = 0
     #: a buffer without contents
     FREE = 1
-    #: being written, or taken ahead for that by its owner
+    #: being written, or kept by its owner for its next acquire
     WRITING = 2
     #: it has contents
     LIVE = 3
-    #: its owner has ended; it goes with its last holder
+    #: its owner has ended; it goes when no client holds it
     LIMBO = 4
 
 
@@ -307,11 +306,11 @@ VERSION_MAJOR: Final = 0
 VERSION_MINOR: Final = 5
 VERSION_PATCH: Final = 0
 FOREVER: Final = 9223372036854775807
-#: a user whom the mode excludes cannot join, not even with a descriptor of the pool
+#: a user that the mode excludes cannot join, not even with a descriptor of the pool
 MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
-#: where the number of a GPU stands: the CPU's memory
+#: in place of the number of a GPU: the CPU's memory
 CPU: Final = -1
 KEEP_ALL: Final = 18446744073709551615
 GID_SAME: Final = 4294967295
@@ -321,7 +320,7 @@ DRAIN_EVICTS: Final = 1
 NOBODY: Final = 4294967295
 #: pixels
 IMAGE_MAX_SIDE: Final = 1048576
-#: also of contents on a GPU: see device_id
+#: accept contents on a GPU: see device_id
 VIEW_CUDA: Final = 1
 IMAGE_MAX_PLANES: Final = 4
 #: The table that this header describes, for xmem_get_api.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
-/* The rules of all requests, their numbers, and the requests about a host. A part of xmem/uapi.h. */
+/* The rules and numbers of requests, and the requests about a host. A part of xmem/uapi.h. */
 #ifndef XMEM_UAPI_REQUESTS_H
 #define XMEM_UAPI_REQUESTS_H
 
