@@ -2,21 +2,20 @@
 /*
  * xmem: the interface between the host (xmem.ko or xmemd) and its clients.
  *
- * It describes first the pages, which every client maps and in which everything is
- * counted, then the requests. docs/design.md has the words and the promises, and
- * core/protocol.h the steps.
+ * Its parts are in xmem/uapi/: the pages that every client maps and in which everything is counted,
+ * and the requests. docs/design.md has the words and the promises, and core/protocol.h the steps.
  *
  * Change log of the ABI:
  *   1  first light: pools, CPU payloads, rings, sleeping, end of a client
  *   2  structs that can grow: strides and feature words in the header, flags in every
  *      request, requests of any length from their minimum on, query, pools
- *   3  descriptors to poll, demotions and what an owner wants in its area, numbers of
+ *   3  descriptors to poll, demotions and the wishes of an owner in its area, numbers of
  *      datagrams, whether the host lives
  *   4  claims, forwarding, addressed publications, writing in place, kinds of payload
- *   5  memory of GPUs: the device table, CUDA payloads, who has them open, ready words
- *   6  pids and uids are asked for, and not in the kernel's pages; processes in the rows; who may
- *      join: owner, group and mode of a pool, names of users, roles of descriptors; ids of
- *      payloads have 64 bits; clients can be ended by others, and pools closed to joins
+ *   5  memory of GPUs: the device table, CUDA payloads, their openers, ready words
+ *   6  requests for pids and uids, which leave the kernel's pages; processes in the rows;
+ *      permission to join: owner, group and mode of a pool, names of users, roles of
+ *      descriptors; payload ids of 64 bits; eviction of clients, pools that are drained
  *   7  names of pools have up to 128 characters, and '/' among them
  */
 #ifndef XMEM_UAPI_H

@@ -9,22 +9,24 @@
 #include "pages.h"
 
 /*
- * The mode of a pool says who may join it: its owner, who made it, its group, and all others, by
- * bits that are those of a file. The first of these three that the caller is of decides, as with
+ * The mode of a pool says who may join it: its owner, who made it, its group, and all others, in
+ * the bits of a file's mode. The first of these three that includes the caller decides, as with
  * files. CAP_DAC_OVERRIDE, in the user namespace in which the pool was made, allows all.
  *
  *   by name   The mode decides, at each join
- *   by file   A descriptor of pool_fd carries a mask of roles, and that decides: its holder got it
- *             from a process that might join. With XMEM_MODE_STRICT the mode decides as well
+ *   by file   A descriptor of pool_fd carries a mask of roles, and the mask decides: a process
+ *             that may join has passed it on. With XMEM_MODE_STRICT the mode decides as well
  *
- * A name belongs to the user who made the pool: two users' pools may have the same, and to join
- * another's is to name it, too (XMEM_JOIN_OWNER). A process without a role in a pool finds none
- * there (ENOENT); a process that has another role is told so (EACCES).
+ * A name belongs to the user who made the pool. Pools of two users may have one name, and a join of
+ * another user's pool names that user (XMEM_JOIN_OWNER). If a process has no role in a pool, the
+ * join fails with ENOENT. If it has another role than it asks for, the join fails with EACCES.
  */
-#define XMEM_MODE_READ		04	/* XMEM_ROLE_READER; for the group << 3, the owner << 6 */
-#define XMEM_MODE_WRITE		02	/* XMEM_ROLE_WRITER; only with READ, since writers read */
-#define XMEM_MODE_STRICT	01000	/* a descriptor of the pool helps nobody whom the mode
-					 * does not let in */
+#define XMEM_MODE_READ		04	/* XMEM_ROLE_READER; << 3 for the group, << 6 for the
+					 * owner */
+#define XMEM_MODE_WRITE		02	/* XMEM_ROLE_WRITER; only with READ, because writers also
+					 * read */
+#define XMEM_MODE_STRICT	01000	/* a descriptor of the pool does not help a user that the
+					 * mode excludes */
 #define XMEM_MODE_KNOWN		(XMEM_MODE_STRICT | 0666)
 #define XMEM_MODE_DEFAULT	0600
 
@@ -33,8 +35,8 @@
  * divides it into parts, as it divides a path. No part is empty or begins with a dot. So no part is
  * "." or "..", and the last character is no '/'. The first character may be a '/': "/camera" and
  * "camera" are two names. Programs write "USER:NAME" for another user's pool, because no user's
- * name has a ':'. A pool's name has no '!'. So two pools' names stay different if a program writes
- * '!' for '/' to make names of files of them.
+ * name has a ':'. A pool's name has no '!'. So a program that writes '!' for '/' makes a different
+ * file name for each pool.
  *
  * In place of a name, '@' and a number, as in "@17", stand for the pool that the request `pools`
  * lists with that number. That pool may have no name. Such a join has to ask for the role of a
@@ -43,18 +45,19 @@
 
 /*
  * join: become a client of a pool. The kernel answers with a descriptor of the client's own file,
- * by which it asks and maps from then on; an open /dev/xmem is for joining, and can do so again.
- * The daemon makes the connection itself the client, once.
+ * by which the client asks and maps from then on. The open /dev/xmem only joins, and can do so
+ * again. The daemon makes the connection itself the client, once.
  */
 #define XMEM_JOIN_EXISTING	(1u << 0)	/* do not create the pool, but fail (ENOENT) */
-#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST), but
-						 * not if it is drained, nor, in the kernel, if no
-						 * client of its owner's lives: then it loses its
-						 * name, whoever keeps it by what */
+#define XMEM_JOIN_EXCLUSIVE	(1u << 1)	/* create it, and fail if it exists (EEXIST). A
+						 * drained pool does not count as existing, nor, in
+						 * the kernel, a pool without a living client of its
+						 * owner's. Such a pool loses its name, even if
+						 * other users keep it */
 #define XMEM_JOIN_FD		(1u << 2)	/* join the pool of pool_fd; the name is empty */
-#define XMEM_JOIN_OWNER		(1u << 4)	/* the pool of that name that owner_uid has made;
-						 * another user's is never created (ENOENT), nor
-						 * asked for with EXCLUSIVE (EPERM) */
+#define XMEM_JOIN_OWNER		(1u << 4)	/* the pool of that name that owner_uid has made.
+						 * Another user's is never created (ENOENT), and
+						 * EXCLUSIVE is not allowed for it (EPERM) */
 #define XMEM_JOIN_GROUP		(1u << 5)	/* if it is created, gid is its group: one of the
 						 * caller's, or any with CAP_CHOWN (EPERM) */
 struct xmem_join_request {
@@ -79,30 +82,30 @@ struct xmem_join_request {
 	__u32 owner_uid;		/* in: with OWNER, in the caller's user namespace; else 0;
 					 * out: the creator's; ~0: it has no number there */
 	__u32 mode;			/* in: of a pool that is created; 0: XMEM_MODE_DEFAULT; with
-					 * FD 0. If the caller's pool exists: 0, or it must not
-					 * let in more than this, STRICT counted, nor have bits
+					 * FD 0. If the caller's pool exists: 0, or the pool must
+					 * not admit more than this, STRICT counted, nor have bits
 					 * for another group than gid (ERANGE). out: the pool's */
 	__u32 gid;			/* in: with GROUP; else 0, and the group is the caller's;
 					 * out: the pool's, as owner_uid */
-	__u32 roles;			/* in: 0; out: mask of those that the client may pass on
+	__u32 roles;			/* in: 0; out: mask of the roles that the client may pass on
 					 * by pool_fd */
 	__u32 reserved1;
-	__u64 limbo_bytes;		/* in: of a pool that is created: how many bytes of what
-					 * ended clients have left one client may hold; a client
-					 * that holds more is evicted (see there, LIMBO). Its ring
-					 * keeps as much of what it has forwarded and nobody holds;
-					 * the rest is lost to its subscribers. 0 or ~0: any number.
-					 * The kernel's parameter max_limbo_bytes counts, too, if it
-					 * is less. If the pool exists: 0, or it must not allow more
+	__u64 limbo_bytes;		/* in: of a pool that is created: bytes of ended clients'
+					 * slots that one client may hold; a client that holds more
+					 * is evicted (evict, LIMBO). Its ring keeps as many bytes
+					 * of forwarded slots that no client holds; its subscribers
+					 * lose the rest. 0 or ~0: any number. The kernel's
+					 * parameter max_limbo_bytes applies if it is less. If the
+					 * pool exists: 0, or the pool must not allow more
 					 * (ERANGE) */
 };
 #define XMEM_JOIN_MIN		160	/* up to fd */
 
 /*
- * pool_fd: a descriptor. A process that has it may join this pool in one of these roles, and
- * nothing else; narrow makes another of it, for fewer roles. A mask of roles has the bit
- * 1 << role (enum xmem_role) of each. One for writers alone lets nobody join as a reader (EACCES),
- * but a writer reads, too. A descriptor that was given cannot be taken back.
+ * pool_fd: make a descriptor by which a process may join this pool in the descriptor's roles. It
+ * gives no other right. narrow makes another one of it, for fewer roles. A mask of roles has the
+ * bit 1 << role (enum xmem_role) of each. With a descriptor for writers alone no process joins as a
+ * reader (EACCES), but a writer also reads. A descriptor that was passed on cannot be taken back.
  */
 #define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
 struct xmem_pool_fd_request {
@@ -110,29 +113,31 @@ struct xmem_pool_fd_request {
 	__u32 flags;			/* must be 0 */
 	__s32 fd;			/* out; close-on-exec */
 	__u32 reserved;			/* must be 0 */
-	__u32 roles;			/* in: not more than the client may pass on (EACCES); 0: all
-					 * of these; out: the descriptor's */
+	__u32 roles;			/* in: roles that the client may pass on (EACCES); 0: all of
+					 * these; out: the descriptor's */
 };
 #define XMEM_POOL_FD_MIN	12	/* up to fd */
 
 /*
- * narrow: from a descriptor of a pool a new one for fewer roles. The old one stays as it is, since
- * others may have it too. The caller need not have joined, nor be let in by the mode. By a client's
- * file only that client narrows (EPERM): the new descriptor counts for whose file it is made by.
+ * narrow: make a descriptor for fewer roles from a descriptor of a pool. The old one stays as it
+ * is, because other processes may have it too. The caller need not have joined, and the mode need
+ * not admit it. From a client's file only that client narrows (EPERM), because the new descriptor
+ * counts in the quota of that file's user.
  */
 struct xmem_narrow_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
 	__s32 pool_fd;			/* of pool_fd or narrow */
-	__u32 roles;			/* not 0, and no more than that one's (EACCES) */
+	__u32 roles;			/* not 0, and only roles of that descriptor (EACCES) */
 	__s32 fd;			/* out; close-on-exec */
 	__u32 reserved;			/* must be 0 */
 };
 #define XMEM_NARROW_MIN		20	/* up to fd */
 
 /*
- * access: change who may join from now on; without a flag only say it. For the pool's owner, and
- * CAP_SYS_ADMIN in the user namespace in which it was made (EPERM). Clients that have joined stay.
+ * access: change the permission to join from now on; without a flag only report it. Only the pool's
+ * owner, and CAP_SYS_ADMIN in the user namespace in which it was made, may change it (EPERM).
+ * Clients that have joined stay.
  */
 #define XMEM_ACCESS_MODE	(1u << 0)	/* change the mode */
 #define XMEM_ACCESS_GROUP	(1u << 1)	/* change the group, as with XMEM_JOIN_GROUP */

@@ -3,7 +3,7 @@
 #ifndef XMEM_UAPI_LIMITS_H
 #define XMEM_UAPI_LIMITS_H
 
-/* Limits of the layout; a pool's own are in its header. */
+/* A pool's own limits are in its header. */
 #define XMEM_MAX_SLOTS		65536	/* a token has 16 bits for the slot */
 #define XMEM_MAX_CLIENTS	256	/* XMEM_CLIENT_WORDS bitmaps of 64 */
 #define XMEM_CLIENT_WORDS	4

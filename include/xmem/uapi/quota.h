@@ -6,31 +6,30 @@
 #include <linux/types.h>
 
 /*
- * quota: one limit, how much of it is in use, and the most that there may be. The caller need not
- * have joined; a file that has not is told of no limit of a pool or of a client.
+ * quota: get one limit, its use, and its maximum. The caller need not have joined. A file that has
+ * not joined gets no limits of a pool or of a client.
  *
  * In the kernel the process that makes a file of /dev/xmem join pays for it: its user, and the
- * owners of all user namespaces that it is in, so that further uids do not help there. root, and
+ * owners of all user namespaces that it is in, so that additional uids do not help there. root, and
  * every process with CAP_SYS_RESOURCE in the initial user namespace, is counted like everybody, but
- * not refused because of a user's limits. The daemon is of one user, and its limits are that
- * user's.
+ * a user's limits do not refuse it. The daemon is of one user, and its limits are that user's.
  */
 enum xmem_quota {
 	/* Of a user. Kernel: user_max_* in /sys/module/xmem/parameters */
-	XMEM_QUOTA_USER_POOLS = 0,	/* kernel: of which it has a file of a client, of poll_fd or
-					 * pool_fd, whoever made them; one that has ended, too,
-					 * and while a file of a driver is being released.
-					 * REFUSED may be about as many folders in sysfs of
-					 * its ended pools, which somebody is still reading */
-	XMEM_QUOTA_USER_CLIENTS = 1,	/* also ended ones, likewise (kernel) */
-	XMEM_QUOTA_USER_SLOTS = 2,	/* that have a payload, as the next two; kernel, as these
-					 * are all but pools, clients and files */
+	XMEM_QUOTA_USER_POOLS = 0,	/* kernel: pools of which the user has a file of a client,
+					 * of poll_fd or of pool_fd, whoever made them; ended pools
+					 * count too, and pools of which a driver's file is being
+					 * released. REFUSED may be about as many folders in sysfs
+					 * of the user's ended pools that are still being read */
+	XMEM_QUOTA_USER_CLIENTS = 1,	/* ended ones count too (kernel) */
+	XMEM_QUOTA_USER_SLOTS = 2,	/* with a payload. Of the quotas of a user the daemon has
+					 * only pools, clients and files */
 	XMEM_QUOTA_USER_GROUPS = 3,	/* of slots: that writers have, or have left to others */
 	XMEM_QUOTA_USER_FILES = 4,	/* payloads: files, and memory of GPUs */
 	XMEM_QUOTA_USER_FILE_BYTES = 5,	/* of the files, each as often as it is attached */
 	XMEM_QUOTA_USER_PAGE_BYTES = 6,	/* of tables, groups and areas */
 	XMEM_QUOTA_USER_MAPPINGS = 7,	/* of these pages */
-	/* Of a user, who is left no more of what all share than it leaves to all others: kernel */
+	/* Of a user, in a common maximum: as much as it leaves to all other users; kernel */
 	XMEM_QUOTA_SHARE_POOLS = 16,	/* of max_pools */
 	XMEM_QUOTA_SHARE_PAGE_BYTES = 17,	/* of max_bytes */
 	XMEM_QUOTA_SHARE_CLIENTS = 18,	/* of a pool that another user has made, as the next two */
@@ -39,9 +38,9 @@ enum xmem_quota {
 	/* Of the host, for all users together */
 	XMEM_QUOTA_POOLS = 32,		/* kernel: max_pools */
 	XMEM_QUOTA_PAGE_BYTES = 33,	/* kernel: max_bytes */
-	XMEM_QUOTA_CONNECTIONS = 34,	/* daemon; of a user, as all of the daemon */
+	XMEM_QUOTA_CONNECTIONS = 34,	/* daemon; of a user, like all limits of the daemon */
 	XMEM_QUOTA_POLLS = 35,		/* daemon: descriptors to poll */
-	XMEM_QUOTA_DESCRIPTORS = 36,	/* daemon: that it has none left is all it knows */
+	XMEM_QUOTA_DESCRIPTORS = 36,	/* daemon: it has none left, and knows no more than that */
 	XMEM_QUOTA_PROCESS_CONNECTIONS = 37,	/* daemon: of the caller's process */
 	/* Of the pool that the file has joined */
 	XMEM_QUOTA_POOL_CLIENTS = 64,	/* its capacities: EUSERS, ENOSPC */
@@ -54,8 +53,8 @@ enum xmem_quota {
 	/* Of the client */
 	XMEM_QUOTA_CLIENT_MAPPINGS = 96,	/* kernel: 32, and one for each group */
 	XMEM_QUOTA_CLIENT_POLLS = 97,	/* daemon: descriptors to poll */
-	XMEM_QUOTA_CLIENT_LIMBO = 98,	/* kernel: bytes of what ended clients have left that this
-					 * one holds; the pool's limbo_bytes and max_limbo_bytes */
+	XMEM_QUOTA_CLIENT_LIMBO = 98,	/* kernel: bytes of ended clients' slots that this one
+					 * holds; the pool's limbo_bytes and max_limbo_bytes */
 };
 enum xmem_quota_scope {
 	XMEM_QUOTA_OF_USER = 0,
@@ -64,29 +63,30 @@ enum xmem_quota_scope {
 	XMEM_QUOTA_OF_CLIENT = 3,
 };
 /*
- * The limit by which the client of this file was last refused something; by a file of the device,
- * by which several may join, the calling thread's last join, if none was refused since then.
- * `quota` is 0. ENOENT: there is none.
+ * Get the limit by which the client of this file was last refused something. By a file of the
+ * device, by which several clients may join, get the limit that refused the calling thread's last
+ * join. `quota` is 0. ENOENT: there is none.
  */
 #define XMEM_QUOTA_REFUSED	(1u << 0)
 struct xmem_quota_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_QUOTA_REFUSED, or none */
-	__u32 quota;			/* in: look from this number on; out: that of the limit,
-					 * enum xmem_quota. ENOENT: there are no more */
+	__u32 quota;			/* in: get the limit with this number or the next higher
+					 * one; out: enum xmem_quota. ENOENT: there are no more */
 	__u32 scope;			/* out: enum xmem_quota_scope */
 	__u32 uid;			/* out: scope of a user: its uid, in the caller's user
 					 * namespace; else ~0 */
-	__u32 level;			/* out: REFUSED: the limit is the caller's own user's: 0;
-					 * of an owner of the user namespaces that it is in: 1 and
-					 * more, outwards */
-	__u64 used;			/* out: how many there are now, or how many bytes */
-	__u64 most;			/* out: how many there may be; ~0: any number */
-	__u64 wanted;			/* out: REFUSED: how many there would have been; else 0 */
+	__u32 level;			/* out: REFUSED: 0: the limit is the caller's own user's; 1
+					 * and more: of an owner of the user namespaces that it is
+					 * in, outwards */
+	__u64 used;			/* out: the present number, or bytes */
+	__u64 most;			/* out: the maximum; ~0: any number */
+	__u64 wanted;			/* out: REFUSED: the number that the request would have
+					 * reached; else 0 */
 	__u32 reserved;			/* must be 0 */
 	__u32 reserved1;		/* out: 0 */
 	__u8  name[24];			/* out: kernel: the parameter of the module; else a word for
-					 * it. NUL-terminated */
+					 * the limit. NUL-terminated */
 };
 #define XMEM_QUOTA_MIN		12	/* up to quota */
 

@@ -8,30 +8,35 @@
 
 #include "limits.h"
 
-/* ------------------------------------------------------------------------
- * Requests: ioctls of an open /dev/xmem. The daemon takes the same structs as datagrams
- * (struct xmem_message).
+/*
+ * Requests are ioctls of an open /dev/xmem. The daemon takes their structs as datagrams (struct
+ * xmem_message).
  *
- * Every struct begins with its size and its flags, and can grow at its end, as
- * those of openat2() do:
+ * Every struct begins with its size and its flags, and can grow at its end like the structs of
+ * openat2():
  *
- *   - a shorter struct of an older caller is extended with zeros, down to the minimum that
- *     stands behind each request (XMEM_*_MIN);
- *   - a longer struct of a newer caller, up to 4096 bytes, is taken if the rest of it is
- *     zero;
- *   - the answer is cut to the caller's size; fields that the host does not know stay as the caller
- *     had them.
+ *   - The host extends a shorter struct of an older caller with zeros. It must have the minimum
+ *     that stands behind each request (XMEM_*_MIN).
+ *   - The host takes a longer struct of a newer caller, up to 4096 bytes, if the rest of it is
+ *     zero.
+ *   - The answer is cut to the caller's size. Fields that the host does not know stay as the
+ *     caller had them.
  *
- * The host refuses unknown flags and reserved fields that are not 0. A request that fails
- * changes nothing, with one exception: EFAULT of arm, renew, payload with CLOSE, evict and drain,
- * when another thread makes the struct unwritable while the host serves the request. Then the word
- * is armed, which costs one wake-up; or the slot has new generations, and its owner renews it again
- * to know them; or the payload is closed, and to close it again is ENOENT; or the client is
- * evicted, and to evict it again is ESTALE; or the pool is drained, and to drain it again evicts
- * who is left.
+ * The host refuses unknown flags and reserved fields that are not 0. A request that fails changes
+ * nothing, with one exception: EFAULT of arm, renew, payload with CLOSE, evict and drain, when
+ * another thread makes the struct unwritable while the host serves the request. Then the request
+ * has had its effect:
+ *
+ *   arm      The word is armed, which costs one wake-up.
+ *   renew    The slot has new generations. Its owner renews it again in order to know them.
+ *   payload  It is closed. To close it again is ENOENT.
+ *   evict    The client is evicted. To evict it again is ESTALE.
+ *   drain    The pool is drained. To drain it again evicts the remaining clients.
+ *
+ * Errors:
  *
  *   ENOTTY      the request is unknown
- *   E2BIG       bytes beyond what this host knows are not zero
+ *   E2BIG       bytes beyond the fields that this host knows are not zero
  *   EINVAL      the size is below the minimum, a flag is unknown, a reserved field is not
  *               0, or a field is out of its range
  *   EFAULT      the struct is not readable or not writable
@@ -41,47 +46,47 @@
  *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
  *   EPERM       the caller's mm is not the one that joined (narrow: by a client's file); join,
- *               access, evict, drain: that is the pool's owner's to do, or the group is not the
- *               caller's; or the client's role, or its part in the slot or ring, does not allow it
+ *               access, evict, drain: only the pool's owner may do that, or the group is not
+ *               the caller's; or the client's role, or its part in the slot or ring, does not
+ *               allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
  *               claim, grant: the caller's holds there do not count (struct xmem_group_row);
  *               payload: the file was attached with less access than is asked for, or a reader
- *               asks for a writable one, or for a GPU's without XMEM_TRAIT_READERS;
- *               attach: the descriptor is not open for reading, or to be shared and not
- *               for writing
+ *               asks for a writable file, or for a GPU's without XMEM_TRAIT_READERS;
+ *               attach: the descriptor is not open for reading, or is to be shared and not
+ *               open for writing
  *   EEXIST      join: a pool of that name exists; subscribe: it is subscribed already
- *   ENOENT      join: the pool does not exist, or lets the caller in in no role; subscribe,
+ *   ENOENT      join: the pool does not exist, or gives the caller no role; subscribe,
  *               payload, wait: the client or payload does not exist, or CLOSE: the caller has
- *               not got it open; pools, quota: there are no
- *               more
- *   EOWNERDEAD  payload: it goes with its owner, which has ended
- *   ESTALE      subscribe, evict, grant: that incarnation has ended; slot requests: the tenancy
- *               is another one
+ *               not got it open; pools, quota: there are no more
+ *   EOWNERDEAD  payload: it ends with its owner, which has ended
+ *   ESTALE      subscribe, evict, grant: that incarnation has ended; slot requests: the slot
+ *               has another tenancy
  *   ESHUTDOWN   join: the pool is drained
  *   EBADF       the descriptor is not open; join, narrow: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
  *               not to be shared, a dma-buf; with CUDA it is not a device file that the host
- *               takes; payload: a flag for files and a CUDA payload, or the other way round
+ *               takes; payload: a flag for files and a CUDA payload, or the reverse
  *   ENOEXEC     attach: the file lacks seals: F_SEAL_SHRINK, F_SEAL_GROW and
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
  *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
  *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
  *               join: the pool exists, and is smaller than is asked for, or allows more than
- *               limbo_bytes, or, if it is the caller's, lets in more than `mode` (see there)
+ *               limbo_bytes, or, if it is the caller's, admits more than `mode` (see there)
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
  *               upgrade: the slot's generations are used up until its owner renews them
- *   EDQUOT      a limit is reached, of the caller's user, of the host, of the pool or of the
- *               client; the request `quota` tells which
+ *   EDQUOT      a limit of the caller's user, of the host, of the pool or of the client is
+ *               reached; the request `quota` tells which
  *   EAGAIN      resolve: the word changed by itself; claim: see there; upgrade: the slot's
  *               owner, or its host, is scanning it
  *   EBUSY       detach: the slot has contents, or is being written; upgrade: another client
  *               holds it or may still receive it, or the caller holds it more than once;
  *               payload: it has no slot any more, and clients still have it open;
- *               attach: somebody has a lease of the file (F_SETLEASE), which would let
- *               others wait when they open it, or is running it as a program; payload: the
- *               same with WRITE, for the owner of what is not shared and, with the daemon,
- *               for writers of what is
+ *               attach: a process has a lease of the file (F_SETLEASE), which would delay
+ *               every open of it, or runs it as a program; payload with WRITE: there is such
+ *               a lease, for the owner of a payload that is not shared and, with the daemon,
+ *               for writers of a shared one
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
@@ -98,50 +103,50 @@ struct xmem_query_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
 	__u32 abi;			/* out: XMEM_ABI of the host */
-	__u32 abi_oldest;		/* out: the oldest that it still serves */
-	__u64 compat;			/* out: the layout features of the pools that it makes */
-	__u64 incompat;			/* out: the same for features a client has to know */
-	__u32 max_slots;		/* out: of one pool, as the next three */
-	__u32 max_clients;		/* out */
-	__u32 max_ring_entries;		/* out */
-	__u32 max_payloads;		/* out: payload files */
-	__u32 group_slots;		/* out: an owner gets slots in groups of so many */
+	__u32 abi_oldest;		/* out: the oldest ABI that it still serves */
+	__u64 compat;			/* out: features of its pools that a client may ignore */
+	__u64 incompat;			/* out: features of its pools that a client has to know */
+	__u32 max_slots;		/* out: of one pool */
+	__u32 max_clients;		/* out: of one pool */
+	__u32 max_ring_entries;		/* out: of one pool */
+	__u32 max_payloads;		/* out: payload files of one pool */
+	__u32 group_slots;		/* out: slots of a group, which one owner gets */
 	__u32 max_pools;		/* out: of all users (kernel), or of this one (daemon) */
-	__u32 pools;			/* out: how many the caller may see now */
+	__u32 pools;			/* out: those that the caller may see now */
 	__u32 reserved;			/* must be 0 */
 	__u8  version[16];		/* out: of the host's program; NUL-terminated */
 };
 #define XMEM_QUERY_MIN		8	/* up to flags */
 
 /*
- * pools: the next pool that the caller may see. The caller need not have joined, and becomes
- * no user of the pool: one that ends meanwhile ends. It sees the pools that it may join, in one
- * role at least:
+ * pools: the next pool that the caller may see. The caller need not have joined. It does not become
+ * a user of the pool: a pool that ends meanwhile ends. It sees the pools that it may join in at
+ * least one role:
  *
- *   kernel   of the caller's network namespace, whichever user made them
- *   daemon   all of this daemon, which are its user's
+ *   kernel   the pools of the caller's network namespace, of all users
+ *   daemon   all pools of this daemon, which are its user's
  */
 struct xmem_pools_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
-	__u64 number;			/* in: look above it, 0 for the first; out: the pool's,
-					 * which no other pool gets while the host runs */
+	__u64 number;			/* in: get the next pool above this number, 0 for the first;
+					 * out: the pool's, never reused while the host runs */
 	__u8  name[XMEM_NAME_BYTES];	/* out; empty: anonymous */
-	__u32 owner_uid;		/* out: of the creator, in the caller's user namespace; ~0:
-					 * it has no number there (daemon: in the daemon's own) */
-	__u32 slots;			/* out: capacity, as the next two */
-	__u32 clients;			/* out */
-	__u32 ring_entries;		/* out */
+	__u32 owner_uid;		/* out: the creator's, in the caller's user namespace; ~0:
+					 * it has no number there (daemon: in the daemon's
+					 * namespace) */
+	__u32 slots;			/* out: capacity */
+	__u32 clients;			/* out: capacity */
+	__u32 ring_entries;		/* out: capacity */
 	__u32 alive;			/* out: clients that have joined and not ended */
 	__u32 reserved;			/* must be 0 */
 	__u64 attached_bytes;		/* out: of all attached slots together */
 	__u64 payload_bytes;		/* out: of all payload files */
-	__u64 kept_bytes;		/* out: of those whose owner has ended */
+	__u64 kept_bytes;		/* out: of the payload files whose owner has ended */
 	__u32 payloads;			/* out: payload files */
 	__u32 mode;			/* out: XMEM_MODE_* */
-	__u32 gid;			/* out: of its group, as owner_uid */
-	__u32 roles;			/* out: mask of those in which its mode lets the caller
-					 * in */
+	__u32 gid;			/* out: its group's, as owner_uid */
+	__u32 roles;			/* out: mask of the roles that its mode gives the caller */
 };
 #define XMEM_POOLS_MIN		16	/* up to number */
 
@@ -154,20 +159,20 @@ struct xmem_pools_request {
 #define XMEM_IOC_ARM		_IO(XMEM_IOC_TYPE, 0x06)
 #define XMEM_IOC_WAIT		_IO(XMEM_IOC_TYPE, 0x07)
 #define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
-/* resolve: return a SCANNING slot that the caller holds to LIVE, for its owner has stopped. */
+/* resolve: return a SCANNING slot that the caller holds to LIVE, because its owner has stopped. */
 #define XMEM_IOC_RESOLVE	_IO(XMEM_IOC_TYPE, 0x09)
 /*
- * collect: tell the host that the caller has put its last hold on a slot that is the host's. It is
- * reclaimed a moment later, if nobody else has it. Where holds of the caller do not count, the host
- * does nothing, which is no error.
+ * collect: tell the host that the caller has put its last hold on a slot that is the host's. A
+ * moment later the host reclaims the slot, if no other client has it. If holds of the caller do not
+ * count, the host does nothing, which is no error.
  */
 #define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
 /* renew: give a WRITING or FREE slot of the caller a new range of generations. */
 #define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)
 /*
- * detach: give back a FREE slot of the caller, and with a payload's last slot the payload; with
- * XMEM_DETACH_FILE all slots of the payload that this one is in, or if one of them is not FREE
- * none (EBUSY).
+ * detach: give back a FREE slot of the caller, and with a payload's last slot the payload. With
+ * XMEM_DETACH_FILE the caller gives back all slots of that slot's payload, or none if one of them
+ * is not FREE (EBUSY).
  */
 #define XMEM_IOC_DETACH		_IO(XMEM_IOC_TYPE, 0x0c)
 #define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0d)
@@ -184,13 +189,14 @@ struct xmem_pools_request {
 #define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x18)
 #define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x19)
 
-/* The daemon's datagrams, both ways; descriptors travel as SCM_RIGHTS. */
+/* The daemon's datagrams, in both directions; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {
 	__u32 request;			/* XMEM_IOC_* */
 	__s32 result;			/* reply: 0 or -errno; request: 0, or XMEM_NO_REPLY */
-	__u64 number;			/* of the request, from its sender; the reply repeats it */
+	__u64 number;			/* chosen by the sender of the request; the reply repeats
+					 * it */
 	/* followed by the request's struct */
 };
-#define XMEM_NO_REPLY	1		/* the sender wants no reply to this request */
+#define XMEM_NO_REPLY	1		/* the sender wants no reply */
 
 #endif

@@ -9,16 +9,16 @@
 #include "limits.h"
 
 /*
- * attach: `count` FREE slots in one payload become the caller's. The payload is a file that all
- * can map, or with XMEM_ATTACH_CUDA memory of a GPU that the driver opens in each process:
+ * attach: `count` FREE slots in one payload become the caller's. The payload is a file that every
+ * client can map, or with XMEM_ATTACH_CUDA memory of a GPU that the driver opens in each process:
  *
- *   fd, CUDA            what an exported descriptor stands for. `handle` is a name that the
+ *   fd, CUDA            the memory of an exported descriptor. `handle` is a name that the
  *                       exporter has made, by which it finds its own allocation again
  *   -1, CUDA | HANDLE   an allocation of the caller's: the driver's IPC handle is in `handle`
- *   fd, CUDA | HANDLE   a pointer into the memory pool whose descriptor fd is: `handle` is the
+ *   fd, CUDA | HANDLE   a pointer into the memory pool of the descriptor fd: `handle` is the
  *                       pointer, as the driver exports it
  *
- * Such a descriptor is a character device, one of those that the host lists.
+ * The descriptor is a character device, one of those that the host lists.
  */
 #define XMEM_ATTACH_SHARED	(1u << 0)	/* XMEM_TRAIT_SHARED; not with HANDLE. All flags but
 						 * ONCE are for new payloads only */
@@ -46,28 +46,29 @@ struct xmem_attach_request {
 #define XMEM_ATTACH_MIN		48	/* up to length */
 
 /*
- * payload: a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only the
- * owner gets that, and only if it has attached the file so (EACCES). If the payload is shared,
- * every writer gets it. In the kernel a descriptor of a shared payload without WRITE can only be
- * mapped, for reading (in huge pages: MAP_SHARED only), for one of the memfd could be opened anew
- * for writing. It never waits for a lease of the file (F_SETLEASE): a caller that is to get a
- * writable one, and meets a lease, is told EBUSY.
+ * payload: get a descriptor of a payload file, read-only unless WRITE asks for a writable one. Only
+ * the owner gets a writable one, and only if it has attached the file so (EACCES). If the payload
+ * is shared, every writer gets one. In the kernel a descriptor of a shared payload without WRITE
+ * can only be mapped, for reading (in huge pages: MAP_SHARED only), because a descriptor of the
+ * memfd could be opened anew for writing. The request never waits for a lease of the file
+ * (F_SETLEASE): a caller that asks for a writable descriptor and meets a lease gets EBUSY.
  *
- * A CUDA payload is opened and closed: a process that opens it can write it, so a reader may open
+ * A CUDA payload is opened and closed. A process that opens it can write it, so a reader may open
  * it only with XMEM_TRAIT_READERS.
  *
- *   OPEN    The host notes that the caller has it open, before it answers: with the same open
- *           file as was attached, or -1 where there is none, and with the handle. Once more is
- *           the same. The caller closes what the driver opened before it says CLOSE. ENOENT: it
- *           has no slot any more
- *   CLOSE   The caller has it open no longer. A payload that a client has open at its end is closed
- *           when its process has exited. (Daemon: with `bytes` not 0 it undoes the OPEN whose
- *           message had this number: ENOENT if not that alone has opened it)
+ *   OPEN    Before it answers, the host notes that the caller has the payload open. The answer
+ *           has the open file that was attached, or -1 if there is none, and the handle. A
+ *           second OPEN changes nothing. The caller closes what the driver opened before it
+ *           sends CLOSE. ENOENT: the payload has no slot any more
+ *   CLOSE   The caller has the payload open no longer. A payload that a client has open at its
+ *           end is closed when its process has exited. (Daemon: with `bytes` not 0 it undoes
+ *           the OPEN whose message had this number: ENOENT if another OPEN has opened it too)
  *
- * Without either flag only the question is answered, without the handle. A CUDA payload that has
- * lost its last slot is *closing* until no client has it open; then payloads_closed grows, the
- * owner's slots_waiters are woken, and the owner may free the memory. While it is closing the
- * answer is EBUSY, and ENOENT after that. So an owner that has ended can let another client ask.
+ * Without either flag the caller only asks, and gets no handle. A CUDA payload that has lost its
+ * last slot is *closing* until no client has it open. Then payloads_closed grows, the owner's
+ * slots_waiters are woken, and the owner may free the memory. While the payload is closing the
+ * answer is EBUSY, and after that it is ENOENT. So an owner that has ended can let another client
+ * ask.
  */
 #define XMEM_PAYLOAD_WRITE	(1u << 0)	/* at most one of these flags */
 #define XMEM_PAYLOAD_OPEN	(1u << 1)
@@ -79,12 +80,12 @@ struct xmem_payload_request {
 	__s32 fd;			/* out; close-on-exec; -1: CUDA, and there is none */
 	__u32 traits;			/* out: XMEM_TRAIT_* */
 	__u64 bytes;			/* out: length of the file, or of the allocation */
-	__u8  device[XMEM_UUID_BYTES];	/* out: CUDA, or all zero, as the next */
-	__u8  handle[XMEM_HANDLE_BYTES];	/* out: with OPEN */
+	__u8  device[XMEM_UUID_BYTES];	/* out: CUDA; else all zero */
+	__u8  handle[XMEM_HANDLE_BYTES];	/* out: CUDA with OPEN; else all zero */
 };
 #define XMEM_PAYLOAD_MIN	20	/* up to fd */
 
-/* resolve, collect, renew, detach: one slot. */
+/* resolve, collect, renew, detach: requests about one slot. */
 #define XMEM_DETACH_FILE	(1u << 0)	/* detach: all slots of its payload */
 struct xmem_slot_request {
 	__u32 size;
@@ -96,36 +97,39 @@ struct xmem_slot_request {
 #define XMEM_SLOT_MIN		12	/* up to slot */
 
 /*
- * claim: references that are set aside for clients yet unknown. A slot with claims is in use.
+ * claim: references that are set aside for clients that are not known yet. A slot with claims is in
+ * use.
  *
  *   add    `count` more; 0: only the time changes (ENOENT: there are none). A client that knows
- *          the generation may add to contents that are LIVE; with XMEM_CLAIM_OWN the owner may add
- *          to a slot that is WRITING, and its writer in place to one that is UPGRADED.
+ *          the generation may add to contents that are LIVE. With XMEM_CLAIM_OWN the owner may
+ *          add to a slot that is WRITING, and its writer in place to one that is UPGRADED.
  *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: a client that
  *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
- *          After the first `add` without end the daemon's owners add such claims without a
+ *          After the first `add` without end, the daemon's owners add such claims without a
  *          request, once for each contents, while there are none (core/protocol.h, I10)
  *   take   `count` fewer. The caller holds the slot, owns it, or has added some (EPERM). ERANGE:
- *          there are not so many. The daemon's clients take without a request (core/claims.c)
- *   void   all of them. For the slot's owner, who has added some, and in the kernel the pool's
- *          owner and CAP_SYS_ADMIN (EPERM); ENOENT: there are none. count is 0
+ *          there are fewer. The daemon's clients take without a request (core/claims.c)
+ *   void   all of them. The slot's owner may do it, and clients that have added some, and in
+ *          the kernel the pool's owner and CAP_SYS_ADMIN (EPERM). ENOENT: there are none.
+ *          count is 0
+ *   undo   (daemon) takes back the effect of this client's last add, as far as no client has
+ *          taken the claims, if that add was served and its message had the number that is in
+ *          `generation`; the other fields must be 0. It is for a client that has given up
+ *          waiting for the answer
  *
- * With XMEM_CLAIM_OWN one of them is the caller's own (EBUSY: it has one, and the request is
- * without XMEM_CLAIM_AGAIN). That one ends with the caller, unless bit 29 of the caller's hold of
- * the slot is set: the caller sets it to leave its own to whoever comes, and an add with the flag
- * clears it. A take of one with the flag ends it before; a take of none only says that it is the
- * caller's no more. ENOENT: the caller has none, or it is void. If others take all that there are,
- * it is among them.
+ * With XMEM_CLAIM_OWN one of the claims is the caller's own (EBUSY: it has one, and the request is
+ * without XMEM_CLAIM_AGAIN). That claim ends with the caller, unless bit 29 of the caller's hold of
+ * the slot is set. The caller sets the bit to leave the claim to another client, and an add with
+ * the flag clears it. A take of one with the flag ends the claim before. A take of none only says
+ * that the claim is the caller's no more. ENOENT: the caller has none, or it is void. If other
+ * clients take all claims, they take this one too.
  *
- *   undo   (daemon) takes back what this client's last add has done, as far as nobody has taken it,
- *          if it was served, and its message had the number that is in `generation`; the other
- *          fields must be 0. It is for a client that has given up waiting for the answer
- *
- * Claims end also when their time has passed, and when all who have added some have ended and at
- * most the slot's owner is left. Where limbo_bytes bounds what a client may hold (join), claims of
- * what ended owners have left are held, see evict; and if they last as long as they do because of
- * clients that have ended, too, they are void as far as they keep more than one client may hold.
- * ESTALE: the slot has other contents, or none. ERANGE: there would be more than XMEM_MAX_CLAIMS.
+ * Claims also end when their time has passed, and when all clients that have added some have ended
+ * and no other client than the slot's owner is left. Where limbo_bytes bounds what a client may
+ * hold (join), claims of ended owners' slots count as held, see evict. If ended clients have made
+ * such claims last as long as they do, those that keep more bytes than one client may hold are
+ * void. ESTALE: the slot has other contents, or none. ERANGE: there would be more than
+ * XMEM_MAX_CLAIMS.
  */
 enum xmem_claim_op {
 	XMEM_CLAIM_ADD = 0,
@@ -144,22 +148,24 @@ struct xmem_claim_request {
 	__u32 count;
 	__u32 reserved;			/* must be 0 */
 	__u64 timeout_ns;		/* add: from now; 0: XMEM_CLAIM_DEFAULT_NS; ~0: no end. If
-					 * there are claims already, the later end counts; else 0 */
+					 * there are claims already, the later end counts; other
+					 * requests: 0 */
 };
 #define XMEM_CLAIM_MIN		28	/* up to count */
 #define XMEM_CLAIM_DEFAULT_NS	10000000000ULL
 #define XMEM_CLAIM_LONGEST_NS	60000000000ULL
 
 /*
- * upgrade: a writer that alone holds a slot whose payload is shared writes it in place, and the
- * slot gets its next generation. Without a flag that begins: LIVE -> UPGRADED. It ends by one of
+ * upgrade: a writer that alone holds a slot with a shared payload writes it in place, and the slot
+ * gets its next generation. A request without a flag begins that: LIVE -> UPGRADED. It ends by one
+ * of
  *
- *   PUBLISH  UPGRADED -> LIVE; the slot's metadata are those of the request
- *   GIVE_UP  UPGRADED -> FREE; the contents are gone. The end of the client does the same
+ *   PUBLISH  UPGRADED -> LIVE; the slot gets the metadata of the request
+ *   GIVE_UP  UPGRADED -> FREE; the contents are gone. The end of the client has this effect too
  *   CANCEL   UPGRADED -> LIVE with the generation before: nothing has been written
  *
- * The caller's hold stays all the time. If it puts it, it counts as one that holds the slot all the
- * same, wherever the host says who does, or evicts whoever holds too much (see evict).
+ * The caller's hold stays all the time. If the caller puts the hold, it still counts as holding the
+ * slot wherever the host reports holders, or evicts clients that hold too much (see evict).
  */
 #define XMEM_UPGRADE_PUBLISH	(1u << 0)
 #define XMEM_UPGRADE_GIVE_UP	(1u << 1)
@@ -170,7 +176,7 @@ struct xmem_upgrade_request {
 	__u32 slot;
 	__u32 reserved;			/* must be 0 */
 	__u64 generation;		/* in: the present one; without a flag also out: the next */
-	struct xmem_metadata metadata;	/* PUBLISH; else it is not looked at */
+	struct xmem_metadata metadata;	/* PUBLISH: of the slot; else ignored */
 };
 #define XMEM_UPGRADE_MIN	24	/* up to generation */
 

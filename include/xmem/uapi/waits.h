@@ -7,28 +7,33 @@
 
 /* subscribe: follow a ring from its next publication on. */
 #define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* the publisher waits for it, within its bound */
-#define XMEM_SUBSCRIBE_JOINT	(1u << 1)	/* one of the rings that the caller follows as one:
-						 * see XMEM_POLL_JOINT */
+#define XMEM_SUBSCRIBE_JOINT	(1u << 1)	/* a ring of the caller's joint subscription: see
+						 * XMEM_POLL_JOINT */
 struct xmem_subscribe_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_SUBSCRIBE_* */
 	__u32 publisher;		/* client id */
 	__u32 reserved;			/* must be 0 */
 	__u64 incarnation;		/* of that client; 0: any */
-	__u64 position;			/* out: where the cursor stands */
+	__u64 position;			/* out: the position of the cursor */
 };
 #define XMEM_SUBSCRIBE_MIN	12	/* up to publisher */
 
 /*
- * unsubscribe: follow that ring no longer.
+ * unsubscribe: follow a ring no longer.
  *
- * With ENDED or DROPPED it is about no ring, and publisher and incarnation are 0. ENDED: all
- * rings of one of the caller's subscriptions have ended, and that of a joint one with JOINT. The
- * descriptors that poll_fd has given for it, and for the client, are readable from now on, until
- * DROPPED says the same of a subscription that the program has dropped (ENOENT: of none). LASTS: a
- * joint subscription waits for writers also while it follows none. So a writer that joins makes the
- * descriptors for that subscription and for the client readable. LASTS and DROPPED: the program has
- * dropped that subscription (ENOENT: there is none).
+ * With ENDED, DROPPED or LASTS the request is about no ring, and publisher and incarnation are 0.
+ * With JOINT it is about the caller's joint subscription.
+ *
+ *   ENDED            All rings of one of the caller's subscriptions have ended. The descriptors
+ *                    of poll_fd for that subscription and for the client are readable from now
+ *                    on, until a request with DROPPED
+ *   DROPPED          The program has dropped a subscription whose rings have ended (ENOENT:
+ *                    there is none)
+ *   LASTS            A joint subscription waits for writers even while it follows none. So a
+ *                    writer that joins makes the descriptors for that subscription and for the
+ *                    client readable
+ *   LASTS | DROPPED  The program has dropped that subscription (ENOENT: there is none)
  */
 #define XMEM_UNSUBSCRIBE_ENDED		(1u << 0)
 #define XMEM_UNSUBSCRIBE_DROPPED	(1u << 1)
@@ -44,18 +49,18 @@ struct xmem_unsubscribe_request {
 #define XMEM_UNSUBSCRIBE_MIN	12	/* up to publisher */
 
 /*
- * arm, wait, wake: one waiters word. With OWN a wake is about no word, and kind and client are 0:
- * the waits of the caller's own threads end that began with the count of kicks that there was
- * before. So a thread arms, then looks whether it is to stop, then waits; and who wants it to stop
- * says so, then wakes with OWN.
+ * arm, wait, wake: requests about one waiters word. With OWN a wake is about no word, and kind and
+ * client are 0. It ends the waits of the caller's own threads that began with the count of kicks
+ * before it. So a thread arms, checks whether it has to stop, and then waits. Another thread that
+ * wants it to stop first says so, and then wakes with OWN.
  */
 enum xmem_wait_kind {
 	XMEM_WAIT_CLIENTS = 0,		/* the client table changes; client must be 0; only the
 					 * host wakes it */
-	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it, only
-					 * client wake it */
+	XMEM_WAIT_RING = 1,		/* client publishes; only a subscriber may arm it, and only
+					 * client wakes it */
 	XMEM_WAIT_SLOTS = 2,		/* a slot of client may be free, or its subscribers have
-					 * changed; only client may arm it and wait for it, only it
+					 * changed; only client may arm it and wait for it; client
 					 * and clients whose holds count wake it */
 };
 #define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the caller's own waits */
@@ -74,34 +79,34 @@ struct xmem_wait_request {
 #define XMEM_WAIT_MIN		20	/* up to value */
 
 /*
- * poll_fd: a descriptor for poll, select and epoll, level-triggered. It is readable as long as
- * one of the rings has a publication that this client can receive, or has ended, and the host
- * follows it for this client. That of XMEM_POLL_CLIENT is also writable, exactly as long as an
- * acquire of `wanted` bytes (struct xmem_ring) would succeed. That of XMEM_POLL_SUBSCRIBERS is
- * about the client's own ring: it is readable as long as changes_seen differs from
- * subscriber_changes. When the client ends, or the host, it is readable and hung up.
+ * poll_fd: get a descriptor for poll, select and epoll, level-triggered. It is readable while one
+ * of the rings has a publication that this client can receive, or has ended, and the host follows
+ * it for this client. The descriptor of XMEM_POLL_CLIENT is also writable, exactly while an acquire
+ * of `wanted` bytes (struct xmem_ring) would succeed. The descriptor of XMEM_POLL_SUBSCRIBERS is
+ * about the client's own ring: it is readable while changes_seen differs from subscriber_changes.
+ * When the client or the host ends, every descriptor is readable and hung up.
  *
- *   kernel   whoever polls it arms what is needed, where there is nothing yet. An owner that
- *            has made a slot free itself wakes its own slots_waiters if that is armed. A wake-up
- *            says only that it is time to look: poll, select and epoll do that themselves, but a
- *            poll by io_uring may complete where there is nothing (any more)
- *   daemon   the client arms the words and keeps the descriptor's state true; see lib/poll.c
+ *   kernel   A program that polls the descriptor arms the needed words, where there is nothing
+ *            yet. An owner that has made a slot free itself wakes its own slots_waiters if that
+ *            is armed. A wake-up says only that it is time to look. poll, select and epoll look
+ *            by themselves, but a poll by io_uring may complete although there is nothing
+ *   daemon   The client arms the words and keeps the descriptor's state true; see lib/poll.c
  */
 enum xmem_poll_kind {
-	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows, and if one of them is
-					 * XMEM_SUBSCRIBE_JOINT, what is said there too;
+	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows, and the events of
+					 * XMEM_POLL_JOINT if one of them is XMEM_SUBSCRIBE_JOINT;
 					 * publisher must be 0 */
 	XMEM_POLL_RING = 1,		/* the ring of `publisher` */
 	XMEM_POLL_JOINT = 2,		/* all rings with XMEM_SUBSCRIBE_JOINT, and writers that
 					 * the client does not follow yet; publisher must be 0 */
-	XMEM_POLL_SUBSCRIBERS = 3,	/* those that follow the client; publisher must be 0 */
+	XMEM_POLL_SUBSCRIBERS = 3,	/* the subscribers of the client; publisher must be 0 */
 };
 struct xmem_poll_fd_request {
 	__u32 size;
 	__u32 flags;			/* must be 0 */
 	__u32 kind;			/* enum xmem_poll_kind */
 	__u32 publisher;		/* client id */
-	__u64 incarnation;		/* of that client; else 0 */
+	__u64 incarnation;		/* of the publisher; else 0 */
 	__s32 fd;			/* out; close-on-exec */
 	__u32 reserved;			/* must be 0 */
 };
