@@ -34,7 +34,7 @@ public:
 	}
 
 private:
-	/* Some sentences end with what std::system_error adds to each of them. */
+	/* Some sentences end with the reason that std::system_error adds. */
 	static std::string without_reason(std::string sentence, const std::string &reason)
 	{
 		const std::size_t at = sentence.rfind(reason);
@@ -82,7 +82,7 @@ inline void clear_last_error() noexcept
 	xmem_clear_last_error();
 }
 
-/* Get it, and forget it. */
+/* Get the last error, and forget it. */
 inline std::error_code take_last_error() noexcept
 {
 	return {-xmem_get_last_error(nullptr), std::generic_category()};
@@ -105,7 +105,7 @@ template <class E> [[noreturn]] void raise(const E &what)
 	raise(error(code, sentence));
 }
 
-/* Call it with a place for its error, and throw that. */
+/* Call @call with a place for its error, and throw that error. */
 template <class F> auto or_throw(F &&call)
 {
 	std::error_code code;
@@ -116,7 +116,7 @@ template <class F> auto or_throw(F &&call)
 	return result;
 }
 
-/* Of a function that returns a handle, or an address. */
+/* For a function that returns a handle or an address. */
 template <class T> T *made(T *handle, std::error_code &ret_code) noexcept
 {
 	if (handle)
@@ -126,7 +126,7 @@ template <class T> T *made(T *handle, std::error_code &ret_code) noexcept
 	return handle;
 }
 
-/* Of a function that returns a number, or a negative errno. */
+/* For a function that returns a number, or a negative errno. */
 template <class T> T counted(T result, std::error_code &ret_code) noexcept
 {
 	ret_code.clear();
@@ -136,7 +136,7 @@ template <class T> T counted(T result, std::error_code &ret_code) noexcept
 	return 0;
 }
 
-/* Of one that returns 0, or a negative errno. */
+/* For a function that returns 0, or a negative errno. */
 inline bool done(int result, std::error_code &ret_code) noexcept
 {
 	counted(result, ret_code);
@@ -145,7 +145,7 @@ inline bool done(int result, std::error_code &ret_code) noexcept
 
 } // namespace detail
 
-/* Has nothing come yet, so that it is worth trying again? */
+/* Is the error a timeout, so that a later call may succeed? */
 inline bool is_empty_for_now(std::error_code code) noexcept
 {
 	return code == std::errc::resource_unavailable_try_again ||
@@ -159,7 +159,7 @@ inline constexpr std::chrono::nanoseconds no_wait{0};
 
 static_assert(forever.count() == XMEM_FOREVER, "std::chrono::nanoseconds has 64 bits");
 
-/* Nanoseconds, as the library takes them. Negative ones and what is no number are refused there. */
+/* Nanoseconds, as the library takes them. It refuses negative ones, which also stand for NaN. */
 template <class Rep, class Period>
 inline std::int64_t to_nanoseconds(std::chrono::duration<Rep, Period> time) noexcept
 {
@@ -176,14 +176,14 @@ inline std::int64_t to_nanoseconds(std::chrono::nanoseconds time) noexcept
 	return time.count();
 }
 
-/* CLOCK_MONOTONIC, of which time stamps of publications are. */
+/* CLOCK_MONOTONIC, the clock of timestamps of publications. */
 using clock = std::chrono::steady_clock;
 
 /* ---- spans ---- */
 
 namespace detail {
 
-/* Is @C a range of @T in memory, which may be less const? Spans of other devices are no ranges. */
+/* Is @C a range of @T in memory, which may be less const? Spans of GPUs are not. */
 template <class C, class T, class Data = decltype(std::data(std::declval<C>())),
 	  class = decltype(std::size(std::declval<C>())),
 	  class = decltype(std::begin(std::declval<C>()))>
@@ -192,10 +192,7 @@ using only_with_elements =
 
 } // namespace detail
 
-/*
- * Elements that lie somewhere else. In C++20 it becomes a std::span where one is wanted, and a
- * std::span becomes this.
- */
+/* Elements in other memory. In C++20 it converts to a std::span, and a std::span converts to it. */
 template <class T> class span {
 public:
 	using element_type = T;
@@ -208,7 +205,7 @@ public:
 
 	constexpr span() noexcept = default;
 	constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
-	/* From what has such elements in a row: containers, arrays, and spans. */
+	/* From containers, arrays and spans of such elements. */
 	template <class C, class = detail::only_with_elements<C &, T>>
 	constexpr span(C &from) noexcept : data_(std::data(from)), size_(std::size(from))
 	{
@@ -227,7 +224,7 @@ public:
 	constexpr T *end() const noexcept { return data_ + size_; }
 	constexpr T &front() const noexcept { return data_[0]; }
 	constexpr T &back() const noexcept { return data_[size_ - 1]; }
-	/* Elements from @offset on, which must be there. */
+	/* @offset and @count are not checked. */
 	constexpr span subspan(std::size_t offset, std::size_t count) const noexcept
 	{
 		return {data_ + offset, count};
@@ -238,7 +235,7 @@ private:
 	std::size_t size_ = 0;
 };
 
-/* For nvcc and others that compile kernels: what the CPU and the GPU can call. */
+/* For compilers of kernels, such as nvcc: functions that the CPU and the GPU can call. */
 #ifdef __CUDACC__
 #define XMEM_EVERYWHERE __host__ __device__
 #else
@@ -246,9 +243,9 @@ private:
 #endif
 
 /*
- * Elements in the memory of a GPU. Only what runs there can look at them, so this is where they
- * are and how many, without iterators and operators. It becomes no other span. Kernels take it as
- * a parameter, and all its members can be called there.
+ * Elements in the memory of a GPU: their address and number, without iterators and operators,
+ * because only the GPU can read them. It does not convert to other spans. Kernels take it as a
+ * parameter and can call all its members.
  */
 template <class T> class device_span {
 public:
@@ -277,7 +274,7 @@ public:
 		return size_ * sizeof(T);
 	}
 	XMEM_EVERYWHERE constexpr bool empty() const noexcept { return !size_; }
-	/* Elements from @offset on, which must be there. */
+	/* @offset and @count are not checked. */
 	XMEM_EVERYWHERE constexpr device_span subspan(std::size_t offset,
 						      std::size_t count) const noexcept
 	{
@@ -298,7 +295,7 @@ namespace detail {
 template <class T, void (*Drop)(T *)> class owner {
 public:
 	owner() noexcept = default;
-	/* It becomes this object's to drop. */
+	/* This object drops @raw at its end. */
 	explicit owner(T *raw) noexcept : raw_(raw) {}
 	owner(owner &&other) noexcept : raw_(other.detach()) {}
 	owner &operator=(owner &&other) noexcept
@@ -313,7 +310,7 @@ public:
 	T *raw() const noexcept { return raw_; }
 	/* Drop the handle, and own @raw instead. */
 	void reset(T *raw = nullptr) noexcept { Drop(std::exchange(raw_, raw)); }
-	/* Own it no longer: it becomes the caller's to drop. */
+	/* Give the handle up: the caller drops it. */
 	T *detach() noexcept { return std::exchange(raw_, nullptr); }
 
 private:
@@ -322,7 +319,7 @@ private:
 
 } // namespace detail
 
-/* A file descriptor, which is closed at the end; -1: none. */
+/* A file descriptor that this object closes at its end; -1: none. */
 class descriptor {
 public:
 	descriptor() noexcept = default;
@@ -354,7 +351,7 @@ private:
 } // namespace xmem
 
 #ifdef __cpp_lib_span
-/* A std::span of what a temporary span shows is as good as one of a named span. */
+/* A temporary span does not own its elements, so a std::span of them stays valid. */
 template <class T> inline constexpr bool std::ranges::enable_borrowed_range<xmem::span<T>> = true;
 #endif
 

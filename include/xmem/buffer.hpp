@@ -11,7 +11,9 @@ class buffer : public detail::owner<xmem_buffer, xmem_release> {
 public:
 	using owner::owner;
 
-	/* The contents end with the object: a temporary has none that could be looked at later. */
+	/*
+	 * A temporary has no contents that a later statement could read, because they end with it.
+	 */
 	template <class... Any> void bytes(Any &&...) const && = delete;
 	template <class... Any> void bytes_mut(Any &&...) const && = delete;
 	template <class... Any> void bytes_private(Any &&...) const && = delete;
@@ -35,8 +37,8 @@ public:
 	}
 
 	/*
-	 * The contents of a buffer that is being written, as many bytes as were acquired; from
-	 * their beginning on, capacity() bytes can be written.
+	 * The contents of a buffer that is being written, the bytes that were acquired. From their
+	 * beginning on, capacity() bytes can be written.
 	 */
 	span<std::byte> bytes_mut(std::error_code &code) const & noexcept
 	{
@@ -50,8 +52,8 @@ public:
 	}
 
 	/*
-	 * The contents as memory that may be written, which nobody sees: until the object is empty,
-	 * or xmem::get_mut.
+	 * The contents as private memory that may be written, until the object is empty, or until
+	 * xmem::get_mut.
 	 */
 	span<std::byte> bytes_private(std::error_code &code) const & noexcept
 	{
@@ -65,8 +67,8 @@ public:
 	}
 
 	/*
-	 * The contents as elements of @T, for reading: EINVAL unless they are a whole number of
-	 * them, at an address that fits.
+	 * The contents as elements of @T, for reading. EINVAL: their size is not a whole number of
+	 * elements, or their address is not aligned.
 	 */
 	template <class T> span<const T> as(std::error_code &code) const & noexcept
 	{
@@ -87,7 +89,7 @@ public:
 	}
 
 	/*
-	 * Of a buffer on a GPU: the contents as elements of @T, for reading there. EINVAL as from
+	 * For a buffer on a GPU: the contents as elements of @T, for reading there. EINVAL: as
 	 * as().
 	 */
 	template <class T = std::byte>
@@ -102,8 +104,8 @@ public:
 		}));
 	}
 	/*
-	 * For a buffer that is being written, as many bytes as were acquired; from their
-	 * beginning on, capacity() bytes can be written.
+	 * For a buffer that is being written: the bytes that were acquired. From their beginning
+	 * on, capacity() bytes can be written.
 	 */
 	template <class T = std::byte>
 	device_span<T> cuda_ptr_mut(std::error_code &code) const & noexcept
@@ -132,9 +134,11 @@ public:
 	std::size_t size() const noexcept { return xmem_size(raw()); }
 	std::size_t capacity() const noexcept { return xmem_capacity(raw()); }
 	std::uint64_t token() const noexcept { return xmem_token(raw()); }
-	/* The number of its slot, also while it is written; negative if there is no buffer. */
+	/*
+	 * The number of the slot, even while the buffer is written; negative if there is no buffer.
+	 */
 	int slot() const noexcept { return xmem_slot(raw()); }
-	/* All that is known of it. */
+	/* The properties of the buffer. */
 	xmem_buffer_info info(std::error_code &code) const noexcept
 	{
 		auto info = detail::sized<xmem_buffer_info>();
@@ -153,7 +157,7 @@ public:
 
 		return info(code).sequence;
 	}
-	/* When its publisher says that it was; the clock's epoch: it does not say. */
+	/* The time that the publisher gave; the epoch of the clock if it gave none. */
 	clock::time_point timestamp() const noexcept
 	{
 		std::error_code code;
@@ -161,20 +165,20 @@ public:
 
 		return clock::time_point(std::chrono::nanoseconds(since));
 	}
-	/* XMEM_NOBODY: it has ended, and nothing of it is left. */
+	/* XMEM_NOBODY: the publisher has ended long ago. */
 	std::uint32_t publisher(std::error_code &code) const noexcept
 	{
 		return info(code).publisher;
 	}
 	std::uint32_t publisher() const { return info().publisher; }
-	/* The publisher's name for itself, so short that the string needs no memory; or empty. */
+	/* The publisher's label, so short that the string allocates no memory; or empty. */
 	std::string publisher_label(std::error_code &code) const noexcept
 	{
 		return info(code).label;
 	}
 	std::string publisher_label() const { return info().label; }
 
-	/* Of a buffer that was received, the publisher can change it at any time. */
+	/* The publisher of a received buffer can change its metadata at any time. */
 	const xmem_metadata *metadata(std::error_code &code) const & noexcept
 	{
 		return detail::made(xmem_metadata_ptr(raw()), code);
@@ -192,7 +196,7 @@ public:
 		return *detail::or_throw([&](std::error_code &code) { return metadata_mut(code); });
 	}
 
-	/* Another handle of the same contents, for reading. */
+	/* Make another handle of these contents, for reading. */
 	buffer clone(std::error_code &code) const noexcept
 	{
 		return buffer(detail::made(xmem_clone(raw()), code));
@@ -203,9 +207,9 @@ public:
 	}
 
 	/*
-	 * Publish it, and return its token; what is held for reading is forwarded. The object is
-	 * empty then, unless XMEM_PUBLISH_KEEP is among the options' flags; after an error it has
-	 * the buffer as before.
+	 * Publish the buffer, and return its token. A buffer that is held for reading is forwarded.
+	 * The object is empty afterwards, unless the options have XMEM_PUBLISH_KEEP. After an error
+	 * it has the buffer as before.
 	 */
 	std::uint64_t publish(const publish_options &options, std::error_code &code) noexcept
 	{
@@ -243,7 +247,7 @@ public:
 		return publish(options.on(stream));
 	}
 
-	/* Work that is put into the stream from now on comes after the contents are complete. */
+	/* Work that is put into the stream from now on comes after the contents. */
 	bool wait_on(CUstream_st *stream, std::error_code &code) const noexcept
 	{
 		return detail::done(xmem_wait_on(raw(), stream), code);
@@ -253,14 +257,16 @@ public:
 		detail::or_throw([&](std::error_code &code) { return wait_on(stream, code); });
 	}
 
-	/* Wait here until the contents are complete: EAGAIN, ETIMEDOUT: they are not, in time. */
+	/*
+	 * Wait in this thread until the contents are complete. EAGAIN, ETIMEDOUT: they are not, in
+	 * time.
+	 */
 	template <class Rep, class Period>
 	bool wait_contents(std::chrono::duration<Rep, Period> timeout,
 			   std::error_code &code) const noexcept
 	{
 		const std::int64_t ns = to_nanoseconds(timeout);
 
-		/* For C these are for ever, and a time that is over would be one of them. */
 		if (ns < 0) {
 			code = std::make_error_code(std::errc::invalid_argument);
 			return false;
@@ -284,8 +290,8 @@ public:
 	void wait_contents() const { wait_contents(forever); }
 
 	/*
-	 * Drop it once the stream has done what is in it. The object is empty then, hence the &&;
-	 * after an error it has the buffer as before.
+	 * Drop the buffer when the stream has done its present work. The object is empty
+	 * afterwards, hence the &&. After an error it has the buffer as before.
 	 */
 	bool release_on(CUstream_st *stream, std::error_code &code) && noexcept
 	{
@@ -327,7 +333,7 @@ private:
 		return {static_cast<std::byte *>(data), data ? xmem_size(raw()) : 0};
 	}
 
-	/* A span of bytes as one of elements, in memory of the same kind. */
+	/* Turn a span of bytes into a span of elements, in memory of this kind. */
 	template <class To, class From>
 	static To cast(From from, std::error_code &code) noexcept
 	{

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handing buffers over by count, in C++; xmem/claims.h has the words. A part of xmem.hpp. */
+/* Handing buffers over by count, in C++: see xmem/claims.h. A part of xmem.hpp. */
 #ifndef XMEM_CLAIMS_HPP
 #define XMEM_CLAIMS_HPP
 
@@ -8,8 +8,8 @@
 namespace xmem {
 
 /*
- * So many references in all, that of @of included. Claims last as long as @timeout, and with 0
- * and without it for 10 seconds.
+ * Set the number of references, this handle included. Claims last for @timeout, or for 10 seconds
+ * if it is 0 or missing.
  */
 template <class Rep, class Period>
 inline bool set_ref_count(const buffer &of, std::uint32_t count,
@@ -35,7 +35,7 @@ inline void set_ref_count(const buffer &of, std::uint32_t count)
 	set_ref_count(of, count, no_wait);
 }
 
-/* Further references of a buffer that is held, for as long as @timeout, or for 10 seconds. */
+/* Set further references of a held buffer aside, for @timeout or for 10 seconds. */
 template <class Rep, class Period>
 inline bool offer(const buffer &of, std::uint32_t more, std::chrono::duration<Rep, Period> timeout,
 		  std::error_code &code) noexcept
@@ -56,7 +56,10 @@ inline void offer(const buffer &of, std::uint32_t more)
 	detail::or_throw([&](std::error_code &code) { return offer(of, more, code); });
 }
 
-/* The object is empty then, and its reference stays; after an error it has the buffer as before. */
+/*
+ * Leave the reference to the next client. The object is empty afterwards; after an error it has the
+ * buffer as before.
+ */
 inline bool forget(buffer &it, std::error_code &code) noexcept
 {
 	if (!detail::done(xmem_forget(it.raw()), code))
@@ -69,7 +72,7 @@ inline void forget(buffer &it)
 	detail::or_throw([&](std::error_code &code) { return forget(it, code); });
 }
 
-/* One reference more, or less, of what a token names. */
+/* Set one more reference aside, or drop one, for the contents of a token. */
 inline bool add_ref(const pool &in, std::uint64_t token, std::error_code &code) noexcept
 {
 	return detail::done(xmem_add_ref(in.raw(), token), code);
@@ -87,7 +90,7 @@ inline void drop_ref(const pool &in, std::uint64_t token)
 	detail::or_throw([&](std::error_code &code) { return drop_ref(in, token, code); });
 }
 
-/* How many references are set aside for what a token names. */
+/* The number of claims of the contents of a token. */
 inline std::uint32_t claims(const pool &in, std::uint64_t token, std::error_code &code) noexcept
 {
 	const int count = xmem_claims(in.raw(), token);
@@ -99,7 +102,7 @@ inline std::uint32_t claims(const pool &in, std::uint64_t token)
 	return detail::or_throw([&](std::error_code &code) { return claims(in, token, code); });
 }
 
-/* None, whoever they are for. */
+/* End all claims. */
 inline bool void_claims(const pool &in, std::uint64_t token, std::error_code &code) noexcept
 {
 	return detail::done(xmem_void_claims(in.raw(), token), code);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copying into buffers in C++; xmem/copy.h has the words. A part of xmem.hpp. */
+/* Copying into buffers in C++: see xmem/copy.h. A part of xmem.hpp. */
 #ifndef XMEM_COPY_HPP
 #define XMEM_COPY_HPP
 
@@ -7,7 +7,7 @@
 
 namespace xmem {
 
-/* The contents and the metadata of @from. */
+/* Copy the contents and the metadata of @from. */
 inline bool copy(const buffer &to, const buffer &from, std::error_code &code) noexcept
 {
 	return detail::done(xmem_copy(to.raw(), from.raw(), nullptr), code);
@@ -17,7 +17,7 @@ inline void copy(const buffer &to, const buffer &from)
 	detail::or_throw([&](std::error_code &code) { return copy(to, from, code); });
 }
 
-/* Memory of this process, to @offset bytes behind the beginning of bytes_mut. */
+/* Copy memory of this process to @offset bytes behind the beginning of bytes_mut. */
 inline bool copy_bytes(const buffer &to, std::size_t offset, span<const std::byte> from,
 		       std::error_code &code) noexcept
 {
@@ -31,7 +31,7 @@ inline void copy_bytes(const buffer &to, std::size_t offset, span<const std::byt
 	});
 }
 
-/* A new buffer on that GPU, or with XMEM_CPU on the CPU, that has both; it is being written. */
+/* Copy both to a new buffer on this GPU, or with XMEM_CPU on the CPU, which is being written. */
 template <class Rep, class Period>
 buffer copy_to(const buffer &from, int device_id, std::chrono::duration<Rep, Period> timeout,
 	       std::error_code &code) noexcept

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA's GPUs in C++, and copies from and to them; xmem/cuda.h has the words. A part of xmem.hpp.
- * Functions that make buffers there are members of the pool, and all others of the buffer.
+ * NVIDIA's GPUs in C++, and copies from and to them: see xmem/cuda.h. A part of xmem.hpp. Functions
+ * that make buffers there are members of the pool, and all others are members of the buffer.
  */
 #ifndef XMEM_CUDA_HPP
 #define XMEM_CUDA_HPP
@@ -12,19 +12,19 @@ namespace xmem {
 
 /* ---- the driver's result behind an error ---- */
 
-/* The calling thread's last CUresult that was an error; 0: there is none, or it was forgotten. */
+/* The calling thread's last CUresult of an error; 0: there is none, or it was forgotten. */
 inline int last_cuda_result() noexcept
 {
 	return detail::peek().cuda_result;
 }
 
-/* Its name; "CUDA_SUCCESS" if there is none. */
+/* The name of that CUresult; "CUDA_SUCCESS" if there is none. */
 inline const char *last_cuda_name() noexcept
 {
 	return detail::peek().cuda_name;
 }
 
-/* ---- what is there ---- */
+/* ---- the driver and its devices ---- */
 
 inline xmem_cuda_info cuda_query(std::error_code &code) noexcept
 {
@@ -54,7 +54,7 @@ inline xmem_cuda_device_info cuda_device_query(int device)
 
 /* ---- copies ---- */
 
-/* Memory of this process, to @offset bytes behind the beginning of cuda_ptr_mut. */
+/* Copy memory of this process to @offset bytes behind the beginning of cuda_ptr_mut. */
 inline bool copy_to_cuda(const buffer &to, std::size_t offset, span<const std::byte> from,
 			 std::error_code &code) noexcept
 {
@@ -68,7 +68,7 @@ inline void copy_to_cuda(const buffer &to, std::size_t offset, span<const std::b
 	});
 }
 
-/* As many bytes of the contents as @to has. */
+/* Copy as many bytes of the contents as @to has. */
 inline bool copy_to_cpu(span<std::byte> to, const buffer &from, std::size_t offset,
 			std::error_code &code) noexcept
 {
@@ -109,7 +109,7 @@ template <class T, std::size_t N> inline constexpr bool is_span<std::span<T, N>>
 
 } // namespace detail
 
-/* A buffer that a stream will use after the call; so no temporary becomes this. */
+/* A buffer that a stream uses after the call, so a temporary does not convert to this. */
 class lasting_buffer {
 public:
 	lasting_buffer(const buffer &from) noexcept : raw_(from.raw()) {}
@@ -121,7 +121,7 @@ private:
 	xmem_buffer *raw_;
 };
 
-/* For bytes; a temporary span is as good as a named one. */
+/* For bytes. A temporary span is accepted, because it does not own them. */
 class lasting_bytes {
 public:
 	template <class C, class = detail::only_with_elements<const C &, const std::byte>>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles that are shared: a std::shared_ptr to the raw C handle. A part of xmem.hpp, for layers
- * that hand handles on, such as extensions of Python; a program is better off with xmem::pool and
- * xmem::buffer.
+ * Shared handles: a std::shared_ptr to the raw C handle. A part of xmem.hpp, for layers that pass
+ * handles on, such as extensions of Python. Other programs use xmem::pool and xmem::buffer.
  *
  *	xmem::pool_handle pool = xmem::open_pool(api, "camera");
  *	xmem::buffer_handle frame = xmem::acquire(pool, 4096, XMEM_FOREVER);
@@ -10,21 +9,20 @@
  *		return api->peek_last_error(nullptr);
  *	std::memset(api->data_mut(xmem::as_cu(frame)), 0, 4096);
  *
- * A handle always stands for one and the same resource, which is valid as long as the handle
- * exists. A buffer's handle keeps that of its pool, and a device pointer's keeps that of its
- * buffer. The last copy drops the resource, in any thread. So do not give as_cu() of a handle to
- * a C function that drops what it is given (xmem_release, xmem_forget, and xmem_publish without
- * XMEM_PUBLISH_KEEP): publish() below keeps it.
+ * A handle always stands for one resource, which is valid as long as the handle exists. A buffer's
+ * handle keeps its pool's handle, and a device pointer's handle keeps its buffer's. The last copy
+ * drops the resource, in any thread. So do not pass as_cu() of a handle to a C function that drops
+ * its argument (xmem_release, xmem_forget, and xmem_publish without XMEM_PUBLISH_KEEP). publish()
+ * below keeps the buffer.
  *
- * The functions throw nothing. One that fails returns an empty handle, and the error is the calling
- * thread's last one (xmem_get_last_error). It is 0 if no memory for the handle was left. A function
- * that is given an empty handle returns an empty one and leaves the last error as it is: it is of
- * the call that has failed before.
+ * The functions throw nothing. If one fails, it returns an empty handle, and the error is the
+ * calling thread's last one (xmem_get_last_error); 0 means that no memory for the handle was left.
+ * A function that gets an empty handle returns an empty one, and leaves the last error as it is,
+ * because that is the error of the call that failed before.
  *
- * The library is reached through the table that open_pool is given, and each handle has it from
- * there. So a plug-in need not be linked with libxmem. This header has no variables at all. It
- * takes no lock, and calls nothing but the table: no thread can wait here for another one that
- * wants Python's GIL.
+ * open_pool takes the table of the library's functions, and each handle has the table from there.
+ * So a plug-in need not be linked with libxmem. This header has no variables. It takes no lock, and
+ * calls nothing but the table, so no thread waits here for another one that wants Python's GIL.
  */
 #ifndef XMEM_HANDLES_HPP
 #define XMEM_HANDLES_HPP
@@ -36,11 +34,11 @@
 
 namespace xmem {
 
-/* They are made by the functions below, and only by them: the table lies beside the raw handle. */
+/* Only the functions below make these, because the table lies beside the raw handle. */
 using pool_handle = std::shared_ptr<xmem_pool *const>;
 using buffer_handle = std::shared_ptr<xmem_buffer *const>;
 using subscription_handle = std::shared_ptr<xmem_subscription *const>;
-/* What CUDA calls CUdeviceptr. */
+/* CUDA's CUdeviceptr. */
 using device_ptr_handle = std::shared_ptr<const unsigned long long>;
 
 namespace detail {
@@ -51,7 +49,7 @@ template <class Raw> struct box_head {
 	const xmem_api *api;
 };
 
-/* The resource, and the handle of what it depends on, which goes after it. */
+/* The resource, and the handle of the resource on which it depends, which is dropped after it. */
 template <class Raw, class On> struct box : box_head<Raw> {
 	box(const box_head<Raw> &head, void (*drop_)(Raw), const On &on_)
 		: box_head<Raw>(head), on(on_), drop(drop_)
@@ -69,7 +67,7 @@ template <class Raw, class On> struct box : box_head<Raw> {
 	void (*drop)(Raw);
 };
 
-/* @raw, which may be 0 after an error, becomes the handle's. */
+/* Make a handle that drops @raw, which may be 0 after an error. */
 template <class Raw, class On>
 std::shared_ptr<const Raw> boxed(const xmem_api *api, Raw raw, void (*drop)(Raw),
 				 const On &on) noexcept
@@ -106,13 +104,13 @@ template <class Raw> const xmem_api *api_of(const std::shared_ptr<const Raw> &ha
 
 /* ---- the raw handle ---- */
 
-/* As C takes it; null of an empty handle. A device pointer is a number, as CUDA has it. */
+/* The C handle; null for an empty handle. A device pointer is a number, as in CUDA. */
 template <class Raw> Raw as_cu(const std::shared_ptr<const Raw> &handle) noexcept
 {
 	return handle ? *handle : Raw();
 }
 
-/* As a number, for languages that know no pointers. */
+/* The handle as a number, for languages without pointers. */
 template <class Raw> std::intptr_t as_intptr(const std::shared_ptr<const Raw> &handle) noexcept
 {
 	if constexpr (std::is_pointer_v<Raw>)
@@ -121,7 +119,7 @@ template <class Raw> std::intptr_t as_intptr(const std::shared_ptr<const Raw> &h
 		return static_cast<std::intptr_t>(as_cu(handle));
 }
 
-/* ---- what C has made, or xmem::pool::detach() and its like; it becomes the handle's ---- */
+/* ---- handles of C, also from detach(): the shared handle drops them ---- */
 
 inline pool_handle adopt(const xmem_api *api, xmem_pool *raw) noexcept
 {
@@ -142,7 +140,7 @@ inline subscription_handle adopt(const pool_handle &in, xmem_subscription *raw) 
 	return detail::boxed(api, raw, api->unsubscribe, in);
 }
 
-/* ---- making handles: each as the function of C that it calls ---- */
+/* ---- making handles: each calls the C function of that name ---- */
 
 inline pool_handle open_pool(const xmem_api *api, const char *name,
 			     const xmem_pool_options *options = nullptr) noexcept
@@ -184,7 +182,7 @@ inline buffer_handle acquire_cuda(const pool_handle &in, std::size_t bytes, int 
 		  : nullptr;
 }
 
-/* Where the contents lie on a GPU, for reading there. */
+/* The address of the contents on a GPU, for reading there. */
 inline device_ptr_handle device_ptr(const buffer_handle &of) noexcept
 {
 	if (!of)
@@ -207,8 +205,8 @@ inline device_ptr_handle device_ptr_mut(const buffer_handle &of) noexcept
 }
 
 /*
- * Publish a buffer, and keep it: the handle, and all copies of it, stay valid, for reading. Returns
- * 0 or a negative errno; -EINVAL for an empty handle.
+ * Publish a buffer and keep it: the handle and all its copies stay valid, for reading. Returns 0 or
+ * a negative errno; -EINVAL for an empty handle.
  */
 inline int publish(const buffer_handle &buffer, publish_options options = {},
 		   std::uint64_t *ret_token = nullptr) noexcept

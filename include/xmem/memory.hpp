@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Giving memory back, and limbo, in C++; xmem/memory.h has the words. A part of xmem.hpp.
- */
+/* Giving memory back, and limbo, in C++: see xmem/memory.h. A part of xmem.hpp. */
 #ifndef XMEM_MEMORY_HPP
 #define XMEM_MEMORY_HPP
 
@@ -38,7 +36,7 @@ inline std::uint32_t collect(const pool &of)
 	return detail::or_throw([&](std::error_code &code) { return collect(of, code); });
 }
 
-/* @call is a function of C: it throws nothing. */
+/* @call is a C function, so it must not throw. */
 inline bool limbo_hook(const pool &of, std::uint64_t bytes, std::uint32_t count,
 		       xmem_limbo_function *call, void *user, std::error_code &code) noexcept
 {

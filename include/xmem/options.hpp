@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The structs of options in C++: their size is set, and all else is 0. Each field can be set by
- * itself, or by a function that returns the options, so that several stand in one expression. A
- * label stays the caller's. A part of xmem.hpp.
+ * The structs of options in C++: their size is set, and all other fields are 0. A program sets a
+ * field directly, or by a function that returns the options, so that calls can be chained. A label
+ * stays the caller's. A part of xmem.hpp.
  */
 #ifndef XMEM_OPTIONS_HPP
 #define XMEM_OPTIONS_HPP
@@ -27,7 +27,7 @@ struct pool_options : xmem_pool_options {
 		wait_bound_ns = to_nanoseconds(bound);
 		return *this;
 	}
-	/* The least room that the pool has, if this makes it. */
+	/* The room that the pool has at least, if this call makes it. */
 	pool_options &with_room(std::uint32_t buffers, std::uint32_t processes = 0,
 				std::uint32_t entries = 0) noexcept
 	{
@@ -41,13 +41,13 @@ struct pool_options : xmem_pool_options {
 		label = name;
 		return *this;
 	}
-	/* Make up to so many bytes of buffers on demand; XMEM_NO_DEMAND: none. */
+	/* Make up to this many bytes of buffers on demand; XMEM_NO_DEMAND: none. */
 	pool_options &with_demand(std::uint64_t bytes) noexcept
 	{
 		demand_bytes = bytes;
 		return *this;
 	}
-	/* Keep so much of it, and for so long, while it is not used. */
+	/* Keep this many bytes of unused buffers from demand, for this long. */
 	template <class Rep, class Period>
 	pool_options &with_cache(std::uint64_t bytes,
 				 std::chrono::duration<Rep, Period> time) noexcept
@@ -56,13 +56,13 @@ struct pool_options : xmem_pool_options {
 		cache_ns = to_nanoseconds(time);
 		return *this;
 	}
-	/* Buffers that are made on demand are of this kind: XMEM_MEMORY_HUGE. */
+	/* The kind of memory of buffers from demand: XMEM_MEMORY_*. */
 	pool_options &with_memory(std::uint32_t kind) noexcept
 	{
 		memory = kind;
 		return *this;
 	}
-	/* The mode of the pool, if this makes it: who may join it, in bits as of files, 0640. */
+	/* The mode of the pool, if this call makes it: who may join it, as 0640. */
 	pool_options &with_mode(std::uint32_t bits) noexcept
 	{
 		mode = bits;
@@ -74,13 +74,16 @@ struct pool_options : xmem_pool_options {
 		gid = group;
 		return with_mode(bits);
 	}
-	/* Nobody may hold more bytes of what ended writers have left, if this makes the pool. */
+	/*
+	 * The bytes of ended writers' buffers that one client may hold, if this call makes the
+	 * pool.
+	 */
 	pool_options &with_limbo(std::uint64_t bytes) noexcept
 	{
 		limbo_bytes = bytes;
 		return *this;
 	}
-	/* Keep the last so many publications for those who subscribe later with history. */
+	/* Keep the last publications for later subscribers with history. */
 	pool_options &with_keep(std::uint32_t publications) noexcept
 	{
 		keep = publications;
@@ -98,7 +101,7 @@ struct subscribe_options : xmem_subscribe_options {
 		: xmem_subscribe_options(options)
 	{
 	}
-	/* Follow that client alone. */
+	/* Follow this client alone. */
 	subscribe_options &only(std::uint32_t client) noexcept
 	{
 		flags |= XMEM_SUBSCRIBE_PUBLISHER;
@@ -112,19 +115,19 @@ struct subscribe_options : xmem_subscribe_options {
 		timeout_ns = to_nanoseconds(time);
 		return *this;
 	}
-	/* Receive up to so many of each publisher's last publications before now, too. */
+	/* Also receive up to this many of each publisher's last publications before now. */
 	subscribe_options &with_history(std::uint32_t publications) noexcept
 	{
 		history = publications;
 		return *this;
 	}
-	/* Only the latest so many of each publisher. */
+	/* Receive only this many of each publisher's latest publications. */
 	subscribe_options &with_depth(std::uint32_t publications) noexcept
 	{
 		depth = publications;
 		return *this;
 	}
-	/* Only publishers with this label; a '*' at its end stands for any rest. */
+	/* Follow only publishers with this label; a '*' at its end stands for any rest. */
 	subscribe_options &with_label(const char *wanted) noexcept
 	{
 		label = wanted;
@@ -153,7 +156,7 @@ struct preallocate_options : xmem_preallocate_options {
 
 namespace detail {
 
-/* NULL is the default stream here, and no stream in C. */
+/* nullptr is the default stream here, but no stream in C. */
 inline CUstream_st *on(CUstream_st *stream) noexcept
 {
 	const std::uintptr_t legacy = 1;	/* CU_STREAM_LEGACY */
@@ -180,28 +183,28 @@ struct publish_options : xmem_publish_options {
 		timestamp_ns = static_cast<std::uint64_t>(since.count());
 		return *this;
 	}
-	/* The contents are these bytes of the buffer, counted from bytes_mut. */
+	/* The contents are these bytes of the buffer, from bytes_mut on. */
 	publish_options &part(std::size_t first, std::size_t bytes) noexcept
 	{
 		offset = first;
 		length = bytes;
 		return *this;
 	}
-	/* To this subscriber alone. */
+	/* Publish to this subscriber alone. */
 	publish_options &to(std::uint32_t subscriber) noexcept
 	{
 		flags |= XMEM_PUBLISH_CLIENT;
 		client = subscriber;
 		return *this;
 	}
-	/* A held buffer waits so long for room; without this it does not wait. */
+	/* How long a held buffer waits for room in the ring; without this it does not wait. */
 	template <class Rep, class Period>
 	publish_options &within(std::chrono::duration<Rep, Period> time) noexcept
 	{
 		timeout_ns = to_nanoseconds(time);
 		return *this;
 	}
-	/* The stream has yet to write the contents; nullptr is the default stream. */
+	/* The stream that has yet to write the contents; nullptr: the default stream. */
 	publish_options &on(CUstream_st *writes) noexcept
 	{
 		stream = detail::on(writes);

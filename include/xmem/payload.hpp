@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Files of others, and writing in place, in C++; xmem/payload.h has the words. A part of xmem.hpp.
- */
+/* Existing files, and writing in place, in C++: see xmem/payload.h. A part of xmem.hpp. */
 #ifndef XMEM_PAYLOAD_HPP
 #define XMEM_PAYLOAD_HPP
 
@@ -9,7 +7,7 @@
 
 namespace xmem {
 
-/* A buffer of a file whose contents are there. The descriptor stays the caller's. */
+/* Make a buffer of a file with existing contents. The descriptor stays the caller's. */
 inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset, std::uint64_t length,
 			std::error_code &code) noexcept
 {
@@ -24,7 +22,7 @@ inline buffer attach_fd(const pool &in, int fd, std::error_code &code) noexcept
 {
 	return attach_fd(in, fd, 0, 0, code);
 }
-/* Up to the end of the file, if @length is 0. */
+/* If @length is 0, the contents reach up to the end of the file. */
 inline buffer attach_fd(const pool &in, int fd, std::uint64_t offset = 0, std::uint64_t length = 0)
 {
 	return detail::or_throw([&](std::error_code &code) {
@@ -40,7 +38,7 @@ inline std::uint32_t buffer_flags(const buffer &of) noexcept
 	return of.info(code).flags;
 }
 
-/* The only holder of shared contents becomes their writer: bytes_mut() gives them then. */
+/* Make the only holder of shared contents their writer: bytes_mut() gives them afterwards. */
 inline bool get_mut(const buffer &it, std::error_code &code) noexcept
 {
 	return detail::done(xmem_get_mut(it.raw()), code);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pipelines in C++; xmem/publish.h has the words. A part of xmem.hpp. */
+/* Pipelines in C++: see xmem/publish.h. A part of xmem.hpp. */
 #ifndef XMEM_PIPELINE_HPP
 #define XMEM_PIPELINE_HPP
 
@@ -8,8 +8,8 @@
 namespace xmem {
 
 /*
- * buffer::publish for what is held: once more, to the subscribers of this client. Without a timeout
- * it waits for room in the ring as long as it takes.
+ * Publish a held buffer to the subscribers of this client. Without a timeout this waits without end
+ * for room in the ring.
  */
 template <class Rep, class Period>
 inline std::uint64_t forward(buffer &it, publish_options options,
@@ -40,7 +40,7 @@ inline std::uint64_t forward(buffer &it, const publish_options &options = {})
 	return forward(it, options, forever);
 }
 
-/* To one subscriber alone; also of a buffer that was acquired, which never waits. */
+/* Publish to one subscriber alone. A buffer that was acquired never waits. */
 template <class Rep, class Period>
 inline std::uint64_t send(buffer &it, std::uint32_t client, publish_options options,
 			  std::chrono::duration<Rep, Period> timeout,
@@ -70,7 +70,7 @@ inline std::uint64_t send(buffer &it, std::uint32_t client, const publish_option
 	return send(it, client, options, forever);
 }
 
-/* Take back what nobody has received. */
+/* Take back a publication that no client has received. */
 inline bool retract(const pool &in, std::uint64_t token, std::error_code &code) noexcept
 {
 	return detail::done(xmem_retract(in.raw(), token), code);

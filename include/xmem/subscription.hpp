@@ -22,7 +22,7 @@ class subscription : public detail::owner<xmem_subscription, xmem_unsubscribe> {
 public:
 	using owner::owner;
 
-	/* The next publication. */
+	/* Receive the next publication. */
 	template <class Rep, class Period>
 	buffer receive(std::chrono::duration<Rep, Period> timeout,
 		       std::error_code &code) const noexcept
@@ -39,7 +39,7 @@ public:
 	buffer receive(std::error_code &code) const noexcept { return receive(forever, code); }
 	buffer receive() const { return receive(forever); }
 
-	/* As above, but it is no error that there is none in time: then the buffer is empty. */
+	/* Like receive, but the buffer is empty, without an error, if none comes in time. */
 	template <class Rep, class Period>
 	buffer try_receive(std::chrono::duration<Rep, Period> timeout,
 			   std::error_code &code) const noexcept
@@ -63,7 +63,7 @@ public:
 	}
 	buffer try_receive() const { return try_receive(no_wait); }
 
-	/* All that is known of it. */
+	/* The state of the subscription. */
 	xmem_subscription_info info(std::error_code &code) const noexcept
 	{
 		auto told = detail::sized<xmem_subscription_info>();
@@ -84,7 +84,7 @@ public:
 		return info(code).lost;
 	}
 
-	/* ENOENT: none has come yet. */
+	/* ENOENT: no publisher has come yet. */
 	std::uint32_t publisher(std::error_code &code) const noexcept
 	{
 		const std::uint32_t id = info(code).publisher;
@@ -102,7 +102,7 @@ public:
 		return id;
 	}
 
-	/* For poll, select and epoll; it stays the library's. */
+	/* A descriptor for poll, select and epoll; it stays the library's. */
 	int poll_fd(std::error_code &code) const noexcept
 	{
 		const int fd = xmem_subscription_poll_fd(raw());
@@ -120,8 +120,8 @@ public:
 	struct sentinel {};
 
 	/*
-	 * It ends with any error, which is in @code then: EPIPE, if all publishers have ended. Of
-	 * a temporary there is none, because that would end before the loop begins.
+	 * The range ends with any error, which is in @code then: EPIPE if all publishers have
+	 * ended. A temporary has no range, because it would end before the loop begins.
 	 */
 	template <class Rep, class Period>
 	range each(std::error_code &code,
@@ -132,12 +132,15 @@ public:
 	range each(std::error_code &code) const & noexcept;
 	range each(std::error_code &code) const && = delete;
 
-	/* It ends when all publishers have ended, and by pool::cancel. Other errors are thrown. */
+	/*
+	 * The range ends when all publishers have ended, and by pool::cancel. Other errors are
+	 * thrown.
+	 */
 	iterator begin() const;
 	sentinel end() const noexcept { return {}; }
 };
 
-/* It receives one buffer after the other. The buffer that it shows may be moved away. */
+/* An iterator that receives one buffer after the other. The program may move its buffer away. */
 class subscription::iterator {
 public:
 	using iterator_category = std::input_iterator_tag;

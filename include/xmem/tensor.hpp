@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptions of contents, in C++: writing them, and reading them back, checked. The functions are
- * those of xmem/tensor.h, and those of xmem/cuda.h for contents on a GPU. A part of xmem.hpp.
+ * Descriptions of contents, in C++: writing them, and reading them back with checks, by the
+ * functions of xmem/tensor.h, and of xmem/cuda.h for contents on a GPU. A part of xmem.hpp.
  */
 #ifndef XMEM_TENSOR_HPP
 #define XMEM_TENSOR_HPP
@@ -48,11 +48,11 @@ inline dimensions listed(const std::initializer_list<std::int64_t> &list) noexce
 
 } // namespace detail
 
-/* @strides: bytes, as many as dimensions (else EINVAL); none: the tensor is dense. */
+/* @strides: bytes, one for each dimension (otherwise EINVAL); none: the tensor is dense. */
 inline bool describe_tensor(const buffer &to, std::uint32_t dtype, dimensions shape,
 			    dimensions strides, std::error_code &code) noexcept
 {
-	/* More than the library takes are refused there, unread. */
+	/* The library refuses more dimensions than it takes without reading them. */
 	const std::size_t ndim = shape.size() <= XMEM_MAX_DIMENSIONS ? shape.size() :
 								       XMEM_MAX_DIMENSIONS + 1;
 
@@ -80,7 +80,7 @@ inline void describe_tensor(const buffer &to, std::uint32_t dtype, dimensions sh
 		return describe_tensor(to, dtype, shape, strides, code);
 	});
 }
-/* With the numbers themselves: describe_tensor(to, dtype_of<float>, {480, 640}). */
+/* With a list: describe_tensor(to, dtype_of<float>, {480, 640}). */
 inline bool describe_tensor(const buffer &to, std::uint32_t dtype,
 			    std::initializer_list<std::int64_t> shape,
 			    std::error_code &code) noexcept
@@ -113,7 +113,7 @@ inline void describe_image(const buffer &to, xmem_image_format format, std::uint
 	});
 }
 
-/* How many bytes such an image takes; 0 after an error. */
+/* The number of bytes of such an image; 0 after an error. */
 inline std::size_t image_bytes(xmem_image_format format, std::uint32_t width, std::uint32_t height,
 			       std::size_t stride, std::error_code &code) noexcept
 {
@@ -130,7 +130,7 @@ inline std::size_t image_bytes(xmem_image_format format, std::uint32_t width, st
 	});
 }
 
-/* nullptr: it stays as it is. */
+/* nullptr: unchanged. */
 inline bool describe_content(const buffer &to, const char *content_type, const char *producer,
 			     std::error_code &code) noexcept
 {
@@ -153,7 +153,7 @@ inline void describe_content(const buffer &to, const char *content_type,
 	});
 }
 
-/* From when the contents are, by CLOCK_MONOTONIC; or so many nanoseconds of a clock by name. */
+/* The time of the contents, by CLOCK_MONOTONIC, or as nanoseconds of a clock by its name. */
 inline bool describe_time(const buffer &to, std::uint64_t timestamp_ns, const char *name,
 			  std::error_code &code) noexcept
 {
@@ -182,7 +182,7 @@ inline void describe_time(const buffer &to, clock::time_point time)
 
 /* ---- reading ---- */
 
-/* A copy that nobody changes any more. */
+/* Get a copy, which does not change. */
 inline xmem_metadata metadata_view(const buffer &from, std::error_code &code) noexcept
 {
 	xmem_metadata copy{};
@@ -195,7 +195,9 @@ inline xmem_metadata metadata_view(const buffer &from)
 	return detail::or_throw([&](std::error_code &code) { return metadata_view(from, code); });
 }
 
-/* All of its elements lie within the contents. Its addresses are valid as long as @from is. */
+/*
+ * Get a tensor with all elements within the contents. Its addresses are valid as long as @from is.
+ */
 inline xmem_tensor tensor_view(const buffer &from, std::error_code &code) noexcept
 {
 	auto tensor = detail::sized<xmem_tensor>();
@@ -220,7 +222,7 @@ inline xmem_image image_view(const buffer &from)
 	return detail::or_throw([&](std::error_code &code) { return image_view(from, code); });
 }
 
-/* One plane of an image: rows, columns and channels, for elements(). */
+/* Get one plane of an image: rows, columns and channels, for elements(). */
 inline xmem_tensor image_plane(const xmem_image &image, std::uint32_t plane,
 			       std::error_code &code) noexcept
 {
@@ -236,7 +238,7 @@ inline xmem_tensor image_plane(const xmem_image &image, std::uint32_t plane)
 	});
 }
 
-/* For contents on a GPU, where all addresses are. */
+/* For contents on a GPU: all addresses are there. */
 struct cuda_tensor : xmem_tensor {
 };
 
@@ -272,7 +274,7 @@ inline xmem_image cuda_image_view(const buffer &from)
 	});
 }
 
-/* Does the tensor that @metadata describes fit into so many bytes? */
+/* Check that the tensor of @metadata fits into @bytes bytes. */
 inline bool tensor_check(const xmem_metadata &metadata, std::uint64_t bytes,
 			 std::error_code &code) noexcept
 {
@@ -313,7 +315,7 @@ template <class To> To elements_of(const xmem_tensor &tensor)
 } // namespace detail
 
 /*
- * The elements of a tensor in a row: EINVAL unless they are of type T, dense and aligned. bool is
+ * The elements of a tensor in a row. EINVAL: they are not of type T, dense and aligned. bool is
  * left out, because a publisher can write other bytes than 0 and 1.
  */
 template <class T>
@@ -325,7 +327,7 @@ template <class T> inline span<const T> elements(const xmem_tensor &tensor)
 {
 	return detail::elements_of<span<const T>>(tensor);
 }
-/* Those on a GPU. */
+/* The elements of a tensor on a GPU. */
 template <class T>
 inline device_span<const T> elements(const cuda_tensor &tensor, std::error_code &code) noexcept
 {
