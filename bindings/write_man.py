@@ -65,14 +65,30 @@ def _declaration(function: Json) -> str:
     return "".join(_safe(line) + "\n" for line in lines)
 
 
-def _errors(function: Json) -> str:
-    """The errors that have a line of their own."""
-    head = pretty.sentence(function.get("result"))
-    listed = [each for each in function.get("errors", []) if each["names"][0] not in head]
+def _split(function: Json) -> tuple[list[str], list[Json]]:
+    """What a function returns, and the list of its errors. Errors in a sentence become entries of
+    the list, unless the sentence says more than names and causes."""
+    lines = pretty.unwrapped(function.get("result"))
+    errors = function.get("errors", [])
+    found = re.search(r"(?<![A-Z0-9_])-?E[A-Z0-9]{2,}\b", lines[0]) if lines else None
+    if not found:
+        return lines, errors
+    rest = lines[0][found.start():]
+    inline = [each for each in errors if re.search(rf"\b{each['names'][0]}\b", rest)]
+    for each in inline:
+        for text in (pretty.sentence(each.get("text")), *each["names"]):
+            rest = rest.replace(text, "", 1)
+    if re.search(r"[a-z]", re.sub(r"\b(and|or|also)\b", "", rest)):
+        return lines, [each for each in errors if each not in inline]
+    head = re.sub(r"(\W|\b(and|or)\b)*$", "", lines[0][:found.start()])
+    return [head + ".", *lines[1:]], errors
+
+
+def _errors(listed: list[Json]) -> str:
     text = ".SH ERRORS\n" if listed else ""
     for each in listed:
         names = ", ".join(each["names"])
-        said = pretty.sentence(each.get("text")) or "See errno(3)."
+        said = pretty.sentence(each.get("text")) or "See xmem(7)."
         text += f".TP\n.B {_safe(names)}\n{_safe(said)}\n"
     return text
 
@@ -82,9 +98,9 @@ def _section(name: str, value: Any) -> str:
     return f".SH {name}\n{_safe(said[:1].upper() + said[1:])}.\n" if said else ""
 
 
-def _result(value: Any) -> list[str]:
+def _result(lines: list[str]) -> list[str]:
     """What a function returns, as a sentence of its own."""
-    lines = [re.sub(r"([;,]? (or|and)|:)$", ".", line) for line in pretty.unwrapped(value)]
+    lines = [re.sub(r"([;,]? (or|and)|:)$", ".", line) for line in lines]
     return [lines[0][:1].upper() + lines[0][1:], *lines[1:]] if lines else lines
 
 
@@ -116,9 +132,10 @@ def _page(function: Json, siblings: list[Json], api: Json, notes: Notes) -> str:
     for each in function["parameters"]:
         if "text" in each:
             text += f".TP\n.I {each['name']}\n{_safe(pretty.sentence(each['text']))}\n"
-    if "result" in function:
-        text += ".SH RETURN VALUE\n" + _prose(_result(function["result"]))
-    text += _errors(function)
+    result, errors = _split(function)
+    if result:
+        text += ".SH RETURN VALUE\n" + _prose(_result(result))
+    text += _errors(errors)
     text += _section("OWNERSHIP", function.get("ownership"))
     text += _section("THREADS", function["threads"])
     text += _notes(f"{function['name']}.3", notes)

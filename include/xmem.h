@@ -31,11 +31,20 @@
  *
  * Errors. A function that makes a handle returns NULL when it fails; the others return a negative
  * errno. xmem_get_last_error() then gives the calling thread the error and a message that says what
- * was tried and what to do. After an error nothing has changed. Every function that makes a handle
- * can fail with ENOMEM. After the host has gone, functions fail with ENOTCONN if they make the
- * handle of a buffer or of a subscription, publish, or ask the host: to open, preallocate, wait, or
- * map data for the first time. Buffers that are held stay readable, and the program closes the pool
- * and opens it again.
+ * was tried and what to do. After an error nothing has changed. Functions name these errors without
+ * a cause:
+ *	EINVAL	also: NULL, a negative timeout, an unknown flag, a size field that is too small
+ *	E2BIG	a struct asks for something that only a newer library has
+ *	EINTR	a signal handler ran while the function waited
+ *	ECANCELED  xmem_cancel, or xmem_pool_close while the function waits
+ *	ECHILD	the handle is inherited from the process that forked this one
+ *	EOVERFLOW  this client has 2^28 handles of the buffer
+ *	EDQUOT	a limit of the host is reached (xmem_limit_next)
+ *	ENOMEM, EMFILE, ENFILE  memory or descriptors have run out
+ * Every function that makes a handle can fail with ENOMEM. After the host has gone, functions fail
+ * with ENOTCONN if they make the handle of a buffer or of a subscription, publish, or ask the host:
+ * to open, preallocate, wait, or map data for the first time. Buffers that are held stay readable,
+ * and the program closes the pool and opens it again.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep their pool
  * alive, so handles can be dropped in any order and by any thread. Every function accepts NULL for

@@ -63,7 +63,7 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
  *	EAGAIN	the owner keeps scanning the buffer; retry
  *	EACCES	the buffer is another user's, and its owner has not let this client in: see
  *		xmem_pool_grant
- *	EOVERFLOW  this client has 2^28 handles of the buffer
+ *	EOVERFLOW
  * Ownership: the caller calls xmem_release. Threads: any, but not while another one closes @pool
  * (xmem_pool_close). Since: 0.1.
  */

@@ -45,13 +45,11 @@ struct xmem_buffer;
  * Returns: 0, or an error, and then nothing has changed:
  *	-EBUSY	another handle that this client has of the buffer is counted in
  *	-ERANGE	@count is 0 or more than 65535
- *	-EINVAL	the timeout is negative
  *	-EPERM	the timeout is longer than 60 seconds, and the buffer is another client's
- *	-EOVERFLOW  this client has 2^28 handles of the buffer
- *	-ENOMEM
  *	-EINTR	a signal handler ran (xmem_claims(7))
  *	-EINTR, -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN  after xmem_get_mut of memory
  *		of a GPU, for whose contents it waits: as xmem_wait_contents
+ *	-EINVAL, -EOVERFLOW, -ENOMEM
  * Threads: any, but no other call may use this handle meanwhile. Since: 0.4.
  */
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
@@ -62,11 +60,10 @@ int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeo
  * @timeout_ns: as in xmem_set_ref_count; the later end counts for all claims of the buffer.
  * Returns: 0, or an error, and then nothing has changed:
  *	-ERANGE	@more is 0, or there would be more than 65535
- *	-EINVAL	the timeout is negative
  *	-EPERM	the buffer is being written; or the timeout is longer than 60 seconds, and the
  *		buffer is another client's
- *	-ENOMEM
  *	-EINTR	a signal handler ran (xmem_claims(7))
+ *	-EINVAL, -ENOMEM
  * Threads: any. Since: 0.4.
  */
 int xmem_offer(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
@@ -76,10 +73,8 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
  * xmem_set_ref_count has not counted this handle in, the reference becomes a claim, for at least 10
  * seconds.
  * Returns: 0, and the handle is gone; or an error, and the handle is the caller's as before:
- *	-EPERM	the buffer is being written: xmem_release gives it up
- *	-ERANGE	there are 65535 claims
- *	-ENOMEM
- *	-EINTR	as xmem_offer
+ * -EPERM: the buffer is being written: xmem_release gives it up; -ERANGE: there are 65535 claims;
+ * -EINTR: as xmem_offer; -ENOMEM.
  * Threads: any, but no other call may use this handle meanwhile. Since: 0.4.
  */
 int xmem_forget(struct xmem_buffer *buffer);
@@ -117,8 +112,8 @@ int xmem_claims(struct xmem_pool *pool, uint64_t token);
  * Returns: 0, or an error:
  *	-ENOENT	the buffer has no claims
  *	-ESTALE, -EINVAL  as xmem_get
- *	-EPERM	where the kernel is the host: this client neither owns the buffer nor has set any
- *		of its claims aside, and its user neither made the pool nor may administrate
+ *	-EPERM	where the kernel is the host: this client neither owns the buffer nor has set any of
+ *		its claims aside, and its user neither made the pool nor may administrate
  *	-EINTR	a signal handler ran before the host had answered; the claims may end even so
  *	-ENOMEM
  * Threads: any. Since: 0.4.

@@ -40,8 +40,7 @@ struct CUstream_st;		/* CUstream and cudaStream_t point to it */
  *	-EPERM	@to is not being written, or is from xmem_attach_fd or xmem_attach_cuda
  *	-EINVAL	NULL, or both are one handle
  *	-EIO, -ENOMEM, -EMFILE, -ENOTCONN, -EINTR  as xmem_data
- *	with a GPU also as xmem_cuda_ptr; after -EIO, -ENOMEM or -EPERM on a stream the copy may
- *	still run
+ *	with a GPU also as xmem_cuda_ptr
  * Threads: one thread at a time writes a buffer. Since: 0.4.
  */
 int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from, struct CUstream_st *stream);
@@ -94,13 +93,9 @@ struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id, int64_
  * appear here. A program that locks its memory (mlockall) has a copy of everything. The program
  * must not change the protection of this memory (mprotect).
  *
- * Returns: one address for all calls with this handle; or NULL:
- *	EPERM	the buffer is being written
- *	EMEDIUMTYPE, EIO  as xmem_data
- *	ENOMEM	also: the limit of locked memory is reached
- *	EMFILE
- *	ENOTCONN  the host has gone, and the contents are not mapped yet
- *	EINTR	a signal handler ran before the host had answered
+ * Returns: one address for all calls with this handle; or NULL: EPERM: the buffer is being written;
+ * EMEDIUMTYPE, EIO: as xmem_data; ENOMEM: also: the limit of locked memory is reached; ENOTCONN:
+ * the host has gone, and the contents are not mapped yet; EMFILE, EINTR.
  * Ownership: the library's, until the handle is dropped or xmem_get_mut has made it writable.
  * Stores are lost then. Threads: any. Since: 0.5.
  */

@@ -55,9 +55,9 @@ struct xmem_cuda_info {
  *	-ENODEV	there is no driver or no GPU, or the driver is too old, is the toolkit's stub
  *		library, or does not match the kernel's: the message says which
  *	-ECHILD	this process was forked from one that had used the driver
- *	-EINVAL	the size field is smaller than itself
  *	-EIO, -ENOMEM  the driver does not start or does not describe its devices; the message has
  *		its result
+ *	-EINVAL
  * Threads: any; the first call of a process takes as long as the driver takes to start. Since: 0.5.
  */
 int xmem_cuda_query(struct xmem_cuda_info *ret_info);

@@ -152,9 +152,8 @@ int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
  *	-ETIMEDOUT  too few have come in time; the message says how many there are
  *	-EPERM	this client is a reader
  *	-EINVAL	the timeout is negative, or @count is more than the pool's clients_max
- *	-ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	-ENOTCONN  the host has gone, or has ended this client
- *	-EINTR, -ECHILD
+ *	-ECANCELED, -EINTR, -ECHILD
  * Threads: any. Since: 0.5.
  */
 int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64_t timeout_ns);

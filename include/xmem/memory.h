@@ -54,14 +54,13 @@ struct xmem_preallocate_options {
  * Returns: 0, or an error, and then no buffer has been made:
  *	-EINVAL	a number is 0 or larger than the pool can have; a flag has no meaning, or does not
  *		fit the others; `device_id` is not 0, and XMEM_MEMORY_CUDA is not given
- *	-E2BIG	as xmem_pool_open
  *	-EPERM	this client is a reader
  *	-ENOSPC	the pool has too few free slots for a writer to get so many
  *	-EDQUOT	a limit of the host is reached; or the pool has memory of 16 other GPUs, one of
  *		which makes room when it has none left in the pool
  *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
  *	-ENOMEM	a cgroup, the machine or the GPU has too little memory left; the message names it
- *	-EMFILE, -EINTR
+ *	-E2BIG, -EMFILE, -EINTR
  * and with XMEM_MEMORY_CUDA
  *	-ENODEV	there is no driver, or no such GPU; the message says why
  *	-EOPNOTSUPP  this GPU, or its driver, has no way to share memory

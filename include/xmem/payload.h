@@ -42,11 +42,10 @@ struct xmem_buffer;
  *	ERANGE	the contents reach beyond the end of the file, or the file has holes
  *	EBUSY	a process has a lease of the file (F_SETLEASE), or runs it as a program
  *	ENOSPC	the pool has no slot left
- *	EDQUOT	a limit of the host is reached
  *	EAGAIN	the ring is full of publications that subscribers with XMEM_SUBSCRIBE_WAITS have yet
  *		to receive, as xmem_acquire says it
  *	EIO	the file cannot be mapped
- *	ENOMEM, EMFILE, ENFILE, EINTR
+ *	EDQUOT, ENOMEM, EMFILE, ENFILE, EINTR
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.4.
  */
 struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,

@@ -104,7 +104,6 @@ struct xmem_pool_options {
  *
  * Returns: the pool, or NULL:
  *	EINVAL	a name, number, label or flag is out of its range; the message says which
- *	E2BIG	the options are newer than this library and ask for something it lacks
  *	EBADF	`fd` is not a pool's descriptor
  *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another user's
  *		and gives this user no role
@@ -120,12 +119,10 @@ struct xmem_pool_options {
  *		is asked for
  *	EUSERS	the pool has as many clients as it can have
  *	ESHUTDOWN  the pool is drained (xmem_pool_drain): no client joins it any more
- *	EDQUOT	a limit of the host is reached
  *	ENODEV	there is no host, or its daemon does not start; the message says why
- *	EINTR	a signal handler ran before the host had answered
  *	ENAMETOOLONG  XMEM_SOCKET in the environment is too long for an address
  *	EPROTONOSUPPORT  the host speaks another version of the protocol
- *	ENOMEM, EMFILE
+ *	E2BIG, EDQUOT, EINTR, ENOMEM, EMFILE
  * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.1.
  */
 struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_options *options);

@@ -40,9 +40,7 @@ struct CUstream_st;
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none is that large, and it cannot be made: as
  *		xmem_preallocate
  *	EPERM	this client is a reader
- *	EINVAL	the timeout is negative
- *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
- *	EINTR
+ *	EINVAL, ECANCELED, EINTR
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns);
@@ -98,7 +96,6 @@ struct xmem_publish_options {
  * Returns: 0, and the handle is gone unless it is kept; or
  *	-EINVAL	an unknown flag, a client without its flag or that no client of the pool can have, a
  *		negative timeout, or a size below the minimum
- *	-E2BIG	as xmem_pool_open
  *	-ERANGE	offset and length reach beyond xmem_capacity(), or beyond the contents that are held
  *	-ENOENT	that client does not exist, or does not subscribe to this one
  *	-EPERM	this client is a reader; or a stream is given, and the buffer is held for reading
@@ -112,6 +109,7 @@ struct xmem_publish_options {
  *		xmem_get_mut of memory of a GPU: as xmem_wait_contents
  *	-EMEDIUMTYPE, -ENODEV, -ENOMEM, -EINVAL, -EIO, -EINTR, -ECANCELED  with a stream: see
  *		stream.h
+ *	-E2BIG
  * Ownership: after an error the buffer is the caller's as before.
  * Threads: any, but no other call may use this handle meanwhile. Since: 0.1.
  */

@@ -58,16 +58,14 @@ struct xmem_subscribe_options {
  *
  * Returns: the subscription, or NULL:
  *	EINVAL	a field or flag is out of its range; the message says which
- *	E2BIG	as xmem_pool_open
  *	ENOENT	there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT; or it is a reader
  *	ETIMEDOUT  no publisher came in time, or the host did not answer
  *	EEXIST	this client follows that publisher already, or this handle follows all writers
  *	EOPNOTSUPP  XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of that publisher, or of all writers in
  *		the pool, is 0
  *	ESTALE	the publisher ended during this call
- *	ECANCELED  xmem_cancel, or xmem_pool_close while this call waits
  *	EMFILE	a payload cannot be mapped
- *	EINTR
+ *	E2BIG, ECANCELED, EINTR
  * Ownership: the caller calls xmem_unsubscribe. Threads: any.
  * Since: 0.1; all writers: 0.3; history, depth, label: 0.4.
  */
@@ -87,9 +85,7 @@ struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
  *	ECANCELED  xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
  *	EBADF	the subscription has been dropped
  *	EMFILE, EIO  the contents cannot be mapped; the publication is still the next one
- *	EOVERFLOW  this client has 2^28 handles of the buffer
- *	EINVAL	the timeout is negative
- *	EINTR
+ *	EOVERFLOW, EINVAL, EINTR
  * Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
  */
 struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t timeout_ns);

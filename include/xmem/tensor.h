@@ -97,8 +97,8 @@ struct xmem_source {
  * Returns: 0, or an error, and then the metadata is as it was:
  *	-EINVAL	a string is too long or has another character, a flag is unknown, a reserved field
  *		is not 0, or the size is below the minimum; the message says which
- *	-E2BIG	as xmem_pool_open
  *	-EPERM	the buffer is held for reading
+ *	-E2BIG
  * Threads: as xmem_describe_tensor. Since: 0.5.
  */
 int xmem_describe_source(struct xmem_buffer *buffer, const struct xmem_source *source);

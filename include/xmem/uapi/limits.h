@@ -3,6 +3,8 @@
 #ifndef XMEM_UAPI_LIMITS_H
 #define XMEM_UAPI_LIMITS_H
 
+#include <linux/types.h>
+
 /* A pool's own limits are in its header. */
 #define XMEM_MAX_SLOTS		65536	/* a token has 16 bits for the slot */
 #define XMEM_MAX_CLIENTS	256	/* XMEM_CLIENT_WORDS bitmaps of 64 */
