@@ -73,8 +73,9 @@ combinations=$(for standard; do
 		done
 	done
 done)
-grep 'basics\.hpp$' <<<"$combinations" | each
-grep -v 'basics\.hpp$' <<<"$combinations" | each
+# Not in a pipeline, whose subshell would forget what is bad.
+each < <(grep 'basics\.hpp$' <<<"$combinations")
+each < <(grep -v 'basics\.hpp$' <<<"$combinations")
 # xmem.hpp does without exceptions and run-time types where a program does.
 for compiler in g++ clang++; do
 	said=$(echo '#include <xmem.hpp>' | $compiler -x c++ -std=c++17 -fno-exceptions -fno-rtti \

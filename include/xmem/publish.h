@@ -89,9 +89,9 @@ struct xmem_publish_options {
  * pool. A buffer from xmem_get_mut waits for the host's answer.
  *
  * The contents stay while a client holds them, or a subscriber for which the writer waits has yet
- * to receive them. For other subscribers they stay until an acquire needs the buffer. A program
- * that passes tokens on in its own way keeps the handle (XMEM_PUBLISH_KEEP) until the other side
- * has got the buffer.
+ * to receive them. For other subscribers, and with `keep` of struct xmem_pool_options, they stay
+ * until an acquire needs the buffer. A program that passes tokens on in its own way keeps the
+ * handle (XMEM_PUBLISH_KEEP) until the other side has got the buffer.
  *
  * Returns: 0, and the handle is gone unless it is kept; or
  *	-EINVAL	an unknown flag, a client without its flag or that no client of the pool can have, a
