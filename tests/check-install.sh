@@ -40,7 +40,7 @@ write_sources() {
 		struct xmem_pool *pool = xmem_pool_open(NULL, &writer);
 		struct xmem_buffer *buffer = NULL;
 		struct xmem_error why = XMEM_INIT(why);
-		int bad = !pool || xmem_preallocate(pool, 2, 100) ||
+		int bad = !pool || xmem_preallocate(pool, 2, 100, NULL) ||
 			  !(buffer = xmem_acquire(pool, 100, 0)) ||
 			  xmem_publish(buffer, NULL, NULL);
 
