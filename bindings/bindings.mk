@@ -1,8 +1,8 @@
 # Bindings: one description of the C API, and what is made of it.
 #
-# What is made of it is checked in, so compiling needs no Python. After a change of a public header
-# "make api" makes it anew (bindings/README.md), with the Debian package python3-pycparser. Only the
-# manual pages of the C API are made by "make install", for which python3 alone is enough.
+# The files made from it are checked in, so compiling needs no Python. After a change of a public
+# header "make api" makes them anew (bindings/README.md), with the Debian package python3-pycparser.
+# Only the manual pages of the C API are made by "make install", for which python3 alone is enough.
 
 PYTHON ?= python3
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the comments of a public header say, and to which declaration each belongs.
+"""The comments of a public header, and the declaration to which each belongs.
 
-A comment in front of a declaration is its own if no blank line stands between them; one that
-begins behind a field, a constant or a macro is that one's. The comment of a function has parts:
+A comment above a declaration belongs to it if no blank line stands between them. A comment that
+begins behind a field, a constant or a macro belongs to that. The comment of a function has parts:
 its purpose, its parameters ("@name: text"), more text, and sections that begin with the words
 Parameters, Returns, Ownership, Threads and Since. Scripts and people read the same text.
 """
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.
 
 
 class Complaint(Exception):
-    """A header says something wrong, or does not say something that it has to."""
+    """A header says something wrong, or lacks something."""
 
 
 @dataclasses.dataclass
@@ -90,7 +90,7 @@ class Header:
         return " ".join(" ".join(lines or self.above(line)).split())
 
     def opening(self) -> list[str]:
-        """What the header says of itself: its first comment of more than one line."""
+        """The description of the header: its first comment of more than one line."""
         for comment in self.comments:
             if comment.last > comment.first:
                 return comment.lines
@@ -222,7 +222,7 @@ def parse(lines: list[str]) -> Doc:
 
 
 def _parameters(doc: Doc, lines: list[str]) -> None:
-    """Note what one paragraph "@a, @b: text" says, again each time that it has got longer."""
+    """Note the text of one paragraph "@a, @b: text", each time that it has become longer."""
     text = _SECOND_PARAMETER.sub(lambda match: f"\0{match.group(1)}: ", _joined(lines))
     for part in text.split("\0"):
         names, _, said = part.partition(": ")
@@ -231,7 +231,7 @@ def _parameters(doc: Doc, lines: list[str]) -> None:
 
 
 def _errors(doc: Doc, lines: list[str]) -> list[str]:
-    """Split what "Returns:" says into its head, which is given back, and the list of errors."""
+    """Split the section "Returns:" into its head, which is returned, and the list of errors."""
     head = ""
     for index, line in enumerate(lines):
         if not _ERROR_LINE.match(line) or not re.search(r"(:|\bor|\band)$", head):

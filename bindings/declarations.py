@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the public headers declare, as a C compiler sees it: the declarations by pycparser, and
-values, sizes and offsets by a small program that is compiled and run."""
+"""The declarations of the public headers, as a C compiler sees them. pycparser reads them, and a
+small program that is compiled and run prints values, sizes and offsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from comments import Complaint
 from pycparser import CParser, c_ast, c_generator  # type: ignore
 
-# What the headers use of the C library, so that nothing else of it has to be parsed.
+# The types that the headers use of the C library, so that the rest of it need not be parsed.
 _STDINT = "".join(
     f"typedef {c} {kind}{bits}_t;\n"
     for kind, sign in (("int", "signed"), ("uint", "unsigned"))
@@ -68,7 +68,7 @@ class Declarations:
 
 
 def compiler(*arguments: str, given: str = "") -> str:
-    """Run the C compiler. What it says against the headers is a complaint."""
+    """Run the C compiler. Its messages about the headers are a complaint."""
     try:
         done = subprocess.run(["gcc", *arguments], input=given, capture_output=True, text=True)
     except OSError as error:
@@ -88,7 +88,7 @@ def preprocess(include: Path) -> str:
 
 
 class _Reader:
-    """Sorts what the preprocessor's text declares, if it is of a header below `include`."""
+    """Sorts the declarations of the headers below `include`, from the preprocessor's text."""
 
     def __init__(self, include: Path) -> None:
         self.include = include

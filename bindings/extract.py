@@ -6,8 +6,8 @@
     bindings/extract.py --check   status 1 if it is not what the headers say
 
 It reads include/xmem.h and all that this includes. include/xmem/api.h, which is made from
-api.json, is read without the members of its table. A function whose comment lacks a part, or names
-what is not there, is an error, and then nothing is written.
+api.json, is read without the members of its table. If the comment of a function lacks a part, or
+names something that does not exist, that is an error, and nothing is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from declarations import Declarations, Function, Name, Struct, measure, read
 
 TOP = Path(__file__).resolve().parent.parent
 GENERATED = "xmem/api.h"
-NOT_PUBLIC = {"xmem/uapi.h"}  # what the library and the hosts say to each other
+NOT_PUBLIC = {"xmem/uapi.h"}  # the protocol of the library and the hosts
 _SINCE = re.compile(r"^(\d+)\.(\d+)\b(?:[;,] ?(.*))?")
 _FIELD_SINCE = re.compile(r"(?:; |^)since (\d+\.\d+)(, as all that follow)?")
 _AS = re.compile(r" as (xmem_\w+(?:(?:,| and| or)(?: as)? xmem_\w+)*)")
@@ -41,7 +41,7 @@ def ordered(version: str) -> tuple[int, ...]:
 
 
 class Extractor:
-    """Joins what the headers declare with what their comments say."""
+    """Joins the declarations of the headers with their comments."""
 
     def __init__(self, include: Path) -> None:
         self.include = include
@@ -60,7 +60,7 @@ class Extractor:
     # ---- functions
 
     def doc(self, function: Function) -> Doc:
-        """The comment of a function, after it has been looked at."""
+        """The comment of a function, after a check of it."""
         header = self.headers[function.header]
         try:
             doc = parse(header.above(header.start(function.line)))
@@ -102,7 +102,7 @@ class Extractor:
         return "0.0"
 
     def model(self, function: Function, section: str) -> str:
-        """The function as which this one's section is, if it says just that."""
+        """The function to which this one's section refers, if it only refers to one."""
         said = " ".join(self.docs[function.name].sections.get(section, []))
         match = re.match(r"as (xmem_\w+)", said)
         return match.group(1) if match else ""
@@ -297,7 +297,7 @@ class Extractor:
         return found
 
     def handle(self, kind: str) -> Json:
-        """Who makes the handles of a kind, and which functions end them."""
+        """The functions that make the handles of a kind, and those that end them."""
         made = [each.name for each in self.found.functions if each.type == f"{kind} *"]
         ends = [each.name for each in self.found.functions
                 if self.drops(each) and each.parameters[0].type == f"{kind} *"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: MIT
-"""Makes of bindings/api.json what depends on the C API; it needs Python alone. The manual pages
-also have the notes of man/api.
+"""Makes the files that depend on the C API from bindings/api.json; it needs Python alone. The
+manual pages also have the notes of man/api.
 
     bindings/generate.py            writes the files below, each if it changes
-    bindings/generate.py --check    says which of them are not what api.json says: status 1
+    bindings/generate.py --check    names the files that do not agree with api.json: status 1
     bindings/generate.py --list     one line for each function: name, header, since, threads
     bindings/generate.py --man DIR  writes the manual pages of sections 3 and 7 into DIR
 """
@@ -44,7 +44,7 @@ def files(api: dict[str, Any]) -> dict[str, str]:
 
 
 def put(path: Path, text: str) -> None:
-    """Write a file, if it changes. Who reads it just now sees the old file or the new one."""
+    """Write a file, if it changes. A concurrent reader sees the old file or the new one."""
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,9 +4,10 @@
 
     bindings/reach.py FOLDER    such as bindings/python
 
-FOLDER/reach.json says for each function of api.json where the binding has it ("BufferPool.get"),
-or {"not": why} it has not. A function that it has is used in FOLDER/src, and its attribute is a
-word of the binding's own sources; one that it has not is not used there.
+For each function of api.json, FOLDER/reach.json has its place in the binding ("BufferPool.get"), or
+{"not": why} if the binding lacks it. A function of the binding is used in FOLDER/src, and its
+attribute is a word of the binding's own sources. A function that the binding lacks is not used in
+FOLDER/src.
 """
 
 from __future__ import annotations

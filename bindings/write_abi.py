@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""docs/abi/api.txt: what programs rely on of the C API, a line for each fact. From version 0.9 on
-lines may be added, and none may go."""
+"""docs/abi/api.txt: the facts of the C API on which programs rely, one in a line. From version 0.9
+on lines may be added, and none may go."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is made of api.json for C: the table of all functions, its list of names, the map of the
+"""The files for C: the table of all functions, its list of names, the map of the
 library's symbols, and the layouts of structs for the Python extension."""
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def _declaration(function: Json) -> str:
 
 
 def _split(function: Json) -> tuple[list[str], list[Json]]:
-    """What a function returns, and the list of its errors. Errors in a sentence become entries of
-    the list, unless the sentence says more than names and causes."""
+    """The result of a function, and the list of its errors. Errors in a sentence become entries of
+    the list, unless the sentence has more than names and causes."""
     lines = pretty.unwrapped(function.get("result"))
     errors = function.get("errors", [])
     found = re.search(r"(?<![A-Z0-9_])-?E[A-Z0-9]{2,}\b", lines[0]) if lines else None
@@ -99,7 +99,7 @@ def _section(name: str, value: Any) -> str:
 
 
 def _result(lines: list[str]) -> list[str]:
-    """What a function returns, as a sentence of its own."""
+    """The result of a function, as a sentence of its own."""
     lines = [re.sub(r"([;,]? (or|and)|:)$", ".", line) for line in lines]
     return [lines[0][:1].upper() + lines[0][1:], *lines[1:]] if lines else lines
 

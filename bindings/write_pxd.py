@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is made of api.json for Cython: declarations of all types, constants and of the table."""
+"""The file for Cython: declarations of all types, constants and of the table."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is made of api.json for Python: numbers, types of elements, errors, types of answers."""
+"""The files for Python: numbers, types of elements, errors, types of answers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _class(name: str, base: str, text: str, prefix: str, constants: list[Json]) 
 
 
 def _prefix(names: list[str]) -> str:
-    """What all names begin with, up to a '_'."""
+    """The common beginning of all names, up to a '_'."""
     first, last = min(names), max(names)
     size = 0
     while size < min(len(first), len(last)) and first[size] == last[size]:
@@ -153,7 +153,7 @@ def constants(api: Json) -> str:
         value = f'"{each["value"]}"' if isinstance(each["value"], str) else each["value"]
         text += _doc(each.get("text")) + f"{each['name'].removeprefix('XMEM_')}: Final = {value}\n"
     text += _DTYPE + "".join(_dtype(each) for each in _dtypes(api)) + "}\n"
-    text += "#: The same, by number.\n"
+    text += "#: DTYPES by number.\n"
     text += "DTYPE_OF_NUMBER: Final[dict[int, DType]] = {x.number: x for x in DTYPES.values()}\n"
     return text + _errors(api)
 

@@ -56,8 +56,8 @@ struct xmem_preallocate_options {
  *		fit the others; `device_id` is not 0, and XMEM_MEMORY_CUDA is not given
  *	-EPERM	this client is a reader
  *	-ENOSPC	the pool has too few free slots for a writer to get so many
- *	-EDQUOT	a limit of the host is reached; or the pool has memory of 16 other GPUs, one of
- *		which makes room when it has none left in the pool
+ *	-EDQUOT	a limit of the host is reached; or the pool has memory of 16 other GPUs: a GPU makes
+ *		room when the pool has no more memory of it
  *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
  *	-ENOMEM	a cgroup, the machine or the GPU has too little memory left; the message names it
  *	-E2BIG, -EMFILE, -EINTR
@@ -101,13 +101,13 @@ int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);
  * buffer, or has collected, and clients hold them although no subscriber has yet to receive them.
  */
 struct xmem_limbo {
-	size_t size;			/* of what is valid */
+	size_t size;			/* valid bytes */
 	uint32_t ended;			/* buffers whose owner has ended */
 	uint32_t overdue;		/* buffers that their owner wants back */
 	uint64_t bytes_ended;
 	uint64_t bytes_overdue;
-	uint64_t ended_age_ns;		/* since the first of these owners has ended */
-	uint64_t overdue_age_ns;	/* since an owner first found that it misses one of them */
+	uint64_t ended_age_ns;		/* since the first of these owners ended */
+	uint64_t overdue_age_ns;	/* since an owner first missed one of them */
 };
 
 typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo *limbo,

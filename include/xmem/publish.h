@@ -62,8 +62,8 @@ void *xmem_data_mut(struct xmem_buffer *buffer);
 struct xmem_publish_options {
 	size_t size;			/* sizeof(struct xmem_publish_options) */
 	uint32_t flags;			/* XMEM_PUBLISH_* */
-	uint32_t client;		/* with XMEM_PUBLISH_CLIENT: its id, from its
-					 * xmem_pool_client; else 0 */
+	uint32_t client;		/* with XMEM_PUBLISH_CLIENT: the subscriber's id, which its
+					 * xmem_pool_client returns; else 0 */
 	uint64_t timestamp_ns;		/* of CLOCK_MONOTONIC; 0: none, or that of a held buffer */
 	uint64_t offset;		/* bytes before the contents: from xmem_data_mut on, or in
 					 * a held buffer from its beginning on (struct

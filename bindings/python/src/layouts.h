@@ -119,9 +119,9 @@ static const struct xp_field xmem_limbo_fields[] = {
 	XP_FIELD(xmem_limbo, bytes_overdue, XP_UNSIGNED, 0,
 		"bytes overdue"),
 	XP_FIELD(xmem_limbo, ended_age_ns, XP_UNSIGNED, 0,
-		"since the first of these owners has ended"),
+		"since the first of these owners ended"),
 	XP_FIELD(xmem_limbo, overdue_age_ns, XP_UNSIGNED, 0,
-		"since an owner first found that it misses one of them"),
+		"since an owner first missed one of them"),
 };
 
 static const struct xp_field xmem_cuda_info_fields[] = {

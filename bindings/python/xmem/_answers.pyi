@@ -111,9 +111,9 @@ class Limbo(tuple[Any, ...]):
     overdue: Final[int]
     bytes_ended: Final[int]
     bytes_overdue: Final[int]
-    #: since the first of these owners has ended
+    #: since the first of these owners ended
     ended_age_ns: Final[int]
-    #: since an owner first found that it misses one of them
+    #: since an owner first missed one of them
     overdue_age_ns: Final[int]
 
 

@@ -379,7 +379,7 @@ DTYPES: Final[dict[str, DType]] = {
     "float8_e5m2fnuz": DType("float8_e5m2fnuz", 67597, 13, 8, 1, 1, None, None),
     "float8_e8m0fnu": DType("float8_e8m0fnu", 67598, 14, 8, 1, 1, None, None),
 }
-#: The same, by number.
+#: DTYPES by number.
 DTYPE_OF_NUMBER: Final[dict[int, DType]] = {x.number: x for x in DTYPES.values()}
 
 #: The functions that name an error, by its name.
