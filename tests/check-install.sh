@@ -40,7 +40,7 @@ write_sources() {
 		struct xmem_pool *pool = xmem_pool_open(NULL, &writer);
 		struct xmem_buffer *buffer = NULL;
 		struct xmem_error why = XMEM_INIT(why);
-		int bad = !pool || xmem_preallocate(pool, 2, 100, NULL) ||
+		int bad = !pool || xmem_preallocate(pool, 100, 2, NULL) ||
 			  !(buffer = xmem_acquire(pool, 100, 0)) ||
 			  xmem_publish(buffer, NULL, NULL);
 
@@ -61,7 +61,7 @@ write_sources() {
 	int main(int argc, char **argv)
 	{
 		xmem::pool pool("", XMEM_OPEN_WRITER);
-		pool.preallocate(2, 100);
+		pool.preallocate(100, 2);
 		pool.acquire(100).publish();
 		return std::system(argv[1]) != 0;
 	}
