@@ -81,8 +81,8 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
 /*
  * Get the number of a buffer's slot, even while the buffer is written. It is the lower 16 bits of
  * the token.
- * Returns: the number, from 0 to slots - 1 of struct xmem_pool_info, or -EINVAL (NULL), -EBADF,
- * -ECHILD. Threads: any. Since: 0.5.
+ * Returns: the number, from 0 to slots - 1 of struct xmem_pool_info, or -EINVAL, -EBADF, -ECHILD.
+ * Threads: any. Since: 0.5.
  */
 int xmem_slot(struct xmem_buffer *buffer);
 

@@ -78,8 +78,8 @@ int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t 
  * @device_id: this process's number of a GPU, or XMEM_CPU.
  * @timeout_ns: nanoseconds to wait for a buffer.
  * Returns: the new buffer, or NULL, and then none was acquired: as xmem_acquire or
- * xmem_acquire_cuda, and as xmem_copy. Ownership: ends in xmem_publish or xmem_release. Threads:
- * any. Since: 0.5.
+ * xmem_acquire_cuda, and as xmem_copy. Ownership: ends in xmem_publish or xmem_release.
+ * Threads: any. Since: 0.5.
  */
 struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id, int64_t timeout_ns);
 

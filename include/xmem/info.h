@@ -59,7 +59,7 @@ struct xmem_pool_info {
 /*
  * Get the numbers of a pool, from its pages.
  * @ret_info: its size field is set.
- * Returns: 0, -EINVAL (the size field is smaller than itself), -ECHILD. Threads: any. Since: 0.1.
+ * Returns: 0, -EINVAL, -ECHILD. Threads: any. Since: 0.1.
  */
 int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
 
@@ -104,8 +104,8 @@ struct xmem_client_info {
  * Get the properties of one client of a pool.
  * @client: its id, from 0 to clients_max - 1 of struct xmem_pool_info.
  * @ret_info: its size field is set.
- * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it, or the size field is
- * smaller than itself; -ECHILD. Threads: any. Since: 0.2.
+ * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it; -ECHILD.
+ * Threads: any. Since: 0.2.
  */
 int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 			  struct xmem_client_info *ret_info);
@@ -134,9 +134,8 @@ struct xmem_subscriber_info {
  * @first: get the client with this id, or with the next higher one. 0: get the first one; this
  *	counts as a look (see xmem_subscribers_poll_fd).
  * @ret_info: its size field is set.
- * Returns: 0; -ENOENT: there are no more; -EPERM: this client is a reader; -EINVAL: the size field
- * is smaller than itself; -ENOTCONN: the host has gone, or has ended this client; -ECHILD. Threads:
- * any. Since: 0.5.
+ * Returns: 0; -ENOENT: there are no more; -EPERM: this client is a reader; -EINVAL; -ENOTCONN: the
+ * host has gone, or has ended this client; -ECHILD. Threads: any. Since: 0.5.
  */
 int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 			 struct xmem_subscriber_info *ret_info);
@@ -206,7 +205,7 @@ struct xmem_slot_info {
  * Get the properties of one slot of a pool.
  * @slot: from 0 to slots - 1 of struct xmem_pool_info.
  * @ret_info: its size field is set.
- * Returns: 0; -EINVAL: there is no such slot, or the size field is smaller than itself; -ECHILD.
+ * Returns: 0; -EINVAL: there is no such slot; -ECHILD.
  * Threads: any. Since: 0.2.
  */
 int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret_info);
@@ -226,8 +225,8 @@ struct xmem_device_info {
  * Get the numbers of a pool's memory on one GPU. This needs no driver.
  * @device: the GPU's number in the pool, from 1 on without a gap.
  * @ret_info: its size field is set.
- * Returns: 0; -ENOENT: the pool has no GPU of that number; -EINVAL: no pool can have it, or the
- * size field is smaller than itself; -ECHILD. Threads: any. Since: 0.5.
+ * Returns: 0; -ENOENT: the pool has no GPU of that number; -EINVAL: no pool can have it; -ECHILD.
+ * Threads: any. Since: 0.5.
  */
 int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
 			  struct xmem_device_info *ret_info);
@@ -262,8 +261,8 @@ struct xmem_host_info {
  * Get the properties of the host, without joining a pool or starting a daemon.
  * @ret_info: its size field is set.
  * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as xmem_pool_open;
- * -EDQUOT: the host has as many connections as it may have; -EINVAL: size is less than that of the
- * size field, or XMEM_BACKEND (docs/environment.md) is wrong. Threads: any. Since: 0.2.
+ * -EDQUOT: the host has as many connections as it may have; -EINVAL: also: XMEM_BACKEND
+ * (docs/environment.md) is wrong. Threads: any. Since: 0.2.
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 

@@ -116,8 +116,8 @@ void xmem_unsubscribe(struct xmem_subscription *subscription);
 /*
  * Get the descriptor of one subscription, which is readable and hung up like a pool's, and never
  * writable. After the subscription has ended it stays readable.
- * Returns: as xmem_pool_poll_fd. Ownership: the library's, valid until xmem_unsubscribe. Threads:
- * any. Since: 0.3.
+ * Returns: as xmem_pool_poll_fd. Ownership: the library's, valid until xmem_unsubscribe.
+ * Threads: any. Since: 0.3.
  */
 int xmem_subscription_poll_fd(struct xmem_subscription *subscription);
 
@@ -141,8 +141,8 @@ struct xmem_subscription_info {
 /*
  * Get the state of a subscription, without waiting.
  * @ret_info: its size field is set. Unchanged after an error.
- * Returns: 0, -EINVAL (NULL, or the size field is smaller than itself), -ECHILD, -EBADF (the
- * subscription has been dropped). Threads: any. Since: 0.5.
+ * Returns: 0, -EINVAL, -ECHILD, -EBADF (the subscription has been dropped). Threads: any.
+ * Since: 0.5.
  */
 int xmem_subscription_stat(struct xmem_subscription *subscription,
 			   struct xmem_subscription_info *ret_info);

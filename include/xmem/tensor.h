@@ -205,7 +205,7 @@ int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
  * Check the tensor of metadata against a number of bytes, for programs that fill or keep metadata
  * themselves. The metadata must not change meanwhile.
  * @bytes: from the first element to the end of the contents.
- * Returns: 0, or -EINVAL (NULL), -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Threads: any.
+ * Returns: 0, or -EINVAL, -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Threads: any.
  * Since: 0.4.
  */
 int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes);
