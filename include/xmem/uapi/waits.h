@@ -90,7 +90,7 @@ struct xmem_wait_request {
  *            yet. An owner that has made a slot free itself wakes its own slots_waiters if that
  *            is armed. A wake-up says only that it is time to look. poll, select and epoll look
  *            by themselves, but a poll by io_uring may complete although there is nothing
- *   daemon   The client arms the words and keeps the descriptor's state true; see lib/poll.c
+ *   daemon   The client arms the words and keeps the descriptor's state true; see lib/follow/poll.c
  */
 enum xmem_poll_kind {
 	XMEM_POLL_CLIENT = 0,		/* all rings that the client follows, and the events of
