@@ -40,8 +40,9 @@
  *   follow/ subscription.c kick.c   the memory of subscriptions; ending waits
  *     poll.c await.c wait.c         polled descriptors; no writer yet; waiting for rings
  *     label.c history.c follow.c    labels as topics; earlier publications; following a ring
- *     receive.c subscribe.c         receiving
- *     unsubscribe.c subscribers.c
+ *     next.c receive.c any.c        taking the next publication; receiving it
+ *     subscribe.c unsubscribe.c     the begin and the end of a subscription
+ *     subscribers.c                 which clients follow this one
  *   describe/ tensor.c image.c      what contents are, said and read back with all checks
  *     describe.c
  *     copy_cuda.c copy.c            copies into a buffer that is being written

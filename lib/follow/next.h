@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking the next publication of a subscription: next.c. */
+#ifndef XMEM_FOLLOW_NEXT_H
+#define XMEM_FOLLOW_NEXT_H
+
+#include "lib/base/handle.h"
+#include "lib/follow/subscription.h"
+
+#define XL_NEWCOMERS	2	/* writers came, or no ring is left */
+#define XL_UNMAPPED	3	/* subscription->unmapped has to be mapped first */
+
+/* Check the bounds that the entry gives, because its publisher can write anything there. */
+static inline bool xl_within_slot(const struct xmem_slot_row *row,
+				  const struct xm_publication *what)
+{
+	u64 left;
+
+	return likely(!__builtin_sub_overflow(row->length, what->offset, &left) &&
+		      what->length <= left);
+}
+
+/* What was received is in @buffer, and no other thread has it yet. */
+static XL_INLINE void xl_fill_received(struct xmem_subscription *subscription, struct xl_ring *ring,
+				    u32 slot, struct xmem_buffer *buffer)
+{
+	u64 origin = ring->origin;
+
+	buffer->slot = slot;
+	buffer->origin = origin;
+	subscription->origin = origin;
+	subscription->ring = ring->next;
+	xl_handle_use(buffer, XL_READING);
+}
+
+/* Have writers come that this client can be asked to follow now? */
+bool xl_may_follow(struct xmem_subscription *subscription);
+
+/*
+ * Look at each ring once, beginning with the ring whose turn it is. Under the subscription's lock,
+ * which is not left. 0: *ret is held. -EAGAIN: nothing is published. -EBUSY: a ring keeps moving.
+ * -EPIPE: all rings have ended. -EOVERFLOW. XL_NEWCOMERS, XL_UNMAPPED: ask the host. XL_NOTED:
+ * another error, noted.
+ */
+int xl_take_next(struct xmem_subscription *subscription, struct xmem_buffer **ret);
+
+/*
+ * Ask the host for what xl_take_next has said (@what: XL_NEWCOMERS or XL_UNMAPPED). The lock is
+ * left and taken again. 0: look again. -ECANCELED: the subscription has been dropped meanwhile.
+ * -EPIPE, -EAGAIN: no ring is left, or none now. XL_NOTED, or an error of the host.
+ */
+int xl_ask_for_next(struct xmem_subscription *subscription, int what, u64 deadline);
+
+/*
+ * Note the error, unless that has been done. A client that has been ended reads zeros: what it
+ * took for the end of its publishers is its own.
+ */
+void xl_fail_receive(struct xmem_pool *pool, int err, enum xl_dropped dropped);
+
+#endif
