@@ -5,7 +5,7 @@
  *
  * The history of a ring is found when the ring is followed, and received before all else of
  * that ring (core/history.h). As long as some is left, the ring counts in `pasts`, receive does
- * not go its short way, and a word in the client's area says to hosts that the descriptors are
+ * not go its fast path, and a word in the client's area says to hosts that the descriptors are
  * readable. The host looks at it only for a ring that the client follows. It is set before the
  * host is asked to follow the ring: so nobody has to be woken for it, because the host looks at
  * all descriptors after that request.

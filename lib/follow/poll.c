@@ -57,10 +57,10 @@ static void close_poll(struct xl_poll *poll)
 }
 
 /* From now on calls look whether what they have done changes what descriptors say. */
-static void leave_short_ways(struct xmem_pool *pool)
+static void leave_fast_paths(struct xmem_pool *pool)
 {
 	xl_lock(&pool->owned.lock);
-	pool->owned.short_end = 0;
+	xl_leave_fast_path(&pool->owned);
 	xl_unlock(&pool->owned.lock);
 	xl_receive_slowly(pool);
 }
@@ -89,7 +89,7 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 	if (poll)
 		close_poll(poll);	/* another thread was faster */
 	else
-		leave_short_ways(pool);
+		leave_fast_paths(pool);
 	xl_poll_settle(pool, POLLIN | POLLOUT);
 	return 0;
 }

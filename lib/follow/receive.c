@@ -11,7 +11,7 @@
 #include "lib/payload/payload.h"
 
 /* Can it be handed out as it is? It lies within its slot, and its payload is mapped. */
-static inline bool is_plain(const struct xmem_pool *pool, const struct xm_tried *tried,
+static inline bool is_fast(const struct xmem_pool *pool, const struct xm_tried *tried,
 			    const struct xm_publication *what)
 {
 	return xl_within_slot(tried->row, what) &&
@@ -97,8 +97,8 @@ static XL_COLD struct xmem_buffer *receive_refused(const struct xmem_subscriptio
 	return NULL;
 }
 
-/* The short way is for those who follow, and do nothing that takes a look after each receive. */
-static u64 short_joins(const struct xmem_subscription *subscription)
+/* The fast path is for those who follow, and do nothing that takes a look after each receive. */
+static u64 fast_joins(const struct xmem_subscription *subscription)
 {
 	const struct xmem_pool *pool = subscription->pool;
 	bool waits = subscription->rings == 1 ? subscription->ring->follow.waits :
@@ -139,7 +139,7 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	if (err == -EPIPE)
 		xl_payload_unmap_stale(pool);
 	xl_poll_settle(pool, POLLIN);
-	subscription->short_joins = short_joins(subscription);
+	subscription->fast_joins = fast_joins(subscription);
 	xl_unlock(&subscription->lock);
 	xl_cuda_settle(pool, 0);
 	if (likely(!err))
@@ -215,7 +215,7 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int6
 	ring = subscription->ring;
 	pool = subscription->pool;
 	buffer = xl_self.handles;
-	if (unlikely(xl_peek(subscription->joins) != subscription->short_joins ||
+	if (unlikely(xl_peek(subscription->joins) != subscription->fast_joins ||
 		     xl_host_died(pool) || !buffer))
 		return receive_slow(subscription, timeout_ns);
 	err = xm_receive_try(&pool->map, &ring->words, &ring->follow, &buffer->what, &tried);
@@ -223,7 +223,7 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int6
 		return receive_in_vain(subscription, timeout_ns, tried.position);
 	if (unlikely(err && err != -EBUSY))
 		return receive_slow(subscription, timeout_ns);
-	if (unlikely(err || !is_plain(pool, &tried, &buffer->what)))
+	if (unlikely(err || !is_fast(pool, &tried, &buffer->what)))
 		return receive_again(subscription, timeout_ns, buffer->what.token);
 	xm_receive_pass_at_once(&ring->words, &ring->follow, tried.position);
 	xl_handle_take(buffer, pool);

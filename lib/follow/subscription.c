@@ -116,7 +116,7 @@ struct xmem_subscription *xl_subscription_new(struct xmem_pool *pool)
 	one->dropped = XL_NOT_DROPPED;
 	one->joins = &no_joins;
 	one->joins_seen = no_joins;
-	one->short_joins = XL_LOOK_AGAIN;
+	one->fast_joins = XL_LOOK_AGAIN;
 	one->lost = 0;
 	one->poll = NULL;
 	one->next = NULL;
@@ -221,7 +221,7 @@ void xl_receive_slowly(struct xmem_pool *pool)
 	xl_lock(&pool->follows.list);
 	for (one = pool->follows.subscriptions; one; one = one->next) {
 		xl_lock(&one->lock);
-		one->short_joins = XL_LOOK_AGAIN;
+		one->fast_joins = XL_LOOK_AGAIN;
 		xl_unlock(&one->lock);
 	}
 	xl_unlock(&pool->follows.list);

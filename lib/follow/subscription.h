@@ -43,7 +43,7 @@ struct xmem_subscription {
 	struct xl_ring *ring;	/* whose turn it is; NULL: none is left */
 	const u64 *joins;	/* counts the writers that came, or for one ring nothing */
 	u64 joins_seen;		/* that count when writers were last looked for */
-	u64 short_joins;	/* as long as it is this, receive may go its short way */
+	u64 fast_joins;	/* as long as it is this, receive may go its fast path */
 	u64 origin;		/* of what was received last */
 	u32 rings;
 	u32 pasts;		/* rings of which history is left */
@@ -72,7 +72,7 @@ struct xmem_subscription {
 
 #define XL_ADDRESS_BITS	41	/* of an address below 2^48, without those that are 0 */
 #define XL_NOTED	1	/* an error that has been noted, beside negative ones */
-#define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen, short_joins: no count has this value */
+#define XL_LOOK_AGAIN	(~0ULL)	/* joins_seen, fast_joins: no count has this value */
 
 static inline struct xmem_subscription *xl_subscription(struct xmem_subscription *handle)
 {
@@ -174,7 +174,7 @@ u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client);
 /* The next receive looks for writers, and whether there is anything to follow. Locked. */
 static inline void xl_look_again(struct xmem_subscription *subscription)
 {
-	subscription->joins_seen = subscription->short_joins = XL_LOOK_AGAIN;
+	subscription->joins_seen = subscription->fast_joins = XL_LOOK_AGAIN;
 	subscription->looks++;
 }
 

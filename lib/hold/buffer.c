@@ -119,7 +119,7 @@ static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 numbe
 	return slow_failed(pool, err);
 }
 
-/* No generation is as high as that of XMEM_SLOT, so the short way finds no such token. */
+/* No generation is as high as that of XMEM_SLOT, so the fast path finds no such token. */
 static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
 	struct xmem_buffer *buffer = resolve(pool, token, &err);

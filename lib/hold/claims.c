@@ -257,7 +257,7 @@ static void leave_to_holders(struct xmem_buffer *buffer)
 	one->holder = pool->me;
 	xl_queue_add(&one->size->busy, one);
 	owned->promised--;
-	owned->none = false;
+	xl_owned_changed(owned);
 	if (xm_load(&pool->polls.pool))
 		xl_note_waiting(pool);
 	xl_unlock(&owned->lock);

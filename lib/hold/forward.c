@@ -105,14 +105,14 @@ static bool forward_now(struct xmem_pool *pool, struct xm_publication what, u64 
 	u64 overwritten;
 
 	owned->forwards = true;
-	owned->short_end = 0;
+	xl_leave_fast_path(owned);
 	overwritten = xl_overwritten(pool);
 	if (polls)
 		xl_note_publishing(pool);
 	sleeps = xm_forward(&pool->map, pool->me, &owned->words, xl_tail(pool), &what, addressee);
 	xl_keep_note_gap(owned, xl_tail(pool));
 	owned->promised++;
-	owned->none = false;
+	xl_owned_changed(owned);
 	xl_do_overwritten(pool, overwritten);
 	xl_note_forwarded(pool);
 	if (polls)
@@ -133,8 +133,7 @@ void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *wh
 	xl_unlock(&owned->lock);
 	if (sleeps)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
-	xl_owned_wake(pool);
-	xl_poll_settle(pool, POLLOUT);
+	xl_owned_notify(pool);
 }
 
 static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
@@ -153,8 +152,7 @@ static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
 	if (sleeps)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	if (!err)
-		xl_owned_wake(pool);
-	xl_poll_settle(pool, POLLOUT);
+		xl_owned_notify(pool);
 	xl_wait_end(pool);
 	return err;
 }

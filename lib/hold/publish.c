@@ -117,9 +117,9 @@ static int place_held(struct xmem_buffer *buffer, const struct xmem_publish_opti
 /* ---- into the ring ---- */
 
 /* Have @size a buffer for the next acquire, and the ring an entry at @tail that nobody needs? */
-static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size, u64 tail)
+static XL_INLINE bool is_fast(const struct xl_owned *owned, const struct xl_size *size, u64 tail)
 {
-	return likely(tail < owned->short_end) &&
+	return likely(tail < owned->fast_end) &&
 	       (xl_has_ready(size) || likely(size->free.first));
 }
 
@@ -137,7 +137,7 @@ static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *on
 
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
-	owned->none = false;
+	xl_owned_changed(owned);
 	if (polls)
 		xl_note_publishing(pool);
 	xm_publish_as(&pool->map, &one->own, &owned->words, xl_tail(pool), what,
@@ -290,13 +290,13 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 						      publish_written(buffer, &wish, ret_token);
 }
 
-/* ---- the short way, and who takes another one ---- */
+/* ---- the fast path, and who takes another one ---- */
 
 /*
- * Publish all of @buffer, which is written and has no options, by the short way if that is open.
+ * Publish all of @buffer, which is written and has no options, by the fast path if that is open.
  * What is noted in its metadata is there.
  */
-static XL_INLINE int publish_shortly(struct xmem_pool *pool, struct xmem_buffer *buffer,
+static XL_INLINE int publish_fast(struct xmem_pool *pool, struct xmem_buffer *buffer,
 				     uint64_t *ret_token)
 {
 	struct xl_owned_slot *one = buffer->own;
@@ -307,7 +307,7 @@ static XL_INLINE int publish_shortly(struct xmem_pool *pool, struct xmem_buffer 
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
 		return publish_with_mutex(pool, buffer, ret_token);
 	tail = xl_tail(pool);
-	if (unlikely(!is_plain(owned, one->size, tail)))
+	if (unlikely(!is_fast(owned, one->size, tail)))
 		return publish_locked(pool, buffer, ret_token);
 	xl_live_add(one->size, one);
 	what.length = buffer->what.length;
@@ -328,7 +328,7 @@ static XL_SLOW int publish_cuda(struct xmem_buffer *buffer, uint64_t *ret_token)
 
 	xl_note_place(metadata, 0, buffer->what.length);
 	xl_note_storage(buffer, metadata);
-	return publish_shortly(buffer->pool, buffer, ret_token);
+	return publish_fast(buffer->pool, buffer, ret_token);
 }
 
 static XL_SLOW int publish_rare(struct xmem_buffer *buffer,
@@ -362,5 +362,5 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 	if (unlikely(options))
 		return publish_with_options(buffer, options, ret_token);
 	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
-	return publish_shortly(pool, buffer, ret_token);
+	return publish_fast(pool, buffer, ret_token);
 }

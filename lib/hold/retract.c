@@ -20,7 +20,7 @@ static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 to
 	if (!err) {
 		xl_collect_retracted(one);
 		xl_keep_note_gap(owned, xl_tail(pool));
-		owned->none = false;
+		xl_owned_changed(owned);
 		if (unlikely(owned->demand.on) && one->size->chain == &owned->cpu)
 			xl_demand_given_up(pool, one->size->bytes);
 	}
@@ -59,8 +59,7 @@ static void wake(struct xmem_pool *pool)
 	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	xl_attached_sweep(pool);
-	xl_owned_wake(pool);
-	xl_poll_settle(pool, POLLOUT);
+	xl_owned_notify(pool);
 }
 
 XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t number)

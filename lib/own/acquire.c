@@ -93,7 +93,7 @@ static int wait_for_slot(struct xmem_pool *pool, const struct xl_want *want, u32
 		if (err && err != -ETIMEDOUT)
 			return wait_failed(err);
 		if (err)	/* the bound has passed, so it is time for a look */
-			owned->none = false;
+			xl_owned_changed(owned);
 	}
 }
 
@@ -236,9 +236,9 @@ static XL_INLINE void hand_out(struct xl_owned_slot *one, u64 bytes, u32 mode,
 
 /*
  * Can its next slot be handed out as it is? All else needs a look, or the host's help. @end:
- * room_end or short_end.
+ * room_end or fast_end.
  */
-static XL_INLINE bool is_plain(const struct xl_owned *owned, const struct xl_size *size, u64 end)
+static XL_INLINE bool is_fast(const struct xl_owned *owned, const struct xl_size *size, u64 end)
 {
 	return xl_has_ready(size) && !xl_is_spent(xl_ready(size)) && likely(owned->promised < end);
 }
@@ -255,7 +255,7 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = xl_size_in(chain, bytes);
 	int err = buffer ? 0 : -ENOMEM;
-	bool slow = buffer && !is_plain(owned, size, owned->room_end);
+	bool slow = buffer && !is_fast(owned, size, owned->room_end);
 
 	if (unlikely(owned->asked != chain))
 		xl_note_asked(pool, chain);
@@ -282,11 +282,11 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 }
 
 /* Is a handle at hand, and nothing to be done after owned->lock is left? */
-static bool is_quiet(const struct xmem_pool *pool, const struct xl_size *size)
+static bool is_fast_under_mutex(const struct xmem_pool *pool, const struct xl_size *size)
 {
 	const struct xl_owned *owned = &pool->owned;
 
-	return xl_self.handles && is_plain(owned, size, owned->room_end) && !owned->refused &&
+	return xl_self.handles && is_fast(owned, size, owned->room_end) && !owned->refused &&
 	       !xl_bound_stands(owned) && owned->asked == size->chain && !owned->demand.on &&
 	       !xm_load(&pool->polls.settle);
 }
@@ -307,7 +307,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 		return acquire_ended(pool);
 	}
 	size = xl_size_for(owned, bytes);
-	if (is_quiet(pool, size)) {
+	if (is_fast_under_mutex(pool, size)) {
 		buffer = xl_handle_new(pool);
 		hand_out(take_ready(owned, size), bytes, XL_WRITING, buffer);
 		xl_unlock(&owned->lock);
@@ -345,8 +345,8 @@ struct xmem_buffer *xl_acquire_in(struct xmem_pool *pool, struct xl_chain *chain
 	return acquire_ended(pool);
 }
 
-/* Hand out the next slot of @size, which is_plain, and leave owned->lock. @buffer is at hand. */
-static XL_INLINE struct xmem_buffer *take_shortly(struct xmem_pool *pool, struct xl_size *size,
+/* Hand out the next slot of @size, which is_fast, and leave owned->lock. @buffer is at hand. */
+static XL_INLINE struct xmem_buffer *take_fast(struct xmem_pool *pool, struct xl_size *size,
 						  u64 bytes, u32 mode, struct xmem_buffer *buffer)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -380,9 +380,9 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 		return acquire_with_mutex(pool, bytes, timeout_ns);
 	size = xl_size_for(owned, bytes);
 	buffer = xl_self.handles;
-	if (unlikely(!buffer || !is_plain(owned, size, owned->short_end) || xl_host_died(pool)))
+	if (unlikely(!buffer || !is_fast(owned, size, owned->fast_end) || xl_host_died(pool)))
 		return acquire_locked(pool, bytes, timeout_ns);
-	return take_shortly(pool, size, bytes, XL_WRITING, buffer);
+	return take_fast(pool, size, bytes, XL_WRITING, buffer);
 }
 
 /* The caller has owned->lock, which is left. */
@@ -394,7 +394,7 @@ static XL_SLOW struct xmem_buffer *acquire_cuda_locked(struct xmem_pool *pool, u
 }
 
 /*
- * The same short way, for the GPU where the last acquire looked. owned->asked stays as it is, so
+ * The same fast path, for the GPU where the last acquire looked. owned->asked stays as it is, so
  * the ring says already what those who poll wait for.
  */
 XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int device,
@@ -415,9 +415,9 @@ XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t by
 	if (unlikely(!buffer || owned->asked->ordinal != device))
 		return acquire_cuda_locked(pool, bytes, device, timeout_ns);
 	size = xl_size_in(owned->asked, bytes);
-	if (unlikely(!is_plain(owned, size, owned->short_end) || xl_host_died(pool)))
+	if (unlikely(!is_fast(owned, size, owned->fast_end) || xl_host_died(pool)))
 		return acquire_cuda_locked(pool, bytes, device, timeout_ns);
-	return take_shortly(pool, size, bytes, XL_WRITING | XL_CUDA, buffer);
+	return take_fast(pool, size, bytes, XL_WRITING | XL_CUDA, buffer);
 }
 
 static struct xl_chain *no_buffers(const struct xl_gpu *gpu)

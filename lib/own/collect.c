@@ -508,6 +508,6 @@ u32 xl_collect_all(struct xmem_pool *pool)
 		collected += size->live - size->ready - before;
 	}
 	if (collected)
-		owned->none = false;
+		xl_owned_changed(owned);
 	return collected;
 }

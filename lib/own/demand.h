@@ -7,7 +7,7 @@
  * is, and since when, is found out by a *look* at all lists, which is slow and made only where a
  * file is made or given back. Sizes that are made on demand are those of *classes*, at most an
  * eighth apart. A buffer is *near* enough to what is asked for, if it is at most a quarter larger
- * than its class: then nothing is made. So that an acquire that takes the short way never finds a
+ * than its class: then nothing is made. So that an acquire that takes the fast path never finds a
  * larger one, each size has a *fence* below it: the largest class to which it is not near, as a
  * size that has no slots.
  */

@@ -12,17 +12,18 @@
 #define UNDECIDED	(~1ULL)	/* ring.demote_at_ns: whether the bound begins is not known yet */
 
 /*
- * Nobody needs what is below @place, so there is room for a ring from there on. After a refusal
- * the next success is to be noted, and while a renewal is open no slot may be handed out without
- * a look, so acquire shall not take the short way. Nor shall it, and publish, if a program polls,
- * or if what publish overwrites may be another client's.
+ * No subscriber needs a publication below @place, so the ring has room for a whole round from there
+ * on. After a refusal the next success has to be recorded, and while a renewal is open each slot
+ * needs a look before it is handed out. In both cases there is no room without a look. Acquire and
+ * publish leave the fast path as well if the program polls, if the entry that publish overwrites
+ * may be another client's, or if the pool's handle is closed.
  */
 static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 place)
 {
 	bool look = owned->refused || owned->renewals || xl_bound_stands(owned);
 
 	owned->room_end = look ? 0 : place + pool->map.ring_mask + 1;
-	owned->short_end = xm_load(&pool->polls.pool) || owned->forwards || owned->closed ?
+	owned->fast_end = xm_load(&pool->polls.pool) || owned->forwards || owned->closed ?
 		0 : owned->room_end;
 }
 
@@ -44,7 +45,7 @@ static void wake_owners(struct xmem_pool *pool)
 
 void xl_room_is_over(struct xl_owned *owned)
 {
-	owned->room_end = owned->short_end = 0;
+	owned->room_end = owned->fast_end = 0;
 }
 
 void xl_note_passed(struct xmem_pool *pool)
@@ -160,7 +161,7 @@ void xl_demote(struct xmem_pool *pool)
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
 	end_bound(owned);
 	xl_room_is_over(owned);
-	owned->none = false;
+	xl_owned_changed(owned);
 	wake_owners(pool);
 }
 
@@ -292,7 +293,7 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 		if (size->bytes >= owned->recall_bytes && size->chain == owned->bound_chain)
 			end_recall(owned);
 	}
-	owned->none = false;
+	xl_owned_changed(owned);
 	if (!owned->refused)
 		return;
 	xm_store(&owned->words.ring->lacks, 0);
@@ -327,7 +328,7 @@ void xl_break_promise(struct xmem_pool *pool)
 
 	xl_lock(&owned->lock);
 	owned->promised--;
-	owned->none = false;
+	xl_owned_changed(owned);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

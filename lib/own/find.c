@@ -147,7 +147,7 @@ static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, stru
 
 	if (xl_still_none(pool, want))
 		return -EAGAIN;
-	owned->none = false;	/* from here on the ring says what this one lacks */
+	xl_owned_changed(owned);	/* from here on the ring says what this one lacks */
 	owned->lent_bound = ~0ULL;
 	for (;;) {
 		err = take_slot(pool, want, xl_near(want->bytes), ret);
@@ -203,7 +203,7 @@ int xl_find_slot(struct xmem_pool *pool, const struct xl_want *want, struct xl_s
 		return err;
 	if (xl_demote_at(pool) <= now)
 		xl_demote(pool);
-	pool->owned.none = false;
+	xl_owned_changed(&pool->owned);
 	err = take(pool, want, ret);
 	if (err == -EAGAIN)
 		xl_note_refused(pool, want->chain, want->bytes);

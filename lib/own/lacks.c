@@ -49,7 +49,7 @@ void xl_demand_detached(struct xmem_pool *pool)
 	if (owned->demand.no_slots) {
 		owned->demand.no_slots = false;
 		xl_demand_say(pool);
-		owned->none = false;
+		xl_owned_changed(owned);
 	}
 	xl_unlock(&owned->lock);
 }

@@ -189,8 +189,7 @@ XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_b
 	if (writes && !trims)
 		found = find(pool, keep, NULL);
 	if (found || trims) {
-		xl_owned_wake(pool);	/* other threads may wait for one, or for room */
-		xl_poll_settle(pool, POLLOUT);
+		xl_owned_notify(pool);	/* other threads may wait for one, or for room */
 	}
 	if (writes)
 		xl_attached_settle(pool);

@@ -65,8 +65,7 @@ void xl_attached_settle(struct xmem_pool *pool)
 static void freed(struct xmem_pool *pool)
 {
 	xl_demand_detached(pool);
-	xl_owned_wake(pool);
-	xl_poll_settle(pool, POLLOUT);
+	xl_owned_notify(pool);
 }
 
 /* Let the first READY slot be one that no stream of this process has yet to write. */

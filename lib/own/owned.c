@@ -59,7 +59,7 @@ void xl_owned_close(struct xmem_pool *pool)
 
 	xl_lock(&owned->lock);
 	owned->closed = true;
-	owned->short_end = 0;
+	xl_leave_fast_path(owned);
 	xl_unlock(&owned->lock);
 }
 
@@ -318,7 +318,7 @@ void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slo
 	}
 	size->slots += count;
 	owned->slots += count;
-	owned->none = false;
+	xl_owned_changed(owned);
 	if (shared)		/* others may end its publications, and do not say so */
 		xl_keep_note_gap(owned, ~0ULL);
 	xl_unlock(&owned->lock);
@@ -335,7 +335,7 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 	xm_give_up(&pool->map, slot);
 	xl_queue_add(&one->size->free, one);
 	owned->promised--;
-	owned->none = false;
+	xl_owned_changed(owned);
 	if (unlikely(is_on_demand(owned, one->size->chain)))
 		xl_demand_given_up(pool, one->size->bytes);
 	xl_unlock(&owned->lock);

@@ -25,9 +25,9 @@
  *              culprit moves or the culprit leaves
  *   room_end   a subscriber that comes later begins at the tail or behind it, so there is
  *              room up to here at least; if demotions or the bound stand, or renewals are
- *              open, it is looked at each time. short_end is the same, or 0 if the program
+ *              open, it is looked at each time. fast_end is the same, or 0 if the program
  *              polls or has forwarded, or has closed the pool's handle: then no acquire and
- *              no publish goes the short way, which tells nobody
+ *              no publish goes the fast path, which tells nobody
  *   none       whoever changes what an owner waits for looks at its waiters word (I5); while
  *              the word stays armed, an acquire that found nothing would find nothing again.
  *              It implies `refused`, and as long as that is so, room_end is 0
@@ -210,6 +210,31 @@ int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *option
 void xl_owned_destroy(struct xmem_pool *pool);
 /* The pool's handle is closed: when this returns, no acquire goes on, and none will. */
 void xl_owned_close(struct xmem_pool *pool);
+
+/* Acquire and publish take the slow path until the ring is looked at again. Under owned.lock. */
+static inline void xl_leave_fast_path(struct xl_owned *owned)
+{
+	owned->fast_end = 0;
+}
+
+/*
+ * Something has changed that an acquire has looked at in vain, so the next one looks again. Under
+ * owned.lock.
+ */
+static inline void xl_owned_changed(struct xl_owned *owned)
+{
+	owned->none = false;
+}
+
+/*
+ * Buffers or room in the ring may be there now: wake the threads that wait for them, and tell the
+ * programs that poll. Under no lock.
+ */
+static inline void xl_owned_notify(struct xmem_pool *pool)
+{
+	xl_owned_wake(pool);
+	xl_poll_settle(pool, POLLOUT);
+}
 /* The chain of a GPU, or NULL. The second makes it if need be; NULL: no memory, noted. */
 struct xl_chain *xl_owned_find_chain(struct xmem_pool *pool, const struct xl_gpu *gpu);
 struct xl_chain *xl_owned_chain(struct xmem_pool *pool, struct xl_gpu *gpu);
@@ -217,7 +242,7 @@ struct xl_chain *xl_owned_chain(struct xmem_pool *pool, struct xl_gpu *gpu);
 /* acquire.c: xmem_acquire in this place; the call is counted (wait.h). */
 struct xmem_buffer *xl_acquire_in(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes,
 				  int64_t timeout_ns);
-/* own/make_cuda.c: xmem_acquire_cuda where its short way ends. */
+/* own/make_cuda.c: xmem_acquire_cuda where its fast path ends. */
 struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int device,
 					 int64_t timeout_ns);
 /*

@@ -80,7 +80,9 @@ struct xl_owned {
 	bool detaching;		/* some were posted to be detached; atomic */
 	u64 promised;		/* publications so far, and buffers that handles have */
 	u64 room_end;		/* so many may be promised before the ring is looked at again */
-	u64 short_end;		/* the same for the short ways, or 0 */
+	u64 fast_end;		/* acquire and publish take the fast path as long as fewer are
+				 * promised; 0: they do not. Written by demote.c and
+				 * xl_leave_fast_path alone */
 	u64 passed;		/* nobody can still receive a publication below this place */
 	u64 bound_place;	/* the tail when the bound began (demote.c) */
 	u64 bound_bytes;	/* the most that was asked for in vain since, */

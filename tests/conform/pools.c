@@ -188,7 +188,7 @@ struct xmem_buffer_info info_of(struct xmem_buffer *buffer)
 	return info;
 }
 
-static bool is_quiet(struct xmem_pool *pool, unsigned int clients)
+static bool is_fast_under_mutex(struct xmem_pool *pool, unsigned int clients)
 {
 	struct xmem_pool_info stat = stat_of(pool);
 
@@ -199,7 +199,7 @@ void check_quiet(struct xmem_pool *pool, unsigned int clients)
 {
 	int64_t end = now_ns() + patience_ns();
 
-	while (!is_quiet(pool, clients)) {
+	while (!is_fast_under_mutex(pool, clients)) {
 		struct xmem_pool_info s = stat_of(pool);
 
 		if (now_ns() > end)
