@@ -13,7 +13,7 @@
 #ifndef XM_POLL_H
 #define XM_POLL_H
 
-#include "policy.h"
+#include "search.h"
 
 /*
  * The publishers that a client has subscribed to and not unsubscribed from, by their ids.

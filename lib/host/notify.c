@@ -9,6 +9,7 @@
  */
 #include <poll.h>
 
+#include "core/search.h"
 #include "lib/base/uncancelled.h"
 #include "lib/host/request.h"
 #include "lib/host/wire.h"

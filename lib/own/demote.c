@@ -5,6 +5,7 @@
  * until they receive again. What they have yet to receive must not be overwritten, so the
  * ring may have no room although buffers are free.
  */
+#include "core/search.h"
 #include "lib/host/request.h"
 #include "lib/own/demand.h"
 #include "lib/own/owned.h"

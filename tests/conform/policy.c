@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "core/policy.h"
+#include "core/search.h"
 #include "harness.h"
 
 #define BYTES	4096

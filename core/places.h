@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The words in the pages: how each is composed, and where it is. protocol.h has the words, and says
+ * what the states mean.
+ */
+#ifndef XM_PLACES_H
+#define XM_PLACES_H
+
+#include "env.h"
+#include <xmem/uapi.h>
+
+/*
+ * Where the pages are in the mapping of the process that runs the protocol; it maps its
+ * own ones writable. The strides and offsets are copied once from the header, and no
+ * sizeof of this version stands for one of them.
+ */
+struct xm_map {
+	struct xmem_pool_header *pool;
+	void *client_rows;			/* the first row; see xm_client_row */
+	void *slot_rows;			/* the first row; see xm_slot_row */
+	u32 clients;
+	u32 slots;
+	u32 ring_mask;				/* ring entries - 1 */
+	u32 groups;
+	u32 client_row_stride;
+	u32 slot_row_stride;
+	u32 cursor_stride;
+	u32 entry_stride;
+	u32 metadata_stride;
+	u32 metadata_offset;			/* bytes into a group, as the next */
+	u32 ready_offset;
+	u32 device_row_stride;
+	u64 ring_offset;			/* these three: bytes into an area */
+	u64 entries_offset;
+	u64 holds_offset;
+	void *device_rows;			/* the first row; see xm_device_row */
+	struct xmem_group_row *group_rows;
+	void *area[XMEM_MAX_CLIENTS];		/* NULL: no client (only in the kernel) */
+	struct xmem_group *group[XMEM_MAX_GROUPS];
+};
+
+/* ---- words ---- */
+
+#define XM_HOLD_COUNT	0x1fffffffu
+/* This client has left its own claim to whoever comes; the host clears it (claims.c). */
+#define XM_HOLD_FORGOTTEN 0x20000000u
+/* This client has forwarded that slot; set before the first entry, for the client's life. */
+#define XM_HOLD_FORWARDED 0x40000000u
+/*
+ * This client's library has handed out a pointer of a GPU to that slot; set before it does so,
+ * for the client's life (I9).
+ */
+#define XM_HOLD_DEVICE	0x80000000u
+/* Half of the count: no number of threads that pass it at once can carry it round to 0. */
+#define XM_HOLD_LIMIT	0x10000000u
+
+static inline u64 xm_word(u64 generation, u64 scan, u32 state)
+{
+	return generation << 16 | (scan & 0x1fff) << 3 | state;
+}
+
+/* The position that an entry shows, without what else the word says. */
+static inline u64 xm_position(u64 position)
+{
+	return position & ~(XMEM_ENTRY_VOID | XMEM_ENTRY_MARKED);
+}
+
+/* Added to a state word: the next generation, with the same number and state. */
+#define XM_ONE_GENERATION	(1ULL << 16)
+
+static inline u64 xm_generation(u64 word_or_token)
+{
+	return word_or_token >> 16;
+}
+
+static inline u64 xm_scan_number(u64 word)
+{
+	return word >> 3 & 0x1fff;
+}
+
+static inline u32 xm_state(u64 word)
+{
+	return word & 7;
+}
+
+/* LIVE -> SCANNING, with the next scan number, which has 13 bits and begins again. */
+static inline u64 xm_scanning(u64 live)
+{
+	u16 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
+
+	return (live & ~0xffffULL) | scanning;
+}
+
+static inline u64 xm_token(u64 generation, u32 slot)
+{
+	return generation << 16 | slot;
+}
+
+static inline u32 xm_token_slot(u64 token)
+{
+	return token & 0xffff;
+}
+
+/*
+ * generation_first of a slot without a tenant: no token is in its range, whatever the
+ * state word in its owner's page says (P5).
+ */
+#define XM_NO_GENERATIONS	(~0ULL)
+
+/* The two parts of a row's generation_first. */
+static inline u64 xm_first_generation(u64 generation_first)
+{
+	return generation_first == XM_NO_GENERATIONS ? XM_NO_GENERATIONS :
+	       generation_first & ((1ULL << XMEM_CLAIMS_SHIFT) - 1);
+}
+
+static inline u32 xm_claims(u64 generation_first)
+{
+	return generation_first == XM_NO_GENERATIONS ? 0 : generation_first >> XMEM_CLAIMS_SHIFT;
+}
+
+/*
+ * Is @generation one of those that the host gave to this tenancy of the slot? If @first has claims
+ * in it the answer is no; xm_look then looks without them.
+ */
+static inline bool xm_in_tenancy(u64 generation, u64 first)
+{
+	return generation >= first && !((generation ^ first) >> XMEM_TENANCY_SHIFT);
+}
+
+/*
+ * A slot whose tenancies are all used up is not used again in this pool: an owner that could make
+ * an old range come round again could revive old tokens (P5).
+ */
+#define XM_TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
+
+static inline bool xm_worn_out(const struct xmem_slot_row *row)
+{
+	return xm_load(&row->tenancies) >= XM_TENANCIES;
+}
+
+/* The device of a slot, as its row's traits say: 1 + its row in the device table; 0: the CPU. */
+static inline u32 xm_device(u32 traits)
+{
+	return traits >> XMEM_TRAIT_DEVICE_SHIFT;
+}
+
+/* ---- places ---- */
+
+/* In the kernel others may look, without a lock, while the host puts other pages there. */
+static inline void *xm_area(const struct xm_map *map, u32 client)
+{
+	return xm_place(map->area[client]);
+}
+
+static inline struct xmem_group *xm_group(const struct xm_map *map, u64 group)
+{
+	return xm_place(map->group[group]);
+}
+
+static inline struct xmem_client_row *xm_client_row(const struct xm_map *map, u32 client)
+{
+	return (void *)((char *)map->client_rows + (size_t)client * map->client_row_stride);
+}
+
+static inline struct xmem_slot_row *xm_slot_row(const struct xm_map *map, u64 slot)
+{
+	return (void *)((char *)map->slot_rows + (size_t)slot * map->slot_row_stride);
+}
+
+static inline struct xmem_slot_word *xm_slot(const struct xm_map *map, u64 slot)
+{
+	return &xm_group(map, slot / XMEM_GROUP_SLOTS)->word[slot % XMEM_GROUP_SLOTS];
+}
+
+static inline struct xmem_metadata *xm_metadata(const struct xm_map *map, u32 slot)
+{
+	return (void *)((char *)xm_group(map, slot / XMEM_GROUP_SLOTS) + map->metadata_offset +
+			slot % XMEM_GROUP_SLOTS * map->metadata_stride);
+}
+
+/* How far the GPU of its owner has got with @slot. */
+static inline u64 *xm_ready_word(const struct xm_map *map, u32 slot)
+{
+	return (u64 *)((char *)xm_group(map, slot / XMEM_GROUP_SLOTS) + map->ready_offset) +
+	       slot % XMEM_GROUP_SLOTS;
+}
+
+/* @device: 1 to XMEM_MAX_DEVICES. */
+static inline struct xmem_device_row *xm_device_row(const struct xm_map *map, u32 device)
+{
+	return (void *)((char *)map->device_rows + (size_t)(device - 1) * map->device_row_stride);
+}
+
+static inline struct xmem_group_row *xm_group_row(const struct xm_map *map, u64 group)
+{
+	return &map->group_rows[group];
+}
+
+/*
+ * A client's hold of a slot, in @area, which is, was or will be the area of that client. The holds
+ * are coloured by client, so that those of one slot do not share one cache set.
+ */
+static inline u32 *xm_hold_in(const struct xm_map *map, void *area, u32 client, u32 slot)
+{
+	return (u32 *)((char *)area + map->holds_offset + client % 16 * 256) + slot;
+}
+
+static inline u32 *xm_hold(const struct xm_map *map, u32 client, u32 slot)
+{
+	return xm_hold_in(map, xm_area(map, client), client, slot);
+}
+
+static inline u64 *xm_cursor(const struct xm_map *map, u32 client, u32 publisher)
+{
+	return &((struct xmem_cursor *)((char *)xm_area(map, client) +
+					(size_t)publisher * map->cursor_stride))->position;
+}
+
+static inline struct xmem_ring *xm_ring(const struct xm_map *map, u32 client)
+{
+	return (struct xmem_ring *)((char *)xm_area(map, client) + map->ring_offset);
+}
+
+static inline struct xmem_entry *xm_entry(const struct xm_map *map, u32 client, u64 place)
+{
+	return (void *)((char *)xm_area(map, client) + map->entries_offset +
+			(place & map->ring_mask) * map->entry_stride);
+}
+
+static inline bool xm_bit(const u64 *words, u32 bit)
+{
+	return xm_load(&words[bit / 64]) >> bit % 64 & 1;
+}
+
+/* Has the host ended? Then no end of a client is noticed any more, and nothing is reclaimed. */
+static inline bool xm_host_died(const struct xm_map *map)
+{
+	return __builtin_expect(!(xm_load(&map->pool->host) & XMEM_HOST_ALIVE), 0);
+}
+
+#endif
