@@ -7,35 +7,61 @@
  * module adds what the core cannot have: memory, files, waiting, and the knowledge
  * that a client has ended.
  *
- * Layers. A file calls only what is defined in the lines above its own or, in its
- * own line, further left; tests/check-layers.sh reads this table and checks it.
- * What a lower file must tell a higher one goes through a work item in the pool,
- * which the higher file has prepared.
+ * Layers. A file calls only files on earlier lines; tests/check-layers.sh reads this table and
+ * checks it. A lower file tells a higher one something through a work item of the pool, which the
+ * higher file has prepared.
  *
- *   core/                                        the bookkeeping in the pages
- *   trace.c users.c limits.c inode.c pages.c     who pays; files, pages, and how many there may be
- *   access.c                                     who may join a pool
- *   queues.c pollers.c                           long queues, and how they are woken
- *   drops.c                                      files that are dropped one after the other
- *   stakes.c lock.c ends.c pool.c client.c       objects: made, found, locked, freed; for
- *   unmap.c exited.c                             whom pools count; who waits for their ends; what
- *                                                clients have mapped; has a process exited?
- *   wait.c keep.c payload.c                      what a pool has besides its pages
- *   readonly.c files.c dmabuf.c drivers.c        our files, by which others are only read;
- *   cuda.c kinds.c                               the kinds of payload, a file for each; drivers.c:
- *                                                whose devices' files may be payloads
- *   opened.c                                     who gets payloads
- *   sysfs_text.c sysfs_records.c sysfs.c         what is shown
- *   fdinfo.c
- *   reap.c claims.c limbo.c moved.c leave.c      the end of claims, a client and a pool; who
- *                                                holds too much of what they have left
- *   evict.c                                      the end of clients and pools, by others; grants
- *   pool_fd.c join.c attach.c subscribe.c        what a process asks for
- *   slot.c query.c inplace.c
- *   poll.c mmap.c                                what it polls, what it maps
- *   ioctl.c                                      which request is done by which function
- *   device.c module.c                            /dev/xmem, the clients' files; the module's
- *                                                init and exit
+ *   core/            the bookkeeping in the pages
+ *   trace.c          the tracepoints
+ *   users.c          what each user may have, and how much it has
+ *   payers.c         which users pay for what a process makes
+ *   shares.c         what users share, and the folders of dead pools
+ *   limits.c         the limits of one pool and of all users together
+ *   inode.c          an inode for each client
+ *   pages.c          the shared pages: chunks, and how they are replaced
+ *   access.c         who may join a pool
+ *   queues.c         wait queues of any length, woken at a bounded cost
+ *   pollers.c        processes that poll a client's descriptors
+ *   drops.c          files that a work item drops, one after the other
+ *   stakes.c         for which users a pool counts
+ *   lock.c           the lock of a pool, and how end_work shares it
+ *   ends.c           cleanup that is under way, and its waiters
+ *   pool.c           pools: made, found by name, counted, freed
+ *   client.c         clients: made, found by id, locked, freed
+ *   unmap.c          what clients have mapped, and removing it
+ *   exited.c         the exit of a client's process
+ *   wait.c           waiting and waking by the waiters words
+ *   keep.c           files that the module keeps for others
+ *   payload.c        the table of a pool's payloads
+ *   readonly.c       files of ours that others map only for reading
+ *   files.c          payloads that are memfds
+ *   dmabuf.c         payloads that are dma-bufs
+ *   drivers.c        the drivers whose files may be payloads
+ *   cuda.c           payloads that are memory of a GPU
+ *   kinds.c          the table of the kinds of payload
+ *   opened.c         the request payload; payloads that clients have open
+ *   sysfs_text.c     the text files of a pool in sysfs
+ *   sysfs_records.c  the binary files of a pool in sysfs
+ *   sysfs.c          the folders in sysfs
+ *   fdinfo.c         /proc/PID/fdinfo
+ *   reap.c           reaping what ended clients have left
+ *   claims.c         claims: their memory, and their deadlines
+ *   limbo.c          clients that hold too much limbo
+ *   moved.c          the pages of a client that has ended
+ *   leave.c          the end of a client and of a pool
+ *   evict.c          the requests evict, drain, grant and writer
+ *   pool_fd.c        descriptors of a pool
+ *   join.c           the request join
+ *   attach.c         the requests attach and detach
+ *   subscribe.c      the requests subscribe and unsubscribe
+ *   slot.c           the requests resolve, collect and renew
+ *   query.c          the requests query, pools and quota
+ *   inplace.c        the request upgrade
+ *   poll.c           poll(), and the request poll_fd
+ *   mmap.c           mmap(), and faults
+ *   ioctl.c          which function serves which request
+ *   device.c         /dev/xmem, and the clients' files
+ *   module.c         init and exit of the module
  *
  * Locks, outermost first
  *
@@ -58,7 +84,7 @@
  *   stakes_lock           for whom pools count (stakes.c)
  *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
  *   shares_lock           what users have of what all share (limits.c)
- *   users_lock, xk_payer.lock  who pays, and what it was last refused (users.c)
+ *   users_lock, xk_payer.lock  the users, and what a payer was last refused (users.c, payers.c)
  *   ends_lock             what has been asked of end_work, in all pools, and when it runs (ends.c)
  *
  * Who polls or reads sysfs takes none of these but look_lock, and pages_lock for a moment: it reads
@@ -95,6 +121,12 @@ struct seq_file;
 #define XK_VERSION		"0.5.0"
 
 /* Prototypes, in the order of the table above. users.c */
+u64 xk_user_most(u32 quota);
+const char *xk_quota_name(u32 quota);
+ssize_t xk_users_print(char *page);
+bool xk_no_users(void);
+
+/* payers.c */
 struct xk_payer *xk_payer_new(void);
 struct xk_payer *xk_payer_of_client(const struct xk_payer *payer);
 struct xk_payer *xk_payer_get(struct xk_payer *payer);
@@ -102,27 +134,25 @@ void xk_payer_put(struct xk_payer *payer);
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n);
 void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n);
 void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n);
+int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
+	      u64 most);
+void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
+void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
+bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b);
+bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b);
+bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n);
+u64 xk_user_used(const struct xk_payer *payer, u32 quota);
+kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
+
+/* shares.c */
 void xk_folder_goes(struct xk_payer *payer);
 void xk_folder_gone(struct xk_payer *payer);
 int xk_folders_wait(struct xk_payer *payer);
 int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
 	     u64 free);
-bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b);
-bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b);
 bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer);
 int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
 		     u32 taken, u32 most);
-int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
-	      u64 most);
-void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
-void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
-const char *xk_quota_name(u32 quota);
-u64 xk_user_most(u32 quota);
-bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n);
-u64 xk_user_used(const struct xk_payer *payer, u32 quota);
-kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
-ssize_t xk_users_print(char *page);
-bool xk_no_users(void);
 
 /* limits.c */
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files;

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What users share: nobody gets the last of it. And the folders of a user's dead pools, for which
+ * the user waits before it makes another pool.
+ */
+#include <linux/delay.h>
+#include <linux/sched/signal.h>
+#include <linux/wait.h>
+
+#include "users.h"
+
+/* ---- folders of dead pools ---- */
+
+/*
+ * The folder of a pool in sysfs goes when nobody is inside a read of it any more, and a reader that
+ * a control group throttles stays there for as long as it likes. Such a pool is over and counts
+ * as none, but its folder takes memory and a thread of the kernel. So its maker makes no new pool
+ * while it has as many such folders as it may have pools. They have a count of their own because
+ * they go a moment later than the pool: who opens a pool as soon as its last one is closed waits
+ * for that moment, instead of being refused.
+ */
+#define XK_FOLDERS_PATIENCE	(2 * HZ)
+
+/* The folder of a pool that the payer has made is being removed. Any lock may be held. */
+void xk_folder_goes(struct xk_payer *payer)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++)
+		atomic_inc(&payer->user[i]->folders);
+}
+
+/* It has been. The caller has a reference to the payer. */
+void xk_folder_gone(struct xk_payer *payer)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++) {
+		WARN_ON_ONCE(atomic_dec_return(&payer->user[i]->folders) < 0);
+		wake_up_all(&payer->user[i]->folder_queue);
+	}
+}
+
+/* How many there are of one of its users, if these are too many for another pool; or 0. */
+static u32 xk_folders_too_many(const struct xk_payer *payer, u32 level)
+{
+	u32 folders = atomic_read(&payer->user[level]->folders);
+
+	if (!xk_user_is_bound(payer, level) || folders < xk_user_most(XMEM_QUOTA_USER_POOLS))
+		return 0;
+	return folders;
+}
+
+/*
+ * The payer's user is going to make a pool. -EDQUOT: one of its users has too many folders that are
+ * being removed, and goes on to have them for a while. -EINTR: the caller is killed.
+ */
+int xk_folders_wait(struct xk_payer *payer)
+{
+	struct xk_refusal refusal = { .any = true, .quota = XMEM_QUOTA_USER_POOLS };
+	long left = XK_FOLDERS_PATIENCE;
+	u32 i, folders = 0;
+
+	for (i = 0; i < payer->count && left > 0; i++)
+		left = wait_event_killable_timeout(payer->user[i]->folder_queue,
+						   !(folders = xk_folders_too_many(payer, i)),
+						   left);
+	if (left)
+		return left < 0 ? -EINTR : 0;
+	refusal.level = i - 1;
+	refusal.used = folders;
+	refusal.wanted = folders + 1ULL;
+	refusal.most = xk_user_most(XMEM_QUOTA_USER_POOLS);
+	return xk_refuse_level(payer, NULL, &refusal);
+}
+/* ---- shares ---- */
+
+/*
+ * What all users share nobody uses up alone: a user gets more of it only if afterwards as much is
+ * left as it has itself. So one has at most half of it, and whoever comes later still gets some.
+ */
+static u64 xk_share_most(u64 has, u64 free)
+{
+	return has + (free > has ? (free - has) / 2 : 0);
+}
+
+/*
+ * In a module for tests it takes long from the look at what a user has until that has more: so whom
+ * nothing keeps from looking meanwhile will do so (exhaust K8_shares_hold_for_many_at_once).
+ */
+static void xk_share_slowly(void)
+{
+#ifdef XMEM_DEBUG
+	mdelay(1);
+#endif
+}
+
+/*
+ * @n more of what the user has in @quota: @free are left of what all have. -EDQUOT. Who asks counts
+ * them before another asks (limits.c).
+ */
+int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
+	     u64 free)
+{
+	u32 i;
+
+	for (i = 0; i < payer->count; i++) {
+		u64 has = atomic64_read(&payer->user[i]->used[quota]);
+		const struct xk_refusal refusal = {
+			.any = true, .quota = share, .level = i, .used = has, .wanted = has + n,
+			.most = xk_share_most(has, free),
+		};
+
+		if (!xk_user_is_bound(payer, i))
+			continue;
+		if (refusal.wanted > refusal.most)
+			return xk_refuse_level(payer, pool, &refusal);
+		xk_share_slowly();
+	}
+	return 0;
+}
+
+/*
+ * Is its user neither the pool's owner nor the one who has paid for it first? These are two where
+ * somebody has made it by a file of the device that another user has opened.
+ */
+bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer)
+{
+	return xk_user_is_bound(payer, 0) && !uid_eq(payer->user[0]->uid, pool->owner) &&
+	       !xk_payers_meet(pool->payer, payer);
+}
+
+/*
+ * A guest that has @has wants one more of what the pool has @most of, and @taken are taken: -EDQUOT
+ * if it leaves less than it has then. But everybody may have one.
+ */
+int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
+		     u32 taken, u32 most)
+{
+	u32 left = most > taken ? most - taken : 0, limit = xk_share_most(has, left);
+
+	if (has < max(limit, 1U))
+		return 0;
+	return xk_refuse(payer, pool, share, has, has + 1ULL, max(limit, 1U));
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The structs of users.c, payers.c and shares.c, and what these files share. */
+#ifndef XK_USERS_H
+#define XK_USERS_H
+
+#include "xk.h"
+
+struct xk_user {
+	struct hlist_node node;		/* users_lock */
+	u32 refs;			/* users_lock */
+	kuid_t uid;			/* immutable */
+	atomic64_t used[XK_USER_QUOTAS];
+	atomic_t folders;		/* of its dead pools, that sysfs has yet to let go */
+	wait_queue_head_t folder_queue;	/* who waits for one of them to go */
+};
+
+struct xk_payer {
+	struct kref kref;
+	bool unlimited;			/* immutable, as all but refusal, asker and their lock */
+	bool joins;			/* of a file of the device, by which any thread may join */
+	spinlock_t lock;
+	struct xk_refusal refusal;	/* the last one */
+	struct pid *asker;		/* if @joins: the thread that it was told; or NULL */
+	u32 count;
+	struct xk_user *user[];		/* [0] has opened the file; the others own namespaces */
+};
+
+static inline bool xk_user_is_bound(const struct xk_payer *payer, u32 level)
+{
+	return !payer->unlimited && !uid_eq(payer->user[level]->uid, GLOBAL_ROOT_UID);
+}
+
+/* users.c: a user with a reference, or NULL: no memory. */
+struct xk_user *xk_user_get(kuid_t uid);
+void xk_user_ref(struct xk_user *user);
+void xk_user_put(struct xk_user *user);
+
+/* payers.c */
+/* Notes what the payer is refused, for whom it asks (XMEM_IOC_QUOTA). @pool: or NULL. */
+int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
+		    const struct xk_refusal *refusal);
+
+#endif
