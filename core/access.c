@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * Who may join a pool, as access.h describes it and uapi.h rules it.
- */
+/* The rules for joining a pool: access.h describes them, uapi.h defines them. */
 #include "access.h"
 
-#define GROUP_SHIFT	3	/* of the group's bits in a mode */
+#define GROUP_SHIFT	3	/* where the group's bits begin in a mode */
 #define OWNER_SHIFT	6
 #define GROUP_BITS	((XMEM_MODE_READ | XMEM_MODE_WRITE) << GROUP_SHIFT)
 
-/* A caller with one of these roles may join in that one. */
+/* A caller with one of the returned roles may join with @role. */
 static u32 xm_role_bits(u32 role)
 {
 	if (role == XMEM_ROLE_EITHER)
@@ -16,7 +14,10 @@ static u32 xm_role_bits(u32 role)
 	return role == XMEM_ROLE_READER || role == XMEM_ROLE_WRITER ? 1u << role : 0;
 }
 
-/* Only one of the three counts: who is of the group has the group's bits, if others have more. */
+/*
+ * Only one of the three sets of bits counts: a member of the group has the group's bits, even if
+ * others have more.
+ */
 u32 xm_access(u32 owner, u32 mode, const struct xm_who *who)
 {
 	u32 roles = 0;
@@ -67,10 +68,10 @@ int xm_access_fits(u32 mode, u32 gid, const struct xmem_join_request *join)
 
 	if (!join->mode)
 		return 0;
-	/* To be strict is less, not more. */
+	/* STRICT permits less, not more. */
 	if (more || (join->mode & ~mode & XMEM_MODE_STRICT))
 		return -ERANGE;
-	/* The bits of another group let in others than those of the one that is asked for. */
+	/* The bits of another group let in other users than the group that is asked for. */
 	if (join->flags & XMEM_JOIN_GROUP && join->gid != gid && mode & GROUP_BITS)
 		return -ERANGE;
 	return 0;
@@ -88,7 +89,7 @@ int xm_roles_narrow(u32 has, u32 wanted, u32 *ret_roles)
 
 bool xm_name_is_good(const __u8 name[XMEM_NAME_BYTES])
 {
-	bool begins = true;	/* a part, with this character */
+	bool begins = true;	/* this character begins a part */
 	u32 i;
 
 	for (i = 0; i <= XMEM_NAME_MAX; i++) {
@@ -118,7 +119,7 @@ u64 xm_name_number(const __u8 name[XMEM_NAME_BYTES])
 	return name[i] ? 0 : number;
 }
 
-/* By its number a pool is looked at, and never made. */
+/* A number is for looking at a pool; it never makes one. */
 bool xm_join_names_well(const struct xmem_join_request *join)
 {
 	return xm_name_is_good(join->name) ||
@@ -137,7 +138,7 @@ int xm_join_access_check(const struct xmem_join_request *join)
 		return -EINVAL;
 	if (by_fd && (owner || group || join->mode))
 		return -EINVAL;
-	/* An anonymous pool is always a new one, and the caller's. */
+	/* An anonymous pool is always new, and the caller owns it. */
 	if (owner && !join->name[0])
 		return -EINVAL;
 	return xm_mode_check(join->mode);

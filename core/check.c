@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The invariants of the words that only the host writes, as code. Unit tests, fuzzers,
- * the daemon with XMEMD_CHECK and the module with XMEM_DEBUG test them here.
+ * The invariants of the words that only the host writes, as code. Unit tests, fuzzers, the daemon
+ * with XMEMD_CHECK and the module with XMEM_DEBUG check them here.
  */
 #include "host.h"
 
-/* Are all who follow @publisher among @holders? */
+/* Are all subscribers of @publisher among @holders? */
 static bool xm_followers_are_in(const struct xmem_client_row *publisher, const u64 *holders)
 {
 	u32 i;
@@ -17,8 +17,8 @@ static bool xm_followers_are_in(const struct xmem_client_row *publisher, const u
 }
 
 /*
- * Who follows a client may hold what that owns, and what that has said that it forwards. In a pool
- * of one user all have said so of everything, and all are in.
+ * A subscriber of a client may hold what that client owns, and what it has said it forwards. In a
+ * pool of one user every client may hold everything.
  */
 static const char *xm_followers_are_valid(const struct xm_host *host, u32 client)
 {
@@ -29,18 +29,18 @@ static const char *xm_followers_are_valid(const struct xm_host *host, u32 client
 	if (row->state != XMEM_CLIENT_ALIVE)
 		return NULL;
 	if (!xm_followers_are_in(row, row->holders))
-		return "who follows a client may not hold what that owns";
+		return "a subscriber may not hold what its publisher owns";
 	for (g = 0; g < map->groups; g++) {
 		const struct xmem_group_row *group = xm_group_row(map, g);
 
 		if (host->group_owner[g] != XMEM_OWNER_NONE && xm_bit(group->stages, client) &&
 		    !xm_followers_are_in(row, group->holders))
-			return "who follows a client may not hold what that forwards";
+			return "a subscriber may not hold what its publisher forwards";
 	}
 	return NULL;
 }
 
-/* Who may hold what: whoever is counted everywhere, nobody who is not there. */
+/* A client that is counted may hold everything; a client that does not exist may hold nothing. */
 static const char *xm_holders_are_valid(const struct xm_host *host)
 {
 	const struct xm_map *map = &host->map;
@@ -57,12 +57,12 @@ static const char *xm_holders_are_valid(const struct xm_host *host)
 			if (in && xm_client_row(map, c)->state == XMEM_CLIENT_NONE)
 				return "a client that is not there may hold something";
 			if (in && owner == XMEM_OWNER_NONE)
-				return "somebody may hold what nobody owns";
+				return "a client may hold slots of a group without an owner";
 			if (!in && owner != XMEM_OWNER_NONE && xm_bit(map->pool->counted, c))
 				return "a client that is counted may not hold everything";
 			if (owner < map->clients &&
 			    in != xm_bit(xm_client_row(map, owner)->holders, c))
-				return "an owner and its group differ in who may hold what";
+				return "an owner and its group have different holders";
 		}
 	}
 	for (c = 0; c < map->clients && !wrong; c++)
@@ -70,7 +70,7 @@ static const char *xm_holders_are_valid(const struct xm_host *host)
 	return wrong;
 }
 
-/* Who is named as the keeper of @slot is alive: what it keeps counts as held. */
+/* The keeper of @slot is alive: what it keeps counts as held by it. */
 static bool xm_keeper_is_valid(const struct xm_host *host, u32 slot)
 {
 	u32 keeper = xm_claims_keeper(&host->map, host->claims, slot);
@@ -114,12 +114,12 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		    !(row->owner == XMEM_OWNER_HOST && group_owner < map->clients))
 			return "a slot's owner is not its group's";
 		if (row->owner == XMEM_OWNER_HOST && !xm_has_limbo(host, s / XMEM_GROUP_SLOTS))
-			return "nobody looks for what an owner has left in its group";
+			return "the host owns a slot in a group without limbo";
 		if (!(s % XMEM_GROUP_SLOTS) && xm_limbo_is_past(host, s / XMEM_GROUP_SLOTS))
-			return "limbo has gone and still has an age";
+			return "a group without limbo has a time of limbo";
 		if (!(s % XMEM_GROUP_SLOTS) &&
 		    row->group_owner != xm_host_said_owner(host, s / XMEM_GROUP_SLOTS) + 1)
-			return "a row says wrongly whose its group is";
+			return "a row shows a wrong owner of its group";
 		if (row->owner < XMEM_OWNER_HOST &&
 		    (row->owner >= map->clients ||
 		     xm_client_row(map, row->owner)->state != XMEM_CLIENT_ALIVE))
@@ -136,7 +136,7 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		     row->upgrader > map->clients ||
 		     (xm_client_row(map, row->upgrader - 1)->state != XMEM_CLIENT_ALIVE &&
 		      !xm_host_is_quarantined(host, row->upgrader - 1))))
-			return "a slot is written in place by nobody, or must not be";
+			return "a slot has a wrong upgrader";
 		if (!(row->traits & XMEM_TRAIT_CUDA) != !xm_device(row->traits) ||
 		    xm_device(row->traits) > XMEM_MAX_DEVICES)
 			return "a slot is in memory of a GPU, and has no row in the device table";

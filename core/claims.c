@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Claims: references that are set aside for clients yet unknown. Their number is in the slot's
- * row, above the first generation of its tenancy, so a get without claims pays nothing for them.
- * The host adds and voids them; in the daemon's pools clients take them by themselves. So every
- * change is a compare-and-swap.
+ * Claims: references that are set aside for clients yet unknown. Their number is in the slot's row,
+ * above the first generation of its tenancy, so a get of a slot without claims pays nothing for
+ * them. The host adds and voids claims (claims_request.c, claims_end.c). In the daemon's pools
+ * clients take them, and owners add them, without the host; so every change of the number is a
+ * compare-and-swap.
  *
  *   add n       count the slot in `claimed`, if it had no claims; claims + n, full barrier; without
  *               claims before, look at the state word as a get does: claims - n, if it is not LIVE
@@ -37,7 +38,7 @@ int xm_may_hold(const struct xm_map *map, u32 me, u64 token)
 	u32 slot = xm_token_slot(token);
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
 
-	/* The tenancy first: with another one the group may have been another owner's. */
+	/* Check the tenancy first: in another tenancy the group may have had another owner. */
 	if (!xm_in_tenancy(xm_generation(token),
 			   xm_first_generation(xm_load_acquire(&row->generation_first))))
 		return -ESTALE;
@@ -83,7 +84,7 @@ int xm_claim_alone(const struct xm_map *map, u32 me, u64 token, u32 count)
 	if (!xm_any_claims(map) || xm_load(&row->owner) != me ||
 	    !(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT) || xm_look(map, token))
 		return -EAGAIN;
-	/* If there are claims it is no generation of the tenancy. */
+	/* A word with claims is no generation of the tenancy. */
 	if (before == generation || !xm_in_tenancy(generation, before))
 		return -EAGAIN;
 	if (!xm_cas_full(&row->generation_first, before,
@@ -92,7 +93,7 @@ int xm_claim_alone(const struct xm_map *map, u32 me, u64 token, u32 count)
 	XM_STEP(XM_STEP_CLAIM_ALONE);
 	if (!xm_look(map, token))
 		return 0;
-	/* Another thread may be about to write them in place, with this same hold. */
+	/* Another thread may be about to write the slot in place, with this very hold. */
 	while (count && !xm_claim_take(map, slot, generation, 1))
 		count--;
 	return -EAGAIN;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What claims_list.c offers to claims_request.c and claims_end.c. */
+/*
+ * The host's list of the slots that have claims, for claims_request.c and claims_end.c.
+ * claims_list.c implements it.
+ */
 #ifndef XM_CLAIMS_H
 #define XM_CLAIMS_H
 
@@ -10,7 +13,7 @@ static inline bool xm_is_noted(const struct xm_claims *claims, u32 slot)
 	return claims->slot[slot].place;
 }
 
-/* Is one of the claims of @slot this client's own, and not forgotten? */
+/* Has @me its own claim of @slot, and has not forgotten it? */
 static inline bool xm_has_own(const struct xm_host *host, u32 me, u32 slot)
 {
 	const struct xm_claim *claim = &host->claims->slot[slot];
@@ -28,31 +31,35 @@ static inline bool xm_has_added(const struct xm_host *host, u32 me, u32 slot)
 }
 
 /*
- * @slot, whose word is @word now, is about to get claims. `claimed` is raised before them. If they
- * last longer by that, it is due to @keeper; who adds some that end no later has not to answer for
- * the others.
+ * Put @slot, whose word is @word, into the list, because it is about to get claims; `claimed` is
+ * raised before they are added. If the slot's claims last longer because of them, @keeper becomes
+ * their keeper. A client whose claims do not extend the deadline does not become the keeper.
  */
 void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 keeper);
 
-/* @slot has no claims any more. `claimed` is lowered after them. */
+/* Take @slot, which has no claims any more, out of the list; `claimed` is lowered after that. */
 void xm_delist(struct xm_host *host, u32 slot);
 
-/* @slot has claims and another deadline than before. */
+/* Restore the heap after the deadline of @slot has changed. */
 void xm_heap_move(struct xm_claims *claims, u32 slot);
 
 /*
- * The word of @slot, once what is noted of it is of the claims that the word counts. If it is not,
- * those were all taken, and the owner has added these by itself since, for as long as it lives.
+ * Return the word of @slot, and bring the list up to date with it. If the word counts claims that
+ * the list does not know, all earlier claims were taken and the owner has added these without the
+ * host; they last as long as the owner lives.
  */
 u64 xm_claims_settle(struct xm_host *host, u32 slot);
 
-/* Void what is noted. false: the owner has added by itself since, and that is noted now. */
+/*
+ * Void the claims of @slot that the list knows. false: the owner has added other claims since, and
+ * only the list was updated.
+ */
 bool xm_claims_void(struct xm_host *host, u32 slot);
 
-/* The slot whose claims end next. There is one. */
+/* The slot whose claims end next. The list is not empty. */
 u32 xm_claims_next(const struct xm_claims *claims);
 
-/* The heap may have slots whose claims were taken without the host. */
+/* Remove slots from the top of the heap whose claims were all taken without the host. */
 void xm_delist_empty(struct xm_host *host);
 
 #endif

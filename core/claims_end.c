@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The end of claims: the host voids those whose deadline has passed, those that ended clients have
- * left to nobody, and those that keep too much limbo.
+ * The end of claims: the host voids claims whose deadline has passed, claims that ended clients
+ * have left to nobody, and claims that keep too much limbo.
  */
 #include "claims.h"
 #include "limbo.h"
@@ -22,14 +22,15 @@ int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline)
 		*ret_deadline = claims->slot[slot].deadline_ns;
 		if (*ret_deadline > now_ns || *ret_deadline == ~0ULL)
 			return -ENOENT;
-	} while (!xm_claims_void(host, slot));	/* which then has no end, and another is next */
+	} while (!xm_claims_void(host, slot));	/* its claims are newer and have no deadline, so
+						 * another slot is next */
 	return slot;
 }
 
 /*
- * @client has ended, and its id will be given again, so it is named no longer. What it has set
- * aside of its own slots is in flight, and lasts for the time that it has asked for: that is no
- * limbo that somebody keeps.
+ * @client has ended, and its id will be given again, so it can be a keeper no longer. Claims that
+ * it has added to its own slots are in flight and last for the time that it has asked for; they do
+ * not count as limbo that somebody keeps.
  */
 static void xm_keeper_leaves(struct xm_host *host, u32 client, u32 slot)
 {
@@ -123,7 +124,7 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
 		xm_claims_settle(host, slot);
 		if (!xm_is_noted(host->claims, slot))
 			continue;
-		/* It may add more, or take some itself. */
+		/* The last client may add more claims, or take some. */
 		if (last != XMEM_OWNER_NONE && (xm_slot_row(map, slot)->owner != last ||
 						xm_has_added(host, last, slot)))
 			continue;
@@ -148,7 +149,10 @@ u32 xm_claims_keeper(const struct xm_map *map, const struct xm_claims *claims, u
 	return xm_load(&claims->slot[slot].keeper);
 }
 
-/* false: it is kept by those that have ended, and these keep enough without it. */
+/*
+ * May the claims of @slot stay? false: the claims are of ended clients, and exceed what these may
+ * keep.
+ */
 static bool xm_may_keep(const struct xm_host *host, struct xm_kept *kept, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&host->map, slot);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The host's list of the slots that have claims: a heap by deadlines, and for each slot the clients
- * that have added them. It is in the private memory of the host.
+ * that have added claims. The list is in the host's private memory, and the claims themselves are
+ * in the rows; claims.h says how the two are kept in step.
  */
 #include "claims.h"
 
@@ -21,7 +22,7 @@ static void xm_heap_put(struct xm_claims *claims, u32 place, u32 slot)
 	claims->slot[slot].place = place + 1;
 }
 
-/* Bring @slot, for which @place is free, up as far as it ends before those above it. */
+/* Move @slot up from the free @place, past all slots that end after it. */
 static u32 xm_heap_up(struct xm_claims *claims, u32 place, u32 slot)
 {
 	u64 deadline = claims->slot[slot].deadline_ns;
@@ -32,7 +33,7 @@ static u32 xm_heap_up(struct xm_claims *claims, u32 place, u32 slot)
 	return place;
 }
 
-/* Likewise down, as far as it ends after those below it. */
+/* Move @slot down from the free @place, past all slots that end before it. */
 static void xm_heap_down(struct xm_claims *claims, u32 place, u32 slot)
 {
 	u64 deadline = claims->slot[slot].deadline_ns;
@@ -58,7 +59,7 @@ void xm_heap_move(struct xm_claims *claims, u32 slot)
 	xm_heap_down(claims, xm_heap_up(claims, place, slot), slot);
 }
 
-/* The header counts one more for all that owners add by themselves. */
+/* The header counts one more if owners may add claims without the host. */
 static void xm_say_claimed(struct xm_host *host)
 {
 	xm_store_release(&host->map.pool->claimed, host->claims->count + host->claims->alone);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The request `claim`: adding, taking and voiding claims. */
+/* The request `claim`: it adds, takes or voids claims. */
 #include "claims.h"
 
 /*
- * Add @count to those that are noted (@first). -ERANGE: there would be too many; -EAGAIN: the owner
- * has added by itself meanwhile. *ret_before: how many there were.
+ * Add @count claims to those of the generation @first. -ERANGE: there would be too many. -EAGAIN:
+ * the owner has added claims without the host meanwhile. *ret_before: how many there were.
  */
 static int xm_claims_add(const struct xm_map *map, u32 slot, u64 first, u32 count, u32 *ret_before)
 {
@@ -24,8 +24,8 @@ static int xm_claims_add(const struct xm_map *map, u32 slot, u64 first, u32 coun
 }
 
 /*
- * Note who has added, and whose own one is. If there were none before, those of whom it was noted
- * have had theirs.
+ * Record that @me has added claims and whether one is its own. If there were no claims before, the
+ * records of earlier ones are out of date.
  */
 static void xm_claims_note(struct xm_host *host, u32 me, u32 slot, u32 before,
 			   const struct xmem_claim_request *request)
@@ -45,8 +45,9 @@ static void xm_claims_note(struct xm_host *host, u32 me, u32 slot, u32 before,
 }
 
 /*
- * May claims be added to what the slot has now? 0, -EAGAIN: not while it is scanned. Contents that
- * are being written have a token that nobody knows but their writer, who counts itself in.
+ * May claims be added to the present contents of the slot? 0, or -EAGAIN: not while the slot is
+ * scanned. Only the writer knows the token of contents that are still being written, and it adds
+ * its own claim.
  */
 static int xm_may_claim(const struct xm_map *map, u32 me, const struct xmem_claim_request *request)
 {
@@ -79,8 +80,8 @@ static u64 xm_claim_deadline(const struct xmem_claim_request *request, u64 now_n
 }
 
 /*
- * Add the claims, then look at the state word, as with a hold (I7). If there were claims already,
- * they have kept the contents, and a scan that is at work will find them.
+ * Add the claims, then look at the state word, as with a hold (I7). If the slot had claims before,
+ * these have kept the contents, and a scan that is running will find them.
  */
 static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 			     const struct xmem_claim_request *request, u64 now_ns,
@@ -115,7 +116,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 		xm_claims_note(host, me, slot, before, request);
 		return 0;
 	}
-	/* The owner may have seen them meanwhile, and may sleep for that. */
+	/* The owner may have seen the claims meanwhile, and may sleep because of them. */
 	if (!added)
 		xm_claim_take(map, slot, xm_first_generation(word), request->count);
 	if (!xm_claims_of(map, slot))
@@ -125,8 +126,8 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 }
 
 /*
- * May @me take claims of @slot? Who has added some may take them back without a hold: a request
- * that was given up is undone. What is its own it may take once, if it is not void.
+ * May @me take claims of @slot? A client that has added claims may take them back without a hold,
+ * to undo a request. A client may take its own claim once, unless it is void.
  */
 static int xm_may_take(const struct xm_host *host, u32 me, u32 slot, bool holds, bool own)
 {
@@ -153,7 +154,8 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 		return err;
 	if (own) {
 		xm_set_bit(host->claims->slot[slot].counted, me, false);
-		last = host->claims->slot[slot].first;	/* it is none that came by itself since */
+		last = host->claims->slot[slot].first;	/* its own claim is older than any that
+							 * the owner added without the host */
 	}
 	err = xm_claim_take(map, slot, last, request->count);
 	if (err)
@@ -174,7 +176,7 @@ static int xm_host_claim_void(struct xm_host *host, u32 me, u32 slot, bool privi
 	    !xm_has_added(host, me, slot))
 		return -EPERM;
 	if (!xm_claims_void(host, slot))
-		return -ENOENT;		/* these are of later contents */
+		return -ENOENT;		/* the claims belong to later contents */
 	*pending = xm_claims_pending(host, slot);
 	return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Clients: how they join and subscribe, and all that the host does when one ends. A
- * client can write its area, so the host reads each word there once and never trusts
- * it. Only the host writes the header and the rows, so it trusts those.
+ * Clients: how they join and subscribe, and what the host does when one ends. A client can write
+ * its area, so the host reads each word there once and never trusts it. Only the host writes the
+ * header and the rows, so it trusts those.
  */
 #include "policy.h"
 #include "ready.h"
@@ -59,7 +59,7 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 		return err;
 	for (i = 0; i < map->clients; i++)
 		xm_store(xm_cursor(map, client, i), XMEM_CURSOR_NONE);
-	/* Who reads the label of this client sees that the one before has gone. */
+	/* A client that reads the new label sees that the earlier client of this id has gone. */
 	xm_store_barrier();
 	xm_store(&row->role, join->role);
 	row->pid = who->pid;
@@ -74,7 +74,7 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 		xm_store(&row->waits[i], 0);
 	}
 	xm_store(&row->subscriber_changes, 0);
-	/* After the label: who names the incarnation has read the label of this client. */
+	/* After the label: a client that knows this incarnation reads the label of this client. */
 	xm_store_release(&row->incarnation, ++host->incarnations);
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
 	xm_holders_join(host, client, who->user);
@@ -154,7 +154,7 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 	if (request->flags & XMEM_SUBSCRIBE_WAIT && !row->wait_bound_ns)
 		return -EOPNOTSUPP;
 
-	/* Before the cursor: whatever it receives it can hold (I1). */
+	/* Before the cursor: @me may hold all that it receives (I1). */
 	xm_holders_subscribe(host, me, request->publisher);
 	/* Before the bit: the publisher does not count a client whose cursor may yet move (I2). */
 	xm_store(&row->subscribing, me + 1);
@@ -168,16 +168,16 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
 	tail = xm_load_acquire(&xm_ring(map, request->publisher)->tail);
 	xm_store_release(xm_cursor(map, me, request->publisher), tail);
 	xm_store_release(&row->subscribing, 0);
-	/* Last: who sees the number finds what has changed. */
+	/* Last: a client that sees the new number finds the change. */
 	xm_store_release(&row->subscriber_changes, row->subscriber_changes + 1);
-	xm_full_barrier();	/* before the look at who sleeps; pairs with arm */
+	xm_full_barrier();	/* before the look at the waiters word; pairs with arm */
 	request->position = tail;
 	return 0;
 }
 
 /*
- * The cursor comes before the bits: a subscriber that finds its bit cleared then sees in
- * @cursor why.
+ * The cursor is changed before the bits, so a subscriber that finds its bit cleared sees the reason
+ * in @cursor.
  */
 static void xm_forget_at(const struct xm_map *map, u32 subscriber, u32 publisher, u64 cursor)
 {
@@ -213,15 +213,15 @@ int xm_host_unsubscribe(struct xm_host *host, u32 me,
 /* ---- the end of a client ---- */
 
 /*
- * Keep only the entries that the client has completed and that are its own. A subscriber
- * that waits for a lost one then sees that it is lost.
+ * Keep only the entries that the client has completed and that belong to its ring. A subscriber
+ * that waits for one that is missing then sees that it is lost.
  */
 static void xm_repair_ring(const struct xm_map *map, u32 client)
 {
 	struct xmem_ring *ring = xm_ring(map, client);
 	u64 entries = (u64)map->ring_mask + 1, tail = 0, i;
 
-	/* The entries decide: one may be complete although tail has not moved over it yet. */
+	/* The entries decide, because one may be complete before the tail has moved past it. */
 	for (i = 0; i < entries; i++) {
 		u64 position = xm_position(xm_load(&xm_entry(map, client, i)->position));
 
@@ -230,7 +230,7 @@ static void xm_repair_ring(const struct xm_map *map, u32 client)
 			tail = position;
 	}
 	for (i = 0; i < entries; i++) {
-		/* The one place among the last ring_mask + 1 whose entry this is. */
+		/* the one place among the last ring_mask + 1 that this entry is for */
 		u64 place = tail - 1 - ((tail - 1 - i) & map->ring_mask);
 		u64 *position = &xm_entry(map, client, i)->position;
 		if (!tail || place >= tail)
@@ -256,8 +256,8 @@ static void xm_adopt_slots(struct xm_host *host, u32 client)
 }
 
 /*
- * Has the client's GPU a pointer to what its hold of @slot keeps? The bit is older than what is in
- * the slot now, so it says that of memory of a GPU only.
+ * Does the client's hold of @slot keep memory to which its GPU has a pointer? XM_HOLD_DEVICE is
+ * older than the present contents of the slot, so it counts only if these are in memory of a GPU.
  */
 static bool xm_is_device_hold(const struct xm_map *map, u32 client, u32 slot)
 {
@@ -268,8 +268,9 @@ static bool xm_is_device_hold(const struct xm_map *map, u32 client, u32 slot)
 }
 
 /*
- * Drop the holds. Its ring may still be received from, so what it has forwarded stays noted (I6),
- * and its GPU may still work, so what that has a pointer to stays held (I9). true: some of that.
+ * Drop the holds of a client that has ended. Its ring may still be read, so the notes of what it
+ * has forwarded stay (I6). Its GPU may still work, so holds with a GPU pointer stay (I9). true:
+ * there are such holds.
  */
 static bool xm_end_holds(const struct xm_map *map, u32 client)
 {
@@ -289,7 +290,10 @@ static bool xm_end_holds(const struct xm_map *map, u32 client)
 	return device;
 }
 
-/* A cursor of NONE has passed everything, so publishers need not wait for the bit to go. */
+/*
+ * Set the cursors to NONE, which has passed everything: publishers need not wait until the host
+ * clears the subscriber's bit. true: there were cursors.
+ */
 static bool xm_drop_cursors(const struct xm_map *map, u32 client)
 {
 	bool any = false;
@@ -318,11 +322,13 @@ bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds)
 
 		if (!had || xm_is_device_hold(map, client, s))
 			continue;
-		/* The host may change the bits beside it at this moment (claims.c). */
+		/*
+		 * The host may change the other bits of the word at this moment (claims_request.c).
+		 */
 		xm_add_full(xm_hold(map, client, s), -had);
 		*ret_holds += had;
 	}
-	xm_full_barrier();	/* pairs with who arms a word, then looks again (I5) */
+	xm_full_barrier();	/* pairs with xm_arm, after which a waiter looks again (I5) */
 	return any || *ret_holds;
 }
 
@@ -352,9 +358,9 @@ static void xm_end_slots(const struct xm_host *host, u32 client)
 }
 
 /*
- * What the client was writing in place has no contents any more, and so no claims. But where its
- * GPU may still write, the slot stays as it is until that has ended (I9): its owner looks at no
- * holds before it takes a slot that is FREE.
+ * End the client's writing in place: the slot has no contents any more, and so no claims. But a
+ * slot that the client's GPU may still write stays as it is until the process has exited (I9),
+ * because the owner of a FREE slot takes it without a look at the holds.
  */
 static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 {
@@ -362,7 +368,7 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 	u32 s;
 
 	if (xm_client_row(map, client)->role != XMEM_ROLE_WRITER)
-		return;		/* xm_host_upgrade has refused it */
+		return;		/* xm_host_upgrade refuses such clients */
 	for (s = 0; s < map->slots; s++) {
 		struct xmem_slot_row *row = xm_slot_row(map, s);
 		u64 word;
@@ -370,10 +376,10 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 		if (row->upgrader != client + 1 ||
 		    (!exited && xm_is_device_hold(map, client, s)))
 			continue;
-		xm_claims_end(host, s);		/* before its owner can take it */
+		xm_claims_end(host, s);		/* before the owner can take the slot */
 		xm_store(&row->upgrader, 0);
 		word = xm_load(&xm_slot(map, s)->state);
-		/* The owner may have written garbage there. */
+		/* The owner may have written garbage into the word. */
 		if (xm_state(word) == XMEM_SLOT_UPGRADED)
 			xm_cas_full(&xm_slot(map, s)->state, word,
 				    word - XMEM_SLOT_UPGRADED + XMEM_SLOT_FREE);
@@ -381,9 +387,9 @@ static void xm_end_upgrades(struct xm_host *host, u32 client, bool exited)
 }
 
 /*
- * Does the ring of this zombie stay until @subscriber has received it? It does if the publisher
- * has waited for that subscriber, and has not demoted it since. The next publisher lacks the slots
- * and ids of such rings, and is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS). A
+ * Does the ring of this zombie stay until @subscriber has received all of it? It does if the
+ * publisher has waited for that subscriber and has not demoted it. Such rings keep slots and ids:
+ * the next publisher that lacks them is told so (XMEM_QUOTA_POOL_SLOTS, XMEM_QUOTA_POOL_CLIENTS). A
  * subscriber of another user keeps no more rings than one that is not waited for.
  */
 static bool xm_is_owed(const struct xm_host *host, u32 subscriber, u32 zombie)
@@ -396,7 +402,7 @@ static bool xm_is_owed(const struct xm_host *host, u32 subscriber, u32 zombie)
 			      xm_load(xm_cursor(map, subscriber, zombie)));
 }
 
-/* Of the other rings of ended publishers one subscriber keeps XM_MAX_ZOMBIES: forget the oldest. */
+/* Of the other rings of ended publishers a subscriber keeps XM_MAX_ZOMBIES; drop the oldest. */
 static void xm_limit_zombies(const struct xm_host *host, u32 subscriber)
 {
 	const struct xm_map *map = &host->map;
@@ -460,7 +466,7 @@ void xm_host_exited(struct xm_host *host, u32 client)
 	xm_full_barrier();
 }
 
-/* May somebody still receive something from the ring of this zombie? */
+/* May a subscriber still receive something from the ring of this zombie? */
 static bool xm_is_followed(const struct xm_map *map, u32 client)
 {
 	const struct xmem_client_row *row = xm_client_row(map, client);
@@ -542,7 +548,7 @@ u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_
 		*err = -EPERM;
 		if (use != XM_WAKE && client != me)
 			return NULL;
-		/* Who may not hold its slots has nothing that an owner could wait for. */
+		/* A client that may not hold its slots has no reason to wake their owner. */
 		if (use == XM_WAKE && client != me &&
 		    !xm_bit(xm_client_row(map, client)->holders, me))
 			return NULL;

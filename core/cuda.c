@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * CUDA payloads: who may open one, who has it open, and when it is closed (I8). A host has the
- * files and the handles, and calls this under the lock of the pool; what is trusted here is in its
- * private memory, and the device table is only written.
+ * CUDA payloads: which clients may open one, which have it open, and when it is closed (I8). The
+ * host has the files and the handles, and calls this under the pool's lock. Everything that this
+ * file trusts is in the host's private memory; it only writes the device table.
  */
 #include "host.h"
 
@@ -21,7 +21,10 @@ void xm_cuda_init(struct xm_cuda *cuda, const struct xm_payload *payload,
 
 /* ---- openers ---- */
 
-/* A client that has it open can write it: readers get it only if its owner says so. */
+/*
+ * A client that has the payload open can write it, so readers get it only if its owner permits
+ * that.
+ */
 static int xm_cuda_may(const struct xm_cuda *cuda, const struct xm_asker *asker)
 {
 	if (asker->role == XMEM_ROLE_READER && !(cuda->traits & XMEM_TRAIT_READERS))
@@ -68,7 +71,7 @@ int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
 	int err;
 
 	if (request->flags & (request->flags - 1))
-		return -EINVAL;		/* more than one */
+		return -EINVAL;		/* more than one flag */
 	if (request->flags & XMEM_PAYLOAD_WRITE)
 		return -EMEDIUMTYPE;
 	if (request->flags & XMEM_PAYLOAD_CLOSE) {
@@ -98,7 +101,7 @@ int xm_payload_file_check(const struct xmem_payload_request *request)
 	return request->flags & ~XMEM_PAYLOAD_WRITE ? -EMEDIUMTYPE : 0;
 }
 
-/* ---- the end of one ---- */
+/* ---- the end of a payload ---- */
 
 void xm_cuda_goes(struct xm_host *host, struct xm_cuda *cuda)
 {

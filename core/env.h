@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The seam: everything that the protocol needs from the world that it is compiled in.
+ * The seam: everything that the protocol needs from the world in which it is compiled.
  *
  * Need: u8, u16, u32, u64, bool and the errno names; accesses to shared words with a named
- * ordering, of which a "full" one lets no access pass in either direction; an index from
- * outside that stays within bounds under speculation too; and a check macro.
+ * ordering, where a "full" access lets no other access pass it in either direction; an index from
+ * outside that stays within bounds under speculation, too; and a check macro.
  */
 #ifndef XM_PROTOCOL_ENV_H
 #define XM_PROTOCOL_ENV_H
@@ -50,9 +50,9 @@ typedef __u64 u64;
 #define xm_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
 #define xm_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 /*
- * Is any of these bits set (relaxed)? Is it this value (acquire, if it is)? The compiler can make
- * the load part of the test, as it does not with an atomic one. Not for loops, out of which it
- * might move it.
+ * xm_test: is any of these bits set (relaxed)? xm_is_acquire: is this the value (acquire, if it
+ * is)? The compiler can fold these plain loads into the test, which it does not do with atomic
+ * loads. Not for loops: the compiler might move the load out of the loop.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define xm_test(p, bits)	(*(p) & (bits))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Forwarding: a client puts what it holds, and another one owns, into its own ring. The owner's
- * scan then looks for users in that ring too (I6). A client can write its ring, so the host
- * reads each word there once and never trusts it.
+ * Forwarding: a client puts a buffer that it holds, and another client owns, into its own ring. The
+ * owner's scan then looks for users in that ring, too (I6). A client can write its ring, so the
+ * host reads each word there once and never trusts it.
  */
 #include "host.h"
 #include "policy.h"
@@ -15,7 +15,7 @@ bool xm_forward(const struct xm_map *map, u32 me, const struct xm_publisher_word
 {
 	u32 *hold = xm_hold(map, me, xm_token_slot(what->token));
 
-	/* Before the entry: if this client ends behind it, the ring is looked at all the same. */
+	/* Before the entry: if this client ends after the entry, scans must look at its ring. */
 	if (!(xm_load(hold) & XM_HOLD_FORWARDED))
 		xm_add_full(hold, XM_HOLD_FORWARDED);
 	XM_STEP(XM_STEP_FORWARD_NOTED);
@@ -36,8 +36,9 @@ u64 xm_overwritten(const struct xm_map *map, const struct xm_publisher_words *wo
 /* ---- the scan ---- */
 
 /*
- * The place from which on what is forwarded is in use; @evicts: as in xm_scan_rules. The bound is
- * the host's word: a publisher that is stopped, or has ended, keeps nothing for longer.
+ * The place in @publisher's ring from which on forwarded entries are in use; @evicts: as in
+ * xm_scan_rules. The bound in the host's row counts: a publisher that is stopped, or has ended,
+ * keeps nothing for longer.
  */
 static u64 xm_in_use_from(const struct xm_map *map, u32 publisher, u64 evicts)
 {
@@ -53,8 +54,8 @@ static u64 xm_in_use_from(const struct xm_map *map, u32 publisher, u64 evicts)
 }
 
 /*
- * The place at the tail belongs to the walk: its entry may be complete already, and who ends there
- * leaves it complete.
+ * The walk includes the place at the tail: its entry may be complete already, and stays complete if
+ * the publisher ends there.
  */
 void xm_walk_begin(const struct xm_map *map, u32 publisher, u64 evicts, struct xm_walk *ret)
 {
@@ -65,7 +66,10 @@ void xm_walk_begin(const struct xm_map *map, u32 publisher, u64 evicts, struct x
 	*ret = (struct xm_walk){ publisher, tail, from > tail ? 0 : tail - from + 1 };
 }
 
-/* The next token in an entry that may still be received. The ring's owner can write anything. */
+/*
+ * Get the next token in an entry that may still be received. The ring's owner can write any value
+ * there.
+ */
 static bool xm_walk_token(const struct xm_map *map, struct xm_walk *walk, u64 *ret_token)
 {
 	while (walk->left) {
@@ -81,7 +85,7 @@ static bool xm_walk_token(const struct xm_map *map, struct xm_walk *walk, u64 *r
 	return false;
 }
 
-/* Does this token name what the slot has now? The group is there. */
+/* Does @token name the present contents of its slot? The group exists. */
 static bool xm_is_present(const struct xm_map *map, u32 group, u64 token)
 {
 	const struct xmem_slot_word *word = &xm_group(map, group)->word[token % XMEM_GROUP_SLOTS];
@@ -109,7 +113,7 @@ bool xm_walk_next(const struct xm_map *map, struct xm_walk *walk, const u64 *amo
 	return false;
 }
 
-/* Which of these slots does @publisher's ring name? */
+/* Returns those slots of @group in @among that @publisher's ring names. */
 static u64 xm_ring_names(const struct xm_map *map, u32 publisher, u32 group, u64 among,
 			 u64 evicts)
 {
@@ -127,7 +131,7 @@ static u64 xm_ring_names(const struct xm_map *map, u32 publisher, u32 group, u64
 	return found;
 }
 
-/* Which of these slots has this client forwarded at some time? */
+/* Returns the slots in @among that this client has ever forwarded. */
 static u64 xm_has_forwarded(const u32 *hold, u64 among)
 {
 	u64 forwarded = 0;

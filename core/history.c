@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The history of a ring, and the latest publications of one; see history.h. The order of the
- * lines is the protocol, and the comment at each barrier says which other line it pairs with.
+ * The history of a ring, and its latest publications; see history.h. The order of the lines is the
+ * protocol, and the comment at each barrier says which other line it pairs with.
  */
 #include "history.h"
 #include "policy.h"
 
 /*
- * Does the entry still show the publication of @place, for this client? Void ones and open ones do
- * not. What is forwarded, or sent to somebody, is marked.
+ * Does the entry still show the publication of @place, and is that for this client? Void and open
+ * entries do not. A forwarded or addressed entry is marked.
  */
 static bool xm_past_shown(const struct xm_map *map, u32 me, u32 publisher, u64 place)
 {
@@ -19,7 +19,7 @@ static bool xm_past_shown(const struct xm_map *map, u32 me, u32 publisher, u64 p
 		!xm_is_for_others(map, me, publisher, place, shown));
 }
 
-/* Are the contents there that the entry names? Without a hold the answer is only a guess. */
+/* Do the contents that the entry names still exist? Without a hold the answer is only a guess. */
 static bool xm_past_is_there(const struct xm_map *map, u32 publisher, u64 place)
 {
 	u64 token = xm_load(&xm_entry(map, publisher, place)->token);
@@ -34,7 +34,7 @@ static bool xm_past_exists(const struct xm_map *map, u32 me, u32 publisher, u64 
 
 bool xm_past_is_own(const struct xm_map *map, u32 publisher, u64 place)
 {
-	/* What is forwarded or sent is marked. */
+	/* Forwarded and addressed entries are marked. */
 	return xm_load(&xm_entry(map, publisher, place)->position) == place + 1 &&
 	       xm_past_is_there(map, publisher, place);
 }
@@ -55,9 +55,9 @@ struct xm_past xm_past_begin(const struct xm_map *map, u32 me, const struct xm_f
 }
 
 /*
- * The hold is taken. Is what was copied one publication, of this publisher, whose contents are
- * still there? The hold is a full operation, so it comes before these looks (I1): the entry is
- * looked at as receive does, and the state word as get does.
+ * Called with a hold: are the copied fields those of one publication of this publisher, and do its
+ * contents still exist? Taking the hold is a full operation, so it comes before these looks (I1):
+ * the entry is checked as in receive, and the state word as in get.
  */
 static int xm_past_check(const struct xm_map *map, u32 me, const struct xm_follow *follow,
 			 u64 place, u64 token)
@@ -120,7 +120,10 @@ static bool xm_is_anothers(const struct xm_map *map, u32 me, u32 publisher, u64 
 				xm_load_acquire(&xm_entry(map, publisher, place)->position));
 }
 
-/* From where on are there @depth publications for this client? 0: there are fewer behind @stop. */
+/*
+ * The place from which on there are @depth publications for this client, or 0: there are fewer
+ * after @stop.
+ */
 static u64 xm_latest_from(const struct xm_map *map, u32 me, u32 publisher, u64 tail, u64 stop,
 			  u32 depth)
 {
@@ -142,7 +145,9 @@ void xm_receive_latest(const struct xm_map *map, u32 me, struct xm_follow *follo
 	u64 next = past->place < past->end ? past->place : follow->place;
 	u64 oldest = xm_oldest(map, tail);
 
-	/* With another incarnation the tail is another client's, and a look says so. */
+	/*
+	 * If the incarnation has changed, the tail is another client's; the first check finds that.
+	 */
 	if (!xm_followed_lives_on(map, follow) || next >= tail || tail - next <= depth)
 		return;
 	from = xm_latest_from(map, me, publisher, tail, next > oldest ? next : oldest, depth);
@@ -150,7 +155,10 @@ void xm_receive_latest(const struct xm_map *map, u32 me, struct xm_follow *follo
 		past->place = from < past->end ? from : past->end;
 	if (follow->place >= from)
 		return;
-	/* What is overwritten may have been for this client. A lap, whatever the tail is. */
+	/*
+	 * An overwritten entry may have been for this client. The loop is at most one lap long,
+	 * whatever the tail is.
+	 */
 	place = follow->place > oldest ? follow->place : oldest;
 	for (lost = place - follow->place; place < from; place++)
 		lost += !xm_is_anothers(map, me, publisher, place);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Whose holds count where. What a client holds it says itself, in its own area; so its holds are
- * looked at only in the groups of owners that could have given it something: those of its own user,
- * those that it has subscribed to, those whose buffers are forwarded to it, and those that let it
- * in by themselves. The pool's owner's clients are in everywhere. Scans look at one bitmap of each
- * group (scan.c); who is not in everywhere looks at its bit there for each get (xm_may_hold).
+ * Whose holds count in which group. A client writes its holds itself, in its own area, so they are
+ * trusted only in the groups of owners that could have given it something: owners of its own user,
+ * publishers that it has subscribed to, owners whose buffers are forwarded to it, and owners that
+ * have let it in by a grant. Clients of the pool's owner count in every group. Scans look at one
+ * bitmap of each group (scan.c); a client that does not count everywhere checks its bit there for
+ * each get (xm_may_hold).
  *
- * The rule: the bit comes before whatever the client can be given by it, that is before its cursor,
- * before the entry, before the answer to a grant; and it stays as long as the client and the
- * tenancy do. The slots of an owner that has ended keep theirs. The models are
+ * The rule: the bit is set before the client can get anything because of it, that is before its
+ * cursor, before the entry, before the answer to a grant. It stays as long as the client and the
+ * tenancy do. The slots of an owner that has ended keep their bits. The models are
  * tests/model/strangers.pml and tests/model/holders.pml.
  */
 #include "host.h"
@@ -18,7 +19,7 @@ static bool xm_is_there(const struct xm_map *map, u32 client)
 	return xm_client_row(map, client)->state != XMEM_CLIENT_NONE;
 }
 
-/* @client may hold what @owner has, and what it gets later. */
+/* Let @client hold what @owner has, now and later. */
 static void xm_let_hold(const struct xm_host *host, u32 owner, u32 client)
 {
 	struct xmem_client_row *row = xm_client_row(&host->map, owner);
@@ -32,7 +33,7 @@ static void xm_let_hold(const struct xm_host *host, u32 owner, u32 client)
 			xm_set_bit(xm_group_row(&host->map, g)->holders, client, true);
 }
 
-/* The same for the owner of @group. If that has ended, it is the group alone. */
+/* Let @client hold what the owner of @group has. If that owner has ended, this is @group alone. */
 static void xm_let_hold_group(const struct xm_host *host, u32 group, u32 client)
 {
 	u32 owner = host->group_owner[group];
@@ -94,7 +95,7 @@ void xm_holders_give(struct xm_host *host, u32 group, u32 owner)
 
 	if (owner == XMEM_OWNER_HOST)
 		return;
-	/* Clients that may hold what another owner has left there may hold what @owner has. */
+	/* Clients that may hold what an earlier owner has left there may hold what @owner has. */
 	for (c = 0; left && c < map->clients; c++)
 		if (xm_bit(row->holders, c))
 			xm_let_hold(host, owner, c);
@@ -108,10 +109,10 @@ void xm_holders_give(struct xm_host *host, u32 group, u32 owner)
 	if (owner >= map->clients)
 		return;
 	host->group_user[group] = host->user_of[owner];
-	xm_set_bit(row->stages, owner, true);	/* who follows it is in already */
+	xm_set_bit(row->stages, owner, true);	/* its subscribers are holders already */
 }
 
-/* Mostly it is not there, and then the line stays with those who read it. */
+/* Mostly the bit is not set; without a store the cache line stays with its readers. */
 static void xm_drop_bit(u64 *words, u32 bit)
 {
 	if (xm_bit(words, bit))
@@ -135,7 +136,7 @@ void xm_holders_leave(const struct xm_host *host, u32 client)
 
 /* ---- the request ---- */
 
-/* @me is about to forward a slot of this group, which it holds. */
+/* @me holds @slot and is about to forward a slot of its group. */
 static int xm_grant_followers(const struct xm_host *host, u32 me, u32 slot)
 {
 	const struct xm_map *map = &host->map;
@@ -146,7 +147,9 @@ static int xm_grant_followers(const struct xm_host *host, u32 me, u32 slot)
 		return -EINVAL;
 	slot = xm_index(slot, map->slots);
 	group = slot / XMEM_GROUP_SLOTS;
-	/* Who may not hold it has not been given it, and may give it to nobody. */
+	/*
+	 * A client that may not hold the slot has not been given it, and cannot give it to others.
+	 */
 	if (!xm_holds_count(map, me, slot))
 		return -EACCES;
 	if (!(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT))
@@ -188,6 +191,7 @@ int xm_host_grant(const struct xm_host *host, u32 me, const struct xmem_grant_re
 		      xm_grant_followers(host, me, request->slot);
 	else
 		err = xm_grant_client(host, me, request);
-	xm_full_barrier();	/* before the answer: what they are given then they can hold (I1) */
+	xm_full_barrier();	/* before the answer: the clients can hold what they are given
+				 * after it (I1) */
 	return err;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Labels as topics: which writers a client wants to follow as one. It says so in its own area,
- * so that a host does not tell it of others that join.
+ * Labels as topics: which writers a client wants to follow as one. The client writes this into its
+ * own area, so that a host does not wake it for other writers that join.
  */
 #ifndef XM_LABEL_H
 #define XM_LABEL_H
 
 #include "protocol.h"
 
-/* A label, or the beginning of one with a '*' behind it. All zero: any label. */
+/* A label, or the beginning of a label followed by '*'. All zero: any label. */
 struct xm_label {
 	union {
 		char bytes[XMEM_LABEL_BYTES];
@@ -16,7 +16,10 @@ struct xm_label {
 	};
 };
 
-/* Read a client's label from its row. It is true only if the client is still there then. */
+/*
+ * Read a client's label from its row. The label is valid only if the client still exists after
+ * that.
+ */
 static inline struct xm_label xm_label_of(const struct xm_map *map, u32 client)
 {
 	const struct xmem_client_row *row = xm_client_row(map, client);
@@ -29,7 +32,10 @@ static inline struct xm_label xm_label_of(const struct xm_map *map, u32 client)
 	return label;
 }
 
-/* What a client wants, in its area: it can write anything there, so this is read once. */
+/*
+ * The label that a client wants, from its area. The client can change it at any time, so it is read
+ * once.
+ */
 static inline struct xm_label xm_wanted_label(const struct xm_map *map, u32 client)
 {
 	const struct xmem_ring *ring = xm_ring(map, client);
@@ -47,7 +53,7 @@ static inline void xm_want_label(const struct xm_map *map, u32 me, const struct 
 	xm_store(&ring->wanted_label[1], label->words[1]);
 }
 
-/* Does @label fit what is wanted? */
+/* Does @label match @wanted? */
 static inline bool xm_label_fits(const struct xm_label *wanted, const struct xm_label *label)
 {
 	u32 i;

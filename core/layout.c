@@ -22,7 +22,10 @@ void xm_layout_place(struct xmem_pool_header *header, u64 page)
 	end = header->group_rows_offset + slots / XMEM_GROUP_SLOTS * sizeof(struct xmem_group_row);
 	header->groups_offset = ROUND_UP(end, page);
 
-	/* The state words have 4 KiB of their own: a look at another owner's reads no metadata. */
+	/*
+	 * The state words have 4 KiB to themselves: a client that reads another owner's reads no
+	 * metadata.
+	 */
 	header->ready_offset = sizeof(struct xmem_group);
 	end = header->ready_offset + XMEM_GROUP_SLOTS * sizeof(u64);
 	header->metadata_offset = ROUND_UP(end, 4096);
@@ -91,13 +94,15 @@ static void xm_map_pool(struct xm_map *map, void *base, const struct xmem_pool_h
 	map->holds_offset = pool->holds_offset;
 }
 
-/* Is there room for @count things of @stride bytes, at least @least each, from @from to @to? */
+/* Is there room from @from to @to for @count items of @stride bytes, each at least @least long? */
 static bool xm_room(u64 from, u64 to, u64 count, u64 stride, u64 least)
 {
 	return stride >= least && from <= to && stride <= (to - from) / count;
 }
 
-/* Is every word at a place where it can be changed atomically, and every mapping whole pages? */
+/*
+ * Can every word be changed atomically where it is, and does every mapping consist of whole pages?
+ */
 static bool xm_aligned(const struct xmem_pool_header *pool)
 {
 	u64 words = pool->clients_offset | pool->slots_offset | pool->client_row_stride |

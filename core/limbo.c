@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Limbo, counted: limbo.h. */
+/* Counting limbo; see limbo.h. */
 #include "limbo.h"
 
-/* The owner of @slot, if it lives and has looked in vain for a buffer; or XMEM_OWNER_NONE. */
+/* The owner of @slot, if it is alive and has found no buffer; else XMEM_OWNER_NONE. */
 static u32 xm_wanting_owner(const struct xm_map *map, u32 slot)
 {
 	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
@@ -26,7 +26,7 @@ static bool xm_others_hold(const struct xm_map *map, u32 owner, u32 slot)
 	return false;
 }
 
-/* @passed: of the owner, see xm_passed. */
+/* Do other clients keep @slot from its owner? @passed: xm_passed of the owner. */
 static bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed)
 {
 	const struct xmem_slot_word *word = xm_slot(map, slot);
@@ -49,7 +49,7 @@ bool xm_is_overdue(const struct xm_map *map, u32 slot)
 
 /* ---- of one holder ---- */
 
-/* A living writer may have got a left group for its free slots. */
+/* Does the group belong to anybody? A living writer may have got a group of an ended one. */
 static bool xm_is_taken(const struct xm_map *map, u32 group)
 {
 	return xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS)->group_owner);
@@ -76,7 +76,10 @@ static bool xm_keeps(const struct xm_map *map, const struct xm_claims *claims, u
 	       xm_claims_keeper(map, claims, slot) == client + 1;
 }
 
-/* Those in the bitmap that @client keeps, if its holds count, and that are the host's. */
+/*
+ * Count the bytes of the slots in @among that the host owns and that @client keeps, if its holds
+ * count. *ret_held: their bitmap.
+ */
 static u64 xm_limbo_held(const struct xm_map *map, const struct xm_claims *claims, u32 client,
 			 u32 group, u64 among, u64 *ret_held)
 {

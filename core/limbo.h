@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Limbo, counted: what others use although its owner has ended, and what a living owner wants
- * back (*overdue*). It only looks, and what it counts may change meanwhile. Pure.
+ * Counting limbo: contents that clients still use although their owner has ended, and contents that
+ * a living owner wants back (*overdue*). It only looks, and the words may change meanwhile. Pure.
  */
 #ifndef XM_LIMBO_H
 #define XM_LIMBO_H
@@ -14,34 +14,34 @@ struct xm_limbo {
 	u32 overdue;			/* slots that a living owner wants back */
 	u64 ended_bytes;
 	u64 overdue_bytes;
-	u64 ended_ns;			/* when the first of these owners ended; 0: there is none */
-	u64 overdue_ns;			/* since when one has been wanted; 0: there is none */
+	u64 ended_ns;			/* when the first of these owners ended, or 0 */
+	u64 overdue_ns;			/* since when the first is wanted, or 0 */
 };
 
 /*
- * Does the owner of @slot, which lives, want it back while others hold it? It wants what is in
- * flight no more, once it has found no buffer. Slow.
+ * Is @slot overdue: does its living owner want it back while other clients hold it? An owner that
+ * has found no buffer wants everything back that is no longer in flight. Slow.
  */
 bool xm_is_overdue(const struct xm_map *map, u32 slot);
 
-/* All of a pool. Slow. */
+/* Count the limbo of a pool. Slow. */
 void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret);
 
 /*
- * Its two halves, which add to *sum; that begins zeroed. What ended owners have left the table says
- * alone. What is overdue is looked for by groups, for each slot may be one of which the holds of
- * all clients are looked at.
+ * The two halves of xm_limbo_count, which add to *sum; that begins zeroed. The table alone says
+ * what ended owners have left. Overdue slots are counted group by group, because each may need a
+ * look at the holds of all clients.
  */
 void xm_limbo_count_ended(const struct xm_map *map, struct xm_limbo *sum);
 void xm_limbo_count_overdue(const struct xm_map *map, u32 group, struct xm_limbo *sum);
 
-/* Slots of @group whose owner has ended: how many bytes they have. */
+/* The bytes of the slots of @group whose owner has ended. */
 u64 xm_limbo_in_group(const struct xm_map *map, u32 group);
 
 /*
- * How often does @client, whose word for @slot this is, hold it? Who writes in place holds it, also
- * when it has put its hold, for until then nobody else gets the slot. This is for those who say who
- * keeps what; scans look at holds alone.
+ * How many holds does @client have of @slot? @hold: its hold word. A client that writes the slot in
+ * place counts as a holder even after it has dropped its hold, because nobody else gets the slot
+ * meanwhile. This is for telling who keeps a slot; scans look at hold words alone.
  */
 static inline u32 xm_holds_of(const struct xm_map *map, u32 client, u32 slot, const u32 *hold)
 {
@@ -51,22 +51,22 @@ static inline u32 xm_holds_of(const struct xm_map *map, u32 client, u32 slot, co
 }
 
 /*
- * How many bytes of what ended owners have left does @client hold? A slot counts once for each of
- * its holders, if its holds count, and so it does for who keeps it by claims (xm_claims_keeper).
- * @claims: those of the pool's host, or NULL. Slow.
+ * The bytes that @client keeps of what ended owners have left. A slot counts for each of its
+ * holders whose holds count, and for its keeper (xm_claims_keeper). @claims: those of the pool's
+ * host, or NULL. Slow.
  */
 u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client);
-/* The same of one group. */
+/* xm_limbo_of for one group. */
 u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claims, u32 client,
 			 u32 group);
 
 /*
- * What has been limbo for less than this does not count as too much: who lets go in time has done
- * nothing wrong, for it is the owner who says how long its slots are, and when it ends.
+ * Limbo that is younger than this does not count as too much: its holder may drop it in time, and
+ * only the owner decides how long its slots are and when it ends.
  */
 #define XM_LIMBO_GRACE_NS	5000000000ULL
 
-/* Is what has been limbo since then (0: it is none) old by now? */
+/* Is limbo that began at @since_ns (0: there is none) old by now? */
 static inline bool xm_limbo_is_old(u64 since_ns, u64 now_ns)
 {
 	return since_ns && now_ns > since_ns && now_ns - since_ns >= XM_LIMBO_GRACE_NS;
@@ -74,31 +74,34 @@ static inline bool xm_limbo_is_old(u64 since_ns, u64 now_ns)
 
 static inline u64 xm_limbo_add(u64 bytes, u64 more)
 {
-	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers say how long */
+	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers choose the lengths */
 }
 
 /*
- * A look at whether a client holds more limbo than it may, or keeps it by claims. It may put one
- * and get the next while it is looked at, so what it holds is looked at twice, and only what it
- * holds both times counts: that much it holds at the moment between the two. Others may have the
- * lock meanwhile.
+ * A check whether a client keeps more limbo than it may, by holds or as the keeper of claims. While
+ * it runs, the client may drop one buffer and get the next. So everything is looked at twice, and
+ * only what the client keeps both times counts: it keeps that much at the moment between the two.
+ * Others may take the lock meanwhile.
  */
 struct xm_limbo_look {
 	u32 client;
-	u64 most;			/* bytes that it may hold */
-	u64 bytes;			/* that it holds both times; begins with 0, as the next */
-	u64 first;			/* that it holds the first time */
-	bool again;			/* it is the second time */
-	const u64 *since_ns;		/* of each group: since when it is limbo, or 0 */
+	u64 most;			/* bytes that it may keep */
+	u64 bytes;			/* that it keeps both times; begins with 0 */
+	u64 first;			/* that it keeps the first time; begins with 0 */
+	bool again;			/* this is the second look */
+	const u64 *since_ns;		/* since when each group is limbo, or 0 */
 	const struct xm_claims *claims;	/* of the pool's host, or NULL */
-	u64 now_ns;			/* of the same clock */
-	u32 group;			/* the next one */
-	u64 held[XMEM_MAX_GROUPS];	/* bitmaps, of the first time; need not be zero */
+	u64 now_ns;			/* by the clock of since_ns */
+	u32 group;			/* the next group */
+	u64 held[XMEM_MAX_GROUPS];	/* bitmaps of the first look; need not be zeroed */
 };
-/* Go on, by one group. true: that was all, and if `bytes` is above `most` it is too much. */
+/*
+ * Look at one more group. true: the check is over, and the client keeps too much if `bytes` is
+ * above `most`.
+ */
 bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look);
 
-/* A pool that allows so many bytes exists: is that what @join asks for? 0 or -ERANGE. */
+/* Does an existing pool that allows @most bytes fit what @join asks for? 0 or -ERANGE. */
 int xm_limbo_fits(u64 most, const struct xmem_join_request *join);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/*
- * The words in the pages: how each is composed, and where it is. protocol.h has the words, and says
- * what the states mean.
- */
+/* The words in the pages: how each is composed, and where it is. protocol.h defines the terms. */
 #ifndef XM_PLACES_H
 #define XM_PLACES_H
 
@@ -10,9 +7,9 @@
 #include <xmem/uapi.h>
 
 /*
- * Where the pages are in the mapping of the process that runs the protocol; it maps its
- * own ones writable. The strides and offsets are copied once from the header, and no
- * sizeof of this version stands for one of them.
+ * Where the pages are in the mapping of the process that runs the protocol. A client maps its own
+ * pages writable. The strides and offsets are copied once from the header of the pool; they may
+ * differ from the sizeof of this version's structs.
  */
 struct xm_map {
 	struct xmem_pool_header *pool;
@@ -27,31 +24,39 @@ struct xm_map {
 	u32 cursor_stride;
 	u32 entry_stride;
 	u32 metadata_stride;
-	u32 metadata_offset;			/* bytes into a group, as the next */
+	u32 metadata_offset;			/* bytes into a group; so is ready_offset */
 	u32 ready_offset;
 	u32 device_row_stride;
-	u64 ring_offset;			/* these three: bytes into an area */
+	u64 ring_offset;			/* bytes into an area, as the next two */
 	u64 entries_offset;
 	u64 holds_offset;
 	void *device_rows;			/* the first row; see xm_device_row */
 	struct xmem_group_row *group_rows;
-	void *area[XMEM_MAX_CLIENTS];		/* NULL: no client (only in the kernel) */
+	void *area[XMEM_MAX_CLIENTS];		/* NULL: there is no such client (only in the
+						 * kernel) */
 	struct xmem_group *group[XMEM_MAX_GROUPS];
 };
 
 /* ---- words ---- */
 
 #define XM_HOLD_COUNT	0x1fffffffu
-/* This client has left its own claim to whoever comes; the host clears it (claims.c). */
+/*
+ * This client has left its own claim to other clients; the host clears the bit (claims_request.c).
+ */
 #define XM_HOLD_FORGOTTEN 0x20000000u
-/* This client has forwarded that slot; set before the first entry, for the client's life. */
+/*
+ * This client has forwarded the slot. It sets the bit before the first entry, for its whole life.
+ */
 #define XM_HOLD_FORWARDED 0x40000000u
 /*
- * This client's library has handed out a pointer of a GPU to that slot; set before it does so,
- * for the client's life (I9).
+ * This client's library has handed out a GPU pointer to the slot. It sets the bit before it does
+ * so, for the client's whole life (I9).
  */
 #define XM_HOLD_DEVICE	0x80000000u
-/* Half of the count: no number of threads that pass it at once can carry it round to 0. */
+/*
+ * The limit is half of the count, so that no number of threads that exceed it together can make the
+ * count wrap to 0.
+ */
 #define XM_HOLD_LIMIT	0x10000000u
 
 static inline u64 xm_word(u64 generation, u64 scan, u32 state)
@@ -59,13 +64,13 @@ static inline u64 xm_word(u64 generation, u64 scan, u32 state)
 	return generation << 16 | (scan & 0x1fff) << 3 | state;
 }
 
-/* The position that an entry shows, without what else the word says. */
+/* The position in an entry's word, without its flags. */
 static inline u64 xm_position(u64 position)
 {
 	return position & ~(XMEM_ENTRY_VOID | XMEM_ENTRY_MARKED);
 }
 
-/* Added to a state word: the next generation, with the same number and state. */
+/* Adding this to a state word raises its generation and keeps scan number and state. */
 #define XM_ONE_GENERATION	(1ULL << 16)
 
 static inline u64 xm_generation(u64 word_or_token)
@@ -83,7 +88,7 @@ static inline u32 xm_state(u64 word)
 	return word & 7;
 }
 
-/* LIVE -> SCANNING, with the next scan number, which has 13 bits and begins again. */
+/* LIVE -> SCANNING with the next scan number, which has 13 bits and wraps. */
 static inline u64 xm_scanning(u64 live)
 {
 	u16 scanning = live + (1 << 3) - XMEM_SLOT_LIVE + XMEM_SLOT_SCANNING;
@@ -102,8 +107,8 @@ static inline u32 xm_token_slot(u64 token)
 }
 
 /*
- * generation_first of a slot without a tenant: no token is in its range, whatever the
- * state word in its owner's page says (P5).
+ * generation_first of a slot without a tenant: no token is in its range, whatever the state word in
+ * its owner's page says (P5).
  */
 #define XM_NO_GENERATIONS	(~0ULL)
 
@@ -120,8 +125,8 @@ static inline u32 xm_claims(u64 generation_first)
 }
 
 /*
- * Is @generation one of those that the host gave to this tenancy of the slot? If @first has claims
- * in it the answer is no; xm_look then looks without them.
+ * Did the host give @generation to this tenancy of the slot? @first is the row's generation_first.
+ * If that contains claims the answer is no, and xm_look then asks again without them.
  */
 static inline bool xm_in_tenancy(u64 generation, u64 first)
 {
@@ -129,8 +134,8 @@ static inline bool xm_in_tenancy(u64 generation, u64 first)
 }
 
 /*
- * A slot whose tenancies are all used up is not used again in this pool: an owner that could make
- * an old range come round again could revive old tokens (P5).
+ * A slot that has used up its tenancies is not used again in this pool: an owner that could make an
+ * old range of generations return could revive old tokens (P5).
  */
 #define XM_TENANCIES	((1u << (XMEM_GENERATION_BITS - XMEM_TENANCY_SHIFT)) - 1)
 
@@ -139,7 +144,7 @@ static inline bool xm_worn_out(const struct xmem_slot_row *row)
 	return xm_load(&row->tenancies) >= XM_TENANCIES;
 }
 
-/* The device of a slot, as its row's traits say: 1 + its row in the device table; 0: the CPU. */
+/* The device in a row's traits: 0 is the CPU, else 1 + the row in the device table. */
 static inline u32 xm_device(u32 traits)
 {
 	return traits >> XMEM_TRAIT_DEVICE_SHIFT;
@@ -147,7 +152,10 @@ static inline u32 xm_device(u32 traits)
 
 /* ---- places ---- */
 
-/* In the kernel others may look, without a lock, while the host puts other pages there. */
+/*
+ * In the kernel another thread may read this pointer, without a lock, while the host replaces the
+ * pages.
+ */
 static inline void *xm_area(const struct xm_map *map, u32 client)
 {
 	return xm_place(map->area[client]);
@@ -179,7 +187,7 @@ static inline struct xmem_metadata *xm_metadata(const struct xm_map *map, u32 sl
 			slot % XMEM_GROUP_SLOTS * map->metadata_stride);
 }
 
-/* How far the GPU of its owner has got with @slot. */
+/* The ready word of @slot: how far the GPU of its owner has got. */
 static inline u64 *xm_ready_word(const struct xm_map *map, u32 slot)
 {
 	return (u64 *)((char *)xm_group(map, slot / XMEM_GROUP_SLOTS) + map->ready_offset) +
@@ -198,8 +206,9 @@ static inline struct xmem_group_row *xm_group_row(const struct xm_map *map, u64 
 }
 
 /*
- * A client's hold of a slot, in @area, which is, was or will be the area of that client. The holds
- * are coloured by client, so that those of one slot do not share one cache set.
+ * A client's hold word for a slot, in @area: the present area of that client, an earlier or a later
+ * one. The place depends on the client, so that the hold words of one slot do not share one cache
+ * set.
  */
 static inline u32 *xm_hold_in(const struct xm_map *map, void *area, u32 client, u32 slot)
 {
@@ -233,7 +242,7 @@ static inline bool xm_bit(const u64 *words, u32 bit)
 	return xm_load(&words[bit / 64]) >> bit % 64 & 1;
 }
 
-/* Has the host ended? Then no end of a client is noticed any more, and nothing is reclaimed. */
+/* Has the host ended? Then nobody notices any more that a client ends, and nothing is reclaimed. */
 static inline bool xm_host_died(const struct xm_map *map)
 {
 	return __builtin_expect(!(xm_load(&map->pool->host) & XMEM_HOST_ALIVE), 0);

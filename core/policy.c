@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The policy over the pages; policy.h says what it decides. */
+/* The owner's policy; policy.h says what it decides. */
 #include "policy.h"
 
 static struct xmem_cursor *xm_note(const struct xm_map *map, u32 owner, u32 client)
@@ -19,7 +19,7 @@ bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor)
 
 /* ---- subscribers ---- */
 
-/* The next subscriber in *words, which loses it; false: there is none left. */
+/* Take the next subscriber out of *words. false: there is none left. */
 static bool xm_next_client(const struct xm_map *map, u64 *words, u32 *ret)
 {
 	u32 i;
@@ -38,7 +38,7 @@ static bool xm_next_client(const struct xm_map *map, u64 *words, u32 *ret)
 	return false;
 }
 
-/* Those that follow @owner, or only those that asked to be waited for. */
+/* The subscribers of @owner, or only those that it waits for, as a bitmap. */
 static void xm_subscribers(const struct xm_map *map, u32 owner, bool waits, u64 *ret)
 {
 	const struct xmem_client_row *row = xm_client_row(map, owner);
@@ -125,7 +125,7 @@ u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group)
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 		u32 has = xm_load_acquire(&row->owner);
 
-		/* Older hosts do not say whose a group is. */
+		/* An older host does not write the owner of a group. */
 		if (has != XMEM_OWNER_NONE && whose == XMEM_OWNER_NONE && has != owner)
 			return 0;
 		count += has == XMEM_OWNER_NONE && !xm_worn_out(row);

@@ -1,45 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The policy: which publications an owner may take back, whom it waits for, and for how
- * long. It is pure functions over the pages, so the owner's library, the host and the tests
- * get the same answer.
+ * The owner's policy: which publications it may evict, which subscribers it waits for, and for how
+ * long. These are pure functions over the pages, so the owner's library, the host and the tests get
+ * equal answers.
  *
  * Two places in an owner's ring decide, and neither depends on the number of slots:
  *
- *   passed     below it nobody can still receive a publication
- *   evictable  below it only subscribers that may lose the oldest can
+ *   passed     nobody can still receive a publication below this
+ *   evictable  only subscribers that may lose the oldest publications can still receive a
+ *              publication below this
  *
  *   passed <= evictable <= tail
  *
- * Cursors do not move back (I4) and a new subscriber begins at the tail, so what is passed
- * once is passed for ever. What is evictable once is so only while the demotions stand that
- * it relies on.
+ * Cursors do not move back (I4) and a new subscriber begins at the tail, so a publication that is
+ * passed stays passed. A publication that is evictable stays so only while the demotions stand on
+ * which that relies.
  *
- * A demotion is noted in the owner's area, in the entry of the subscriber, and it stands as
- * long as the subscriber's incarnation and cursor are the noted ones. So it ends by itself
- * when the subscriber receives something, and the next client with that id has none.
+ * To *demote* a subscriber is to stop waiting for it. The owner writes the demotion into its own
+ * area, into the subscriber's cursor there: the subscriber's incarnation and cursor at that moment.
+ * The demotion stands as long as both are unchanged. So it ends by itself when the subscriber
+ * receives something, and the next client with that id has none.
  */
 #ifndef XM_POLICY_H
 #define XM_POLICY_H
 
 #include "protocol.h"
 
-/* The subscribers that an owner waits for. Demoted ones are not among them. */
+/* The subscribers that an owner waits for, without demoted ones. */
 struct xm_waited {
 	u64 tail;			/* publications so far */
-	u64 evictable;			/* the least cursor of them, at most the tail */
-	u32 count;			/* how many they are */
-	u32 lagging;			/* how many of them have yet to receive something */
-	u32 demoted;			/* how many more there would be without demotions */
+	u64 evictable;			/* their lowest cursor, at most the tail */
+	u32 count;			/* their number */
+	u32 lagging;			/* how many of them have something to receive */
+	u32 demoted;			/* how many others are demoted */
 };
 
-/* Look at them. It reads no cursor of a subscriber that may lose the oldest. */
+/* Fill in *ret. It reads no cursor of a subscriber that may lose the oldest publications. */
 void xm_look_at_waited(const struct xm_map *map, u32 owner, struct xm_waited *ret);
 
 /*
- * Find the place below which nobody can still receive anything. *ret_culprit is a subscriber
- * whose cursor is there, and XMEM_OWNER_NONE if there is none below the tail: as long as
- * that cursor stands, so does the place.
+ * Find the place that is passed. *ret_culprit is a subscriber whose cursor is there, or
+ * XMEM_OWNER_NONE if the place is the tail. The place does not change while that cursor does not.
  */
 u64 xm_passed(const struct xm_map *map, u32 owner, u32 *ret_culprit);
 
@@ -52,8 +53,8 @@ static inline u64 xm_oldest(const struct xm_map *map, u64 tail)
 }
 
 /*
- * May one more buffer be acquired beside @in_hand acquired ones? Not if publishing them all
- * would overwrite what a subscriber that is waited for has yet to receive.
+ * May one more buffer be acquired in addition to @in_hand acquired ones? Not if publishing all of
+ * them would overwrite what a subscriber that is waited for has not received.
  */
 static inline bool xm_has_room(const struct xm_map *map, const struct xm_waited *waited,
 			       u64 in_hand)
@@ -74,32 +75,33 @@ static inline u32 xm_depth(const struct xm_map *map, u32 slots)
 }
 
 /*
- * Does @client follow @publisher? Then it can receive all that @publisher publishes from now on:
- * its cursor is at the present tail, or before it. A client that has left has passed everything,
- * even before the host has heard of it.
+ * Does @client follow @publisher? Then it can receive everything that @publisher publishes from now
+ * on, because its cursor is at the present tail or before it. A client that has ended has passed
+ * everything, even before the host knows of its end.
  */
 static inline bool xm_is_subscriber(const struct xm_map *map, u32 publisher, u32 client)
 {
 	const struct xmem_client_row *row = xm_client_row(map, publisher);
 
-	/* First the bit: the host sets it after `subscribing`. */
+	/* First the bit, because the host sets it after `subscribing`. */
 	return xm_load_acquire(&row->subscribers[client / 64]) >> client % 64 & 1 &&
 	       xm_load_acquire(&row->subscribing) != client + 1 &&
 	       xm_load_acquire(xm_cursor(map, client, publisher)) != XMEM_CURSOR_NONE;
 }
 
-/* Has @owner demoted @client, and does that still stand at @cursor? */
+/* Has @owner demoted @client, and does the demotion still stand at @cursor? */
 bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor);
 
 /*
- * Demote all that the owner waits for and that have yet to receive a publication below
- * @place. Only the owner calls it. Returns how many they are.
+ * Demote all subscribers that the owner waits for and that have not received a publication below
+ * @place. Only the owner calls it. Returns how many were demoted.
  */
 u32 xm_demote(const struct xm_map *map, u32 owner, u64 place);
 
 /*
- * How many slots of @group could an attach of @owner get? None, if the group is another client's.
- * Would an attach of @count slots find as many? The host decides in the end.
+ * xm_spare_slots: how many slots of @group could an attach of @owner get? None if another client
+ * owns the group. xm_has_slots: would an attach of @count slots find enough? The host decides in
+ * the end.
  */
 u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group);
 bool xm_has_slots(const struct xm_map *map, u32 owner, u32 count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * What the descriptors of a client have to say: poll.h. A client can write its area, so
- * its cursors are read once and only compared.
+ * Are the descriptors of a client readable? See poll.h. A client can write its area, so its cursors
+ * are read once and only compared.
  */
 #include "label.h"
 #include "poll.h"
@@ -31,7 +31,7 @@ void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 m
 		return;
 	publisher = xm_index(publisher, map->clients);
 	row = xm_client_row(map, publisher);
-	/* A later client of this id may be followed already. */
+	/* The client may follow a later client of this id already. */
 	if (xm_bit(row->subscribers, me) && xm_load(&row->incarnation) != request->incarnation)
 		return;
 	xm_mark(followed->all, publisher, false);
@@ -104,7 +104,7 @@ int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_req
 
 /* ---- one ring ---- */
 
-/* Has the client yet to receive what was published before it subscribed, as it says itself? */
+/* Does the client say that it has yet to receive publications from before its subscription? */
 static bool xm_has_history(const struct xm_map *map, u32 me, u32 publisher)
 {
 	const struct xmem_cursor *cursor = (const struct xmem_cursor *)
@@ -113,7 +113,7 @@ static bool xm_has_history(const struct xm_map *map, u32 me, u32 publisher)
 	return xm_load(&cursor->history);
 }
 
-/* @incarnation: 0 stands for whoever has the id now. */
+/* @incarnation: 0 stands for the present client of that id. */
 static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u64 incarnation)
 {
 	const struct xmem_client_row *row = xm_client_row(map, publisher);
@@ -128,7 +128,7 @@ static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u6
 
 /* ---- the client's own ring ---- */
 
-/* Have its subscribers changed since its program last looked at them? */
+/* Have the client's subscribers changed since its program last looked at them? */
 static bool xm_subscribers_changed(const struct xm_map *map, u32 me)
 {
 	return xm_load(&xm_ring(map, me)->changes_seen) !=
@@ -137,13 +137,13 @@ static bool xm_subscribers_changed(const struct xm_map *map, u32 me)
 
 /* ---- all that a descriptor is about ---- */
 
-/* The rings, as a bitmap. */
+/* The rings of the publishers that @poll is about, as a bitmap. */
 static const u64 *xm_poll_rings(const struct xm_followed *followed, const struct xm_poll *poll)
 {
 	return poll->kind == XMEM_POLL_JOINT ? followed->joint : followed->all;
 }
 
-/* Does a writer that joins concern it? */
+/* Does @poll become readable when a writer joins? */
 static bool xm_poll_joins(const struct xm_followed *followed, const struct xm_poll *poll)
 {
 	return poll->kind == XMEM_POLL_JOINT ||
@@ -169,7 +169,7 @@ static bool xm_writer_to_follow(const struct xm_map *map, u32 me)
 	return false;
 }
 
-/* Only a subscriber arms a ring; one that the host has dropped is readable anyhow. */
+/* Only a subscriber arms a ring's word; a ring that the host has dropped is readable anyway. */
 static void xm_arm_ring(const struct xm_map *map, u32 me, u32 publisher)
 {
 	struct xmem_client_row *row = xm_client_row(map, publisher);
@@ -185,7 +185,7 @@ void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
 	u32 i;
 
 	if (poll->kind == XMEM_POLL_SUBSCRIBERS)
-		return;		/* the host wakes who polls, whenever it changes them */
+		return;		/* the host wakes pollers whenever it changes the subscribers */
 	if (xm_poll_joins(followed, poll))
 		xm_arm(&map->pool->clients_waiters);
 	if (poll->kind == XMEM_POLL_RING) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Ready words after their owner's end: its GPU may still write them, until its process has exited.
- * Then nobody waits for them any more. A group whose words may still be written is *late*.
+ * Ready words after their owner's end: its GPU may go on writing them until its process has exited.
+ * After that nobody waits for them any more. A group whose words may still be written after its
+ * owner's end is *late*.
  */
 #include "ready.h"
 
 /* ---- the words of one group ---- */
 
-/* Are the contents of the i-th slot of @group incomplete, as their owner says it? */
+/* Are the contents of the i-th slot of @group incomplete, by what their owner says? */
 static bool xm_is_incomplete(const struct xm_map *map, void *group, u32 i)
 {
 	const struct xmem_metadata *metadata = (void *)((char *)group + map->metadata_offset +
@@ -30,8 +31,8 @@ bool xm_ready_used(const struct xm_map *map, u32 g)
 }
 
 /*
- * The owner may have said in the metadata what it liked, and something else when a stream was told
- * to wait. So the word becomes more than any value, whether the contents are complete or not.
+ * The metadata are no proof: the owner may have given a stream another value to wait for. So the
+ * word becomes larger than any value, whether the contents are complete or not.
  */
 static void xm_end_word(const struct xm_map *map, void *group, u32 i)
 {
@@ -65,8 +66,9 @@ void xm_ready_end_old(const struct xm_map *map, u32 g, void *old)
 /* ---- late groups ---- */
 
 /*
- * It does not matter who knows of what the GPU has yet to write: a copy goes on into what is still
- * being written, or was released, and the word must not be another client's before it is over.
+ * This does not depend on whether anybody can receive the contents: a copy may still be reading a
+ * slot that is being written or was released, and no other client may get the word before that is
+ * over.
  */
 bool xm_note_late(struct xm_host *host, u32 client)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Receiving in two steps, inline, for the library: take a hold on the next publication, then
- * move the cursor past it. Between the two the caller may still refuse it, by putting the hold;
- * then it is the next publication as before. xm_receive() does both. What is rare is in ring.c.
+ * Receiving in two steps, inline, for the library: take a hold on the next publication, then move
+ * the cursor past it. Between the steps the caller may still refuse the publication by dropping the
+ * hold; it is then the next publication, as before. xm_receive() does both steps. ring.c has the
+ * slow paths.
  */
 #ifndef XM_RECEIVE_H
 #define XM_RECEIVE_H
@@ -10,29 +11,30 @@
 #include "protocol.h"
 
 /*
- * Was what is published at @place, whose entry shows @position, never meant for this client, or is
- * it retracted? Then it loses nothing by it.
+ * The entry of @place shows @position. Was its publication never meant for this client, or is it
+ * retracted? Then the client loses nothing when it passes it.
  */
 bool xm_is_for_others(const struct xm_map *map, u32 me, u32 publisher, u64 place, u64 position);
-/* The entry is not that of the next publication. Returns what xm_receive returns. */
+/* Called when the entry does not show the next publication. Returns what xm_receive returns. */
 int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 position,
 			 struct xm_pending *pending);
-/* The next publication is lost: go to the oldest that is left. */
+/* The next publication is lost: move to the oldest one that is left. */
 int xm_receive_skip(const struct xm_map *map, u32 me, struct xm_follow *follow,
 		    struct xm_pending *pending);
 /*
- * The entry alone proves nothing, or has changed. The hold stays after 0, and after two errors:
- * -EINPROGRESS: the slot is being scanned. The caller looks again (xm_look), and asks the host to
- * resolve the slot if that does not help. -ESTALE, also from such a look: the contents are gone.
- * The caller puts the hold, then calls xm_receive_skip, and does what each leaves pending.
+ * Called with a hold, when the entry alone proves nothing or has changed. The hold stays after 0
+ * and after two errors. -EINPROGRESS: the slot is being scanned. The caller looks again (xm_look);
+ * if that does not help it asks the host to resolve the slot. -ESTALE, also from such a look: the
+ * contents are gone. The caller drops the hold, then calls xm_receive_skip, and does what each
+ * leaves pending.
  */
 int xm_receive_unsure(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 token,
 		      struct xm_pending *pending);
-/* Move the cursor to @place for a subscriber that is waited for, or past what is lost. */
+/* Move the cursor to @place: for a subscriber that is waited for, or past lost publications. */
 void xm_receive_move(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 place,
 		     struct xm_pending *pending);
 
-/* Where the words of one subscription are. */
+/* The addresses of the words of one subscription. */
 struct xm_followed_words {
 	char *entries;				/* of the publisher */
 	const struct xmem_client_row *row;	/* of the publisher */
@@ -52,35 +54,39 @@ static inline struct xm_followed_words xm_followed_words(const struct xm_map *ma
 }
 
 /*
- * The next publication has a marked entry. As xm_receive_hold; -ENOMSG: it was for another
- * subscriber, so it is passed. Then the caller does *pending, does xm_put_pending of what->token's
- * slot too, for that may be free now, and tries again.
+ * Called when the next publication has a marked entry. The results are those of xm_receive_hold.
+ * -ENOMSG: it was for another subscriber, and is passed. Then the caller does *pending, does
+ * xm_put_pending for the slot of what->token, which may be free now, and tries again.
  */
 int xm_receive_marked(const struct xm_map *map, u32 me, const struct xm_followed_words *words,
 		      struct xm_follow *follow, struct xm_publication *what,
 		      struct xm_pending *pending);
 
-/* Is the ring still that of the followed incarnation? If not, the cursor there means nothing. */
+/*
+ * Does the ring still belong to the followed incarnation? If not, the cursor there means nothing.
+ */
 static inline bool xm_followed_lives_on(const struct xm_map *map, const struct xm_follow *follow)
 {
 	return xm_load(&xm_client_row(map, follow->publisher)->incarnation) == follow->incarnation;
 }
 
-/* What a look at an entry has found. */
+/* The result of a look at an entry. */
 struct xm_tried {
 	u64 position;			/* of the entry */
-	u64 slot;			/* that it names; the rest only if that is held: */
+	u64 slot;			/* that it names; row only if that is held: */
 	const struct xmem_slot_row *row;
 };
 
 /*
- * Copy the fields of an entry, which its publisher may be changing: what is copied counts only if
- * a second look at the position says so. It is plain, so that the compiler may take wide loads.
+ * Copy the fields of an entry while its publisher may be changing them: the copy counts only if a
+ * second look at the position proves it. The loads are plain, so that the compiler may use wide
+ * ones.
  */
 static xm_inline void xm_copy_fields(struct xm_publication *what, const struct xmem_entry *entry)
 {
 #if defined(__x86_64__) && !defined(__KERNEL__) && !defined(__SANITIZE_THREAD__)
-	__builtin_memcpy(what, &entry->token, sizeof(*what));	/* the same fields in a row */
+	__builtin_memcpy(what, &entry->token, sizeof(*what));	/* both structs have these fields
+								 * in this order */
 #else
 	what->token = xm_load(&entry->token);
 	what->sequence = xm_load(&entry->sequence);
@@ -91,11 +97,10 @@ static xm_inline void xm_copy_fields(struct xm_publication *what, const struct x
 }
 
 /*
- * Try to hold the next publication. 0: it is held, and *what and *ret are filled in.
- * -EAGAIN: the entry, by its position, is not that of the next publication.
- * -ERANGE: it names no slot. -EBUSY: a hold is taken, and it takes a further look whether it is
- * good. -EOVERFLOW: no hold is left. The cursor stands where it stood. @words: those of this
- * subscription.
+ * Try to hold the next publication. @words: those of this subscription. Returns 0: it is held, and
+ * *what and *ret are filled in. -EAGAIN: the position in the entry is not that of the next
+ * publication. -ERANGE: the entry names no slot. -EBUSY: a hold is taken, and another look has to
+ * decide whether it is good. -EOVERFLOW: no hold is left. The cursor does not move.
  */
 static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_followed_words *words,
 				 const struct xm_follow *follow, struct xm_publication *what,
@@ -121,10 +126,10 @@ static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_fo
 		return -EOVERFLOW;
 	XM_STEP(XM_STEP_RECEIVE_HELD);
 	/*
-	 * The hold is a full operation, so it comes before these looks (I1). The owner is
-	 * read first: if the slot is another tenant's already, then the incarnation, read
-	 * after it, is another one too. A slot of the publisher's own needs no look at its
-	 * state word, for the cursor began before the entry (I3).
+	 * The hold is a full operation, so it comes before these looks (I1). The owner is read
+	 * first: if the slot already belongs to another tenant, the incarnation, which is read
+	 * after it, has changed, too. A slot that the publisher owns needs no look at its state
+	 * word, because the cursor was at or before the entry (I3).
 	 */
 	ret->row = row = xm_slot_row(map, slot);
 	if (__builtin_expect(!xm_is_acquire(&row->owner, follow->publisher), 0) ||
@@ -136,8 +141,8 @@ static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_fo
 }
 
 /*
- * Is it certain by an entry's position alone that the next publication is still to come? The
- * common answer to one that polls.
+ * Does the position in an entry alone prove that the next publication is still to come? This is the
+ * common answer for a client that polls.
  */
 static inline bool xm_receive_is_early(const struct xm_map *map,
 				       const struct xm_followed_words *words,
@@ -149,9 +154,9 @@ static inline bool xm_receive_is_early(const struct xm_map *map,
 }
 
 /*
- * Hold the next publication. Results and *pending, which the caller has set to nothing, are
- * those of xm_receive, and -EINPROGRESS and -ESTALE as of xm_receive_unsure, and -ENOMSG as of
- * xm_receive_marked; after all but -ENOMSG the hold is there, and the cursor stands where it stood.
+ * Hold the next publication. The results are those of xm_receive, -EINPROGRESS and -ESTALE those of
+ * xm_receive_unsure, and -ENOMSG that of xm_receive_marked. The caller has set *pending to nothing.
+ * The hold stays, and the cursor does not move, except after -ENOMSG.
  */
 static inline int xm_receive_hold(const struct xm_map *map, u32 me,
 				  const struct xm_followed_words *words, struct xm_follow *follow,
@@ -169,7 +174,7 @@ static inline int xm_receive_hold(const struct xm_map *map, u32 me,
 	return err == -EBUSY ? xm_receive_unsure(map, me, follow, what->token, pending) : err;
 }
 
-/* The same as xm_receive_pass for a subscriber that is not waited for. @place: the next one. */
+/* xm_receive_pass for a subscriber that is not waited for. @place: the next place. */
 static inline void xm_receive_pass_at_once(const struct xm_followed_words *words,
 					   struct xm_follow *follow, u64 place)
 {
@@ -178,7 +183,7 @@ static inline void xm_receive_pass_at_once(const struct xm_followed_words *words
 	xm_store_release(words->cursor, place);
 }
 
-/* The publication is the caller's: move the cursor past it. */
+/* The caller has accepted the publication: move the cursor past it. */
 static inline void xm_receive_pass(const struct xm_map *map, u32 me,
 				   const struct xm_followed_words *words, struct xm_follow *follow,
 				   struct xm_pending *pending)

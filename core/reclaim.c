@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Reclaiming: the host scans slots whose owner has ended. Clients can make each look at their
- * rings long, whether they have forwarded anything or not; so a sweep serves many slots at once
- * and looks at each ring at most once (P4). It marks the slots, then looks at all their holds,
- * then at the rings. The order of these stages is the protocol (I2, I6); it is that of xm_scan.
+ * Reclaiming: the host scans slots whose owner has ended. Clients can make each look at their rings
+ * long, whether they forward anything or not. So a *sweep* serves many slots at once and looks at
+ * each ring at most once (P4). It marks the *suspects*, the slots that perhaps nobody uses; then it
+ * looks at all their holds, then at the rings. The order of these stages is the protocol (I2, I6),
+ * as in xm_scan.
  *
- * Between two steps others may have the lock, so a sweep delays nobody for long. To them the host
- * is an owner that scans: a holder resolves what is marked, and what is LIVE may be written in
- * place. So the end takes only what is still marked, or has no contents and no writer; and what is
- * suspected meanwhile waits for the next sweep, for this one may have passed it unmarked
- * (tests/model/end_steps.pml). The ends and burials of clients are between sweeps.
+ * Between two steps others may take the lock, so a sweep delays nobody for long. To them the host
+ * is an owner that scans: a holder resolves a marked slot, and a LIVE slot may be written in place.
+ * So the last stage frees only slots that are still marked, or that have no contents and no writer.
+ * Slots that become suspects during a sweep wait for the next one, because this one may have passed
+ * them before they were marked (tests/model/end_steps.pml). Clients end and are buried only between
+ * sweeps.
  */
 #include "host.h"
 #include "limbo.h"
@@ -30,7 +32,7 @@ void xm_host_suspect_all(struct xm_host *host)
 			xm_host_suspect(host, g * XMEM_GROUP_SLOTS + i);
 }
 
-/* A sweep begins with what has been asked for since the last one began. */
+/* A sweep begins with the slots that were asked for since the last one began. */
 static void xm_sweep_begin(struct xm_host *host)
 {
 	u32 g;
@@ -43,7 +45,7 @@ static void xm_sweep_begin(struct xm_host *host)
 
 /* ---- marking ---- */
 
-/* Can somebody still receive it from the ring of its tenant? */
+/* Can a subscriber still receive the slot from the ring of its tenant? */
 static bool xm_tenant_shows(const struct xm_map *map, u32 slot, u32 tenant, u64 passed)
 {
 	if (tenant >= map->clients || !map->area[tenant])
@@ -53,8 +55,8 @@ static bool xm_tenant_shows(const struct xm_map *map, u32 slot, u32 tenant, u64 
 }
 
 /*
- * Mark the suspects of a group, mostly of one tenant. Those that are not the host's, or cannot be
- * had, are suspects no longer; those that have no contents need no mark.
+ * Mark the suspects of a group, which mostly have one tenant. Slots that the host does not own, or
+ * that are in use, are suspects no longer; slots without contents need no mark.
  */
 static void xm_sweep_mark(struct xm_host *host, u32 group)
 {
@@ -85,7 +87,7 @@ static void xm_sweep_mark(struct xm_host *host, u32 group)
 
 /* ---- looking ---- */
 
-/* Which suspects of @group are marked, and not resolved for a holder meanwhile? */
+/* Returns the suspects of @group that are marked, and not resolved for a holder meanwhile. */
 static u64 xm_sweep_marked(const struct xm_host *host, u32 group)
 {
 	u64 left = host->suspects[group], marked = 0;
@@ -100,7 +102,7 @@ static u64 xm_sweep_marked(const struct xm_host *host, u32 group)
 	return marked;
 }
 
-/* These are in use: they are LIVE again, and suspects no longer. */
+/* The slots in @used are in use: make them LIVE again; they are suspects no longer. */
 static void xm_sweep_leave(struct xm_host *host, u32 group, u64 used)
 {
 	host->suspects[group] &= ~used;
@@ -128,8 +130,9 @@ static void xm_sweep_holds(struct xm_host *host, struct xm_sweep *sweep, u32 gro
 }
 
 /*
- * May the ring keep this slot, which nobody holds? What is young, always. It is counted as it is
- * kept, in the one look at the ring: who writes the ring cannot show one thing and keep another.
+ * May the ring keep this slot, which nobody holds? A slot that is not old limbo may always be kept.
+ * The bytes are counted in the only look at the ring, so a client cannot show one entry while the
+ * bytes are counted and keep another.
  */
 static bool xm_ring_may_keep(const struct xm_host *host, struct xm_sweep *sweep, u32 slot)
 {
@@ -146,8 +149,9 @@ static bool xm_ring_may_keep(const struct xm_host *host, struct xm_sweep *sweep,
 }
 
 /*
- * What the ring may not keep stays suspect, and unless another ring keeps it it goes. Who receives
- * its entry then has lost it, as when an owner takes what others have forwarded.
+ * A slot that the ring may not keep stays a suspect, and is freed unless another ring keeps it. A
+ * subscriber that comes to its entry has lost it, as when an owner takes back what others have
+ * forwarded.
  */
 static void xm_sweep_ring(struct xm_host *host, struct xm_sweep *sweep, u32 client)
 {
@@ -172,10 +176,10 @@ static u64 xm_sweep_free(struct xm_host *host, u32 slot)
 {
 	u64 *state = &xm_slot(&host->map, slot)->state, word = xm_load(state), payload;
 
-	/* It was resolved for a holder, who may even have begun to write it in place. */
+	/* It was resolved for a holder, which may even have begun to write it in place. */
 	if (xm_state(word) == XMEM_SLOT_LIVE || xm_slot_row(&host->map, slot)->upgrader)
 		return 0;
-	/* The next generation, so that no token of these contents is good again. */
+	/* The next generation, so that no token of these contents becomes valid again. */
 	if (xm_state(word) == XMEM_SLOT_SCANNING &&
 	    !xm_cas_full(state, word, word + XM_ONE_GENERATION - XMEM_SLOT_SCANNING +
 			 XMEM_SLOT_FREE))
@@ -200,7 +204,7 @@ static int xm_sweep_end(struct xm_host *host, u32 group, u64 *ret_payload)
 	return -EAGAIN;
 }
 
-/* Go on with the next stage, if this one has done with its last group or ring. */
+/* Move on to the next group or ring, or after the last one to the next stage. */
 static void xm_sweep_go_on(const struct xm_map *map, struct xm_sweep *sweep)
 {
 	if (++sweep->at < (sweep->stage == XM_SWEEP_RINGS ? map->clients : map->groups))
@@ -208,7 +212,7 @@ static void xm_sweep_go_on(const struct xm_map *map, struct xm_sweep *sweep)
 	sweep->at = 0;
 	/* SCANNING before the holds: pairs with get's full hold before its look (I1). */
 	xm_full_barrier();
-	/* All holds, then all that was forwarded (I6). */
+	/* First all holds, then all that was forwarded (I6). */
 	sweep->stage += sweep->stage == XM_SWEEP_HOLDS && !sweep->rings ? 2 : 1;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The table of requests, as request.h describes it and uapi.h rules it; and the answers
- * to the requests that need no join, as far as they are the same on both hosts.
+ * The table of requests (request.h; uapi.h defines them), and those answers to requests without a
+ * join that are equal on both hosts.
  */
 #include "host.h"
 #include "request.h"
@@ -11,10 +11,10 @@
 #define ATTACH_FLAGS	(XMEM_ATTACH_SHARED | XMEM_ATTACH_ONCE | XMEM_ATTACH_CUDA | \
 			 XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS)
 
-/* Behind the minimum stands whether the request answers, and what else is not 0. */
+/* After the minimum: whether the request has an answer, and the other fields that are not 0. */
 #define KIND(name, type, minimum, ...)							\
 	FULL(name, type, minimum, .reserved = offsetof(struct type, reserved), __VA_ARGS__)
-/* The same for a struct that has no reserved field. */
+/* KIND for a struct without a reserved field. */
 #define FULL(name, type, minimum, ...)							\
 	{ .request = XMEM_IOC_##name, .bytes = sizeof(struct type), .least = (minimum),	\
 	  __VA_ARGS__ }

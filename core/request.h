@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Requests as both hosts take them: how long the struct of each is, how short that of
- * an older caller may be, and which flags it knows. Pure. What a request does stands in
- * the hosts (kmod/, daemon/).
+ * Requests, as both hosts accept them: the length of each struct, the shortest struct of an older
+ * caller, and the flags that the request knows. Pure. The hosts say what a request does (kmod/,
+ * daemon/).
  */
 #ifndef XM_REQUEST_H
 #define XM_REQUEST_H
 
 #include "protocol.h"
 
-/* A host looks at no struct that is longer, however new its caller is. */
+/* A host accepts no longer struct, however new its caller is. */
 #define XM_REQUEST_BYTES	4096
 
 union xm_request {
@@ -55,14 +55,14 @@ struct xm_request_kind {
 const struct xm_request_kind *xm_request_find(u32 request);
 
 /*
- * May a caller say that its struct has @size bytes? -EINVAL: too short; -E2BIG: longer
- * than any host looks at. The bytes of a longer struct behind kind->bytes must be zero.
+ * May a caller's struct have @size bytes? -EINVAL: it is too short; -E2BIG: it is longer than any
+ * host accepts. If it is longer than kind->bytes, the rest must be zero.
  */
 int xm_request_size(const struct xm_request_kind *kind, u32 size);
 
 /*
- * -EINVAL: an unknown flag is set, or a reserved field is not 0. @request is the whole
- * struct; the caller has extended a shorter one with zeros.
+ * Check flags and the reserved field: -EINVAL if an unknown flag is set or the field is not 0.
+ * @request is the whole struct; the caller has extended a shorter one with zeros.
  */
 int xm_request_check(const struct xm_request_kind *kind, const union xm_request *request);
 

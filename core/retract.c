@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Retracting: a publisher takes back what nobody has received yet. The entries are open while it
- * looks for users, so subscribers wait for a moment; then they are void, and for nobody, or
- * again what they were. The order of the lines is the protocol.
+ * Retracting: a publisher takes back a publication that nobody has received yet. The entries are
+ * open while it looks for users, so subscribers wait for a moment. Then the entries become void,
+ * addressed to nobody, or show again what they showed. The order of the lines is the protocol.
  */
 #include "publish.h"
 
-/* The place, of the last ring_mask + 1, that the entry with this index is for. */
+/* The place among the last ring_mask + 1 that entry @i is for. */
 static u64 xm_place_of(const struct xm_map *map, u64 tail, u32 i)
 {
 	return tail - 1 - ((tail - 1 - i) & map->ring_mask);
@@ -19,8 +19,8 @@ static struct xmem_entry *xm_own_entry(const struct xm_map *map,
 }
 
 /*
- * Open the entries that name @token. *ret_first becomes what the one at @first, a position, has
- * shown; all others are marked. Returns how many they are.
+ * Open the entries that name @token. *ret_first becomes the position word of the entry at the
+ * position @first; all other entries are marked. Returns the number of entries.
  */
 static u32 xm_open_entries(const struct xm_map *map, const struct xm_publisher_words *words,
 			   u64 token, u64 first, u64 *ret_first)
@@ -46,7 +46,7 @@ static u32 xm_open_entries(const struct xm_map *map, const struct xm_publisher_w
 	return count;
 }
 
-/* Close them: they are void, and for nobody, or show again what they have shown. */
+/* Close the open entries: they become void and addressed to nobody, or show what they showed. */
 static void xm_close_entries(const struct xm_map *map, const struct xm_publisher_words *words,
 			     u64 token, u64 first, u64 shown_first, bool retracted)
 {
@@ -65,7 +65,7 @@ static void xm_close_entries(const struct xm_map *map, const struct xm_publisher
 		} else {
 			position = position == first ? shown_first : position | XMEM_ENTRY_MARKED;
 		}
-		/* Full, so that it precedes the look at the waiters words (I5). */
+		/* Full, so that it comes before the look at the waiters words (I5). */
 		xm_xchg_full(&entry->position, position);
 	}
 }
@@ -81,7 +81,7 @@ int xm_retract(const struct xm_map *map, const struct xm_publisher_words *words,
 		return -ESTALE;
 	xm_open_entries(map, words, token, first, &shown);
 	scanning = xm_scanning(word);
-	/* By CAS, because its only holder may begin to write it in place. */
+	/* By CAS, because the only holder may begin to write the slot in place. */
 	marked = xm_cas_full(&mine->state, word, scanning);
 	/* SCANNING, by a full operation, before the holds: pairs with get's full hold (I1). */
 	XM_STEP(XM_STEP_SCAN_SCANNING);

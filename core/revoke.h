@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Ending other clients, and closing a pool: what both hosts check of the requests. Pure. */
+/* Evicting clients and draining a pool: what both hosts check in the requests. Pure. */
 #ifndef XM_REVOKE_H
 #define XM_REVOKE_H
 
 #include "protocol.h"
 
 /*
- * Is `evict` of client @me in order? -EINVAL; -ESTALE: that client has ended, as far as the rows
- * say. With WHY it is not looked for any client.
+ * Check an `evict` request of client @me. -EINVAL; -ESTALE: the other client has ended, as far as
+ * the rows say. A request with WHY names no client.
  */
 static inline int xm_evict_check(const struct xm_map *map, u32 me,
 				 const struct xmem_evict_request *request)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The ring: how publications get into it (publish.h) and out of it (receive.h). The order of
- * the lines is the protocol, and the comment at each barrier says which other line it pairs
- * with.
+ * The ring: how publications get into it (publish.h) and out of it (receive.h). The order of the
+ * lines is the protocol, and the comment at each barrier says which other line it pairs with.
  */
 #include "publish.h"
 #include "receive.h"
@@ -17,11 +16,11 @@ bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publicatio
 	return xm_publish_at(map, &own, &words, xm_load(&words.ring->tail), what);
 }
 
-/* ---- receive; what is common is in receive.h ---- */
+/* ---- receive; the fast path is in receive.h ---- */
 
 /*
- * Full, before the look at the waiters word (I5): a publisher that sleeps must be woken, for
- * no put of this subscriber follows that would wake it.
+ * A full operation before the look at the waiters word (I5): a publisher that sleeps must be woken
+ * here, because this subscriber may drop no hold after this that would wake it.
  */
 void xm_receive_move(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 place,
 		     struct xm_pending *pending)
@@ -52,8 +51,8 @@ int xm_receive_skip(const struct xm_map *map, u32 me, struct xm_follow *follow,
 }
 
 /*
- * Has the publisher come so far that an entry can have this position? The tail follows each
- * entry, so one that is further ahead is garbage, and no publication.
+ * Can an entry of this publisher have this position yet? The tail follows each entry, so a position
+ * further ahead is garbage and no publication.
  */
 static bool xm_is_borne_out(const struct xm_map *map, u32 publisher, u64 position)
 {
@@ -75,14 +74,17 @@ bool xm_is_for_others(const struct xm_map *map, u32 me, u32 publisher, u64 place
 	       xm_load(&entry->position) == position;
 }
 
-/* That publication is lost, or the publisher has ended, or it is still to come. */
+/* The next publication is lost, or still to come, or the publisher has ended. */
 int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *follow, u64 position,
 			 struct xm_pending *pending)
 {
 	u32 state = xm_load_acquire(&xm_client_row(map, follow->publisher)->state);
 	u64 tail;
 
-	/* This test is the first: with another incarnation the entry is another client's. */
+	/*
+	 * This test must be the first: if the incarnation has changed, the entry is another
+	 * client's.
+	 */
 	if (state == XMEM_CLIENT_NONE || !xm_followed_lives_on(map, follow))
 		return -EPIPE;
 	if (xm_is_for_others(map, me, follow->publisher, follow->place, position)) {
@@ -92,7 +94,9 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 	if (xm_position(position) > follow->place)
 		return xm_is_borne_out(map, follow->publisher, position) ?
 			xm_receive_skip(map, me, follow, pending) : -EAGAIN;
-	/* Mostly that is all: polling does not read the line of the tail, which is written next. */
+	/*
+	 * The fast path of polling: it does not read the line of the tail, which is written next.
+	 */
 	if (state == XMEM_CLIENT_ALIVE && xm_shows_lap_before(map, position, follow->place))
 		return -EAGAIN;
 	tail = xm_load_acquire(&xm_ring(map, follow->publisher)->tail);
@@ -103,7 +107,7 @@ int xm_receive_not_there(const struct xm_map *map, u32 me, struct xm_follow *fol
 	position = xm_load_acquire(&xm_entry(map, follow->publisher, follow->place)->position);
 	if (xm_position(position) > follow->place)
 		return -EBUSY;
-	/* It is being overwritten, perhaps for long: its publisher may be stopped there. */
+	/* The entry is being overwritten, perhaps for long: its publisher may be stopped there. */
 	if (tail > follow->place && tail - follow->place > map->ring_mask)
 		return xm_receive_skip(map, me, follow, pending);
 	return state == XMEM_CLIENT_ZOMBIE && follow->place >= tail ? -EPIPE : -EAGAIN;
@@ -121,7 +125,7 @@ int xm_receive_unsure(const struct xm_map *map, u32 me, struct xm_follow *follow
 		*pending = xm_put(map, me, slot);
 		return xm_followed_lives_on(map, follow) ? -EBUSY : -EPIPE;
 	}
-	/* Lost, if its publisher has not seen to it that its subscribers may hold it. */
+	/* The publication is lost if its publisher has not let its subscribers hold the slot. */
 	if (__builtin_expect(!xm_is_counted(map, me), 0) && xm_may_hold(map, me, token))
 		return -ESTALE;
 	err = xm_look(map, token);
@@ -192,5 +196,5 @@ bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 plac
 	if (xm_shows_lap_before(map, position, place))
 		return false;
 	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
-	return tail > place && tail - place > map->ring_mask;	/* it is lost */
+	return tail > place && tail - place > map->ring_mask;	/* the publication is lost */
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The owner and its slots: how it takes one, gives it up, and scans its LIVE slots for
- * those that nobody uses. The order of the lines is the protocol, and the comment at
- * each barrier says which other line it pairs with.
+ * The owner and its slots: how it takes one, gives it up, and scans its LIVE slots for those that
+ * nobody uses. The order of the lines is the protocol, and the comment at each barrier says which
+ * other line it pairs with.
  */
 #include "protocol.h"
 
@@ -25,14 +25,14 @@ int xm_give_up(const struct xm_map *map, u32 slot)
 
 	if (xm_state(word) != XMEM_SLOT_WRITING)
 		return -EBUSY;
-	xm_store(&mine->position, 0);	/* not in hand any more, when it is taken again */
+	xm_store(&mine->position, 0);	/* so that the slot is not in hand when it is taken again */
 	xm_store_release(&mine->state, word - XMEM_SLOT_WRITING + XMEM_SLOT_FREE);
 	return 0;
 }
 
 /* ---- holds ---- */
 
-#define XM_LINE_HOLDS	16	/* holds that are looked at together */
+#define XM_LINE_HOLDS	16	/* holds that are read together */
 
 /* Two holds as one word; the holds of a group begin at a multiple of 8 bytes. */
 typedef u64 __attribute__((may_alias)) xm_two_holds;
@@ -40,7 +40,7 @@ typedef u64 __attribute__((may_alias)) xm_two_holds;
 #define XM_HOLD_ANY	(XM_HOLD_COUNT | XM_HOLD_FORWARDED)
 #define XM_TWO_ANY	((u64)XM_HOLD_ANY << 32 | XM_HOLD_ANY)
 
-/* Does one of these XM_LINE_HOLDS holds say anything? Most clients hold nothing of most lines. */
+/* Is one of these XM_LINE_HOLDS holds not 0? Most clients hold nothing in most lines. */
 static inline bool xm_line_held(const u32 *hold)
 {
 	const xm_two_holds *two = (const xm_two_holds *)hold;
@@ -48,7 +48,7 @@ static inline bool xm_line_held(const u32 *hold)
 	u32 i;
 
 #ifdef __SANITIZE_THREAD__
-	return true;	/* it knows what a load orders only if the load is as wide as the store */
+	return true;	/* the sanitizer sees an ordering only between accesses of equal width */
 #endif
 #pragma GCC unroll 8
 	for (i = 0; i < XM_LINE_HOLDS / 2; i++)
@@ -56,13 +56,13 @@ static inline bool xm_line_held(const u32 *hold)
 	return any & XM_TWO_ANY;
 }
 
-/* What a look at holds has found of a group's slots, as bitmaps. */
+/* The result of a look at the holds of a group, as bitmaps of its slots. */
 struct xm_held {
 	u64 held;
-	u64 forwarded;			/* by clients that do not hold them, maybe */
+	u64 forwarded;			/* forwarded, perhaps by clients that do not hold them */
 };
 
-/* Which of these holds of @client count, among those in the bitmap? */
+/* Add the holds of @client on the slots in @among to *ret. */
 static __attribute__((__noinline__)) void
 xm_look_at_holds(const u32 *hold, u64 among, u32 client, struct xm_held *ret, u8 *ret_holder)
 {
@@ -80,7 +80,7 @@ xm_look_at_holds(const u32 *hold, u64 among, u32 client, struct xm_held *ret, u8
 	}
 }
 
-/* The lines of a group in which there is something to look at. */
+/* The lines of a group that have slots to look at. */
 struct xm_lines {
 	u32 count;
 	u32 first[XMEM_GROUP_SLOTS / XM_LINE_HOLDS];	/* the first hold of each line */
@@ -107,7 +107,7 @@ static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
 	return any;
 }
 
-/* Look at the holds of all who may have some there, until all slots in the bitmap are held. */
+/* Look at the holds of all holders of the group, until all slots in @among are held. */
 static xm_inline struct xm_held xm_look_at_all(const struct xm_map *map, u32 group, u64 among,
 					       u8 *ret_holder)
 {
@@ -146,7 +146,7 @@ u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8
 {
 	struct xm_held found = xm_look_at_all(map, group, among, ret_holder);
 
-	/* All holds, then all that was forwarded (I6). */
+	/* First all holds, then all that was forwarded (I6). */
 	if (__builtin_expect(found.forwarded != 0, 0))
 		found.held |= xm_group_forwarded(map, group, found.forwarded, evicts, ret_holder);
 	return found.held;
@@ -156,24 +156,25 @@ u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8
 
 /* A scan of some slots, while it runs. */
 struct xm_scanned {
-	u32 count;			/* that were looked at */
-	u32 group;			/* that of the first */
+	u32 count;			/* slots that were looked at */
+	u32 group;			/* group of the first slot */
 	u64 marked;			/* bitmap of the slots that are SCANNING */
-	u64 voids;			/* of those whose entry is to become void */
-	u64 elsewhere;			/* of those that are in another group than the first */
-	u64 among;			/* of `group`, by their place there, and maybe more */
+	u64 voids;			/* marked slots whose entry is to become void */
+	u64 elsewhere;			/* marked slots in other groups */
+	u64 among;			/* slots in `group`, by their place there, perhaps more
+					 * than are marked */
 	u64 scanning[64];		/* what the marked words are now */
 };
 
 /*
- * Mark the slots that may be had. Mostly all of them are in one group, so the others are only
- * noted for a look of their own. @shared is a constant.
+ * Mark the slots that may be free. Mostly all of them are in one group; slots in other groups are
+ * only recorded, for a look of their own. @shared is a constant.
  */
 static xm_inline void xm_scan_mark(const struct xm_map *map, const struct xm_scan_rules *how,
 				   struct xm_own *const *own, u32 count, bool shared,
 				   struct xm_scanned *scan)
 {
-	/* All of these are positions: 1 + a place. */
+	/* Each of these is a position: 1 + a place. */
 	u64 oldest = how->tail > map->ring_mask ? how->tail - map->ring_mask : 1;
 	u64 from = how->evictable >= oldest ? how->evictable + 1 : oldest;
 	u64 passed = how->passed >= oldest ? how->passed + 1 : oldest;
@@ -192,7 +193,9 @@ static xm_inline void xm_scan_mark(const struct xm_map *map, const struct xm_sca
 			left_alone |= 1ULL << n;
 			continue;
 		}
-		/* passed <= position <= tail: xm_in_flight, for all that stays the same here */
+		/*
+		 * xm_in_flight with what does not change in this loop: passed <= position <= tail
+		 */
 		if (__builtin_expect(position - passed < in_flight, 0)) {
 			if (position >= from && how->in_order)
 				break;
@@ -203,7 +206,10 @@ static xm_inline void xm_scan_mark(const struct xm_map *map, const struct xm_sca
 			scan->voids |= 1ULL << n;
 		}
 		scan->scanning[n] = xm_scanning(live);
-		/* Unless the host does too, only its owner changes it: a store will do. */
+		/*
+		 * Only the owner changes the word of a slot that is not shared, so a store is
+		 * enough.
+		 */
 		if (!shared) {
 			xm_store(&mine->state, scan->scanning[n]);
 			continue;
@@ -221,7 +227,7 @@ static xm_inline void xm_scan_mark(const struct xm_map *map, const struct xm_sca
 	scan->among = among;
 }
 
-/* Few slots are not shared, so this is kept out of the way of the others. */
+/* Few slots are not shared, so this is kept out of the common path. */
 static __attribute__((__noinline__)) void xm_scan_mark_alone(const struct xm_map *map,
 							 const struct xm_scan_rules *how,
 							 struct xm_own *const *own, u32 count,
@@ -230,7 +236,7 @@ static __attribute__((__noinline__)) void xm_scan_mark_alone(const struct xm_map
 	xm_scan_mark(map, how, own, count, false, scan);
 }
 
-/* Take the entries from those that may lose them: they become void and keep their position. */
+/* Make the entries of the slots in scan->voids void; they keep their position. */
 static void xm_scan_void(const struct xm_map *map, u32 publisher, struct xm_own *const *own,
 			 const struct xm_scanned *scan)
 {
@@ -242,13 +248,13 @@ static void xm_scan_void(const struct xm_map *map, u32 publisher, struct xm_own 
 
 		u64 shown = xm_load(&entry->position);
 
-		/* A mark stays: those for whom the entry is not must know it. */
+		/* The mark stays: a subscriber must see that the entry is not for it. */
 		if (xm_position(shown) == position)
 			xm_store(&entry->position, shown | XMEM_ENTRY_VOID);
 	}
 }
 
-/* Which of the slots in @some are in use, of those that are in @group, there @among? */
+/* Returns those slots in @some, all in @group and @among there, that are in use. */
 static u64 xm_scan_group(const struct xm_map *map, u64 evicts, struct xm_own *const *own,
 			 u64 some, u32 group, u64 among, u8 *ret_holder)
 {
@@ -267,7 +273,7 @@ static u64 xm_scan_group(const struct xm_map *map, u64 evicts, struct xm_own *co
 	return held;
 }
 
-/* Which of the marked slots are in use? They are looked at by groups, mostly one or two. */
+/* Returns the marked slots that are in use. They are looked at by group, mostly one or two. */
 static u64 xm_scan_holds(const struct xm_map *map, u64 evicts, struct xm_own *const *own,
 			 const struct xm_scanned *scan, u8 *ret_holder)
 {
@@ -293,7 +299,7 @@ static u64 xm_scan_holds(const struct xm_map *map, u64 evicts, struct xm_own *co
 	return held;
 }
 
-/* Which of these marked slots have claims (I7)? */
+/* Returns those of these marked slots that have claims (I7). */
 static u64 xm_scan_claims(const struct xm_map *map, struct xm_own *const *own, u64 some)
 {
 	u64 claimed = 0;
@@ -314,20 +320,20 @@ static inline bool xm_scan_take(struct xmem_slot_word *one, u64 scanning)
 {
 	u64 taken = scanning + XM_ONE_GENERATION - XMEM_SLOT_SCANNING + XMEM_SLOT_WRITING;
 
-	/* Another state when it is swapped: the host has resolved it for a holder. */
+	/* If the CAS fails, the host has resolved the slot for a holder. */
 	if (!xm_cas_full(&one->state, scanning, taken))
 		return false;
 	xm_store(&one->position, 0);
 	return true;
 }
 
-/* SCANNING -> LIVE, unless the host has resolved the slot already, and perhaps scans it itself. */
+/* SCANNING -> LIVE, unless the host has resolved the slot already; it may even be scanning it. */
 static void xm_scan_leave(struct xmem_slot_word *one, u64 scanning)
 {
 	xm_cas_full(&one->state, scanning, scanning - XMEM_SLOT_SCANNING + XMEM_SLOT_LIVE);
 }
 
-/* Take the marked slots that nobody holds, and leave the others. Returns those that it took. */
+/* Take the marked slots that are not in @held, and leave the others. Returns the slots taken. */
 static inline u64 xm_scan_end(struct xm_own *const *own, const struct xm_scanned *scan, u64 held)
 {
 	u64 mine = scan->marked & ~held, others = ~mine, n;

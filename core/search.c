@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Would an acquire succeed? search.h says when, and for whom. */
+/* Would an acquire succeed? See search.h. */
 #include "search.h"
 
-/* What is to be had in one group of an owner. */
+/* The slots of one owner in one group, by what an acquire could do with them. */
 struct xm_stock {
-	u64 fits;			/* bitmap: large enough */
-	u64 free;			/* bitmap: FREE, or taken ahead */
-	u64 live;			/* bitmap: to be had if nobody holds it */
-	u64 later;			/* bitmap: the same, once those that lag are demoted */
+	u64 fits;			/* bitmap: they are large enough */
+	u64 free;			/* bitmap: they are FREE, or taken ahead */
+	u64 live;			/* bitmap: free if nobody holds them */
+	u64 later;			/* bitmap: free then, once the subscribers that lag are
+					 * demoted */
 };
 
-/* Is that slot's memory where the owner wants some? */
+/* Is that slot's memory on the device that the owner wants? */
 static bool xm_is_there(const struct xm_map *map, const struct xm_search *search, u32 slot)
 {
 	return xm_device(xm_load(&xm_slot_row(map, slot)->traits)) == search->wanted_device;
@@ -19,7 +20,7 @@ static bool xm_is_there(const struct xm_map *map, const struct xm_search *search
 static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u32 slot,
 			  bool fits, struct xm_stock *ret)
 {
-	/* Small ones may make room for a large one, where they are. */
+	/* Small slots may make room for a large one on their device. */
 	bool counts = fits || (search->lacks && xm_is_there(map, search, slot));
 	const struct xm_waited *waited = &search->waited, *later = &search->later;
 	const struct xmem_slot_word *word = xm_slot(map, slot);
@@ -29,7 +30,7 @@ static void xm_count_slot(const struct xm_map *map, struct xm_search *search, u3
 	switch (xm_state(xm_load_acquire(&word->state))) {
 	case XMEM_SLOT_FREE:
 		ret->free |= bit;
-		/* Another client wrote it in place, and the owner has not met it since. */
+		/* Another client wrote the slot in place, and the owner has not noticed yet. */
 		if (xm_load(&word->position)) {
 			ret->live |= bit;
 			ret->later |= search->bound ? bit : 0;
@@ -60,7 +61,10 @@ static bool xm_fits(const struct xmem_slot_row *row, const struct xm_search *sea
 	       xm_device(traits) == search->wanted_device;
 }
 
-/* Is one of these slots, which are in use, held by nobody? @holder: who has forwarded it then. */
+/*
+ * Is one of these slots in use only because it is forwarded? @holder: the client that forwarded it,
+ * or holds it.
+ */
 static bool xm_any_lent(const struct xm_map *map, u32 group, u64 used, const u8 *holder)
 {
 	for (; used; used &= used - 1) {
@@ -73,7 +77,7 @@ static bool xm_any_lent(const struct xm_map *map, u32 group, u64 used, const u8 
 	return false;
 }
 
-/* The bytes of those slots of @group that are in the bitmap. */
+/* The bytes of the slots of @group in the bitmap. */
 static u64 xm_sum(const struct xm_map *map, u32 group, u64 slots)
 {
 	u64 bytes = 0;
@@ -84,7 +88,7 @@ static u64 xm_sum(const struct xm_map *map, u32 group, u64 slots)
 	return bytes;
 }
 
-/* Is what nobody uses enough for the owner to make another buffer of it? */
+/* Is the memory that nobody uses enough for the owner to make another buffer of it? */
 static void xm_search_freed(const struct xm_map *map, struct xm_search *search, u32 group,
 			    const struct xm_stock *stock, u64 held)
 {
@@ -105,7 +109,10 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 	for (; slot < end; slot++) {
 		const struct xmem_slot_row *row = xm_slot_row(map, slot);
 
-		/* What a client writes in place comes into its own ring, whoever owns it. */
+		/*
+		 * A buffer that a client writes in place goes into that client's ring, whoever owns
+		 * the slot.
+		 */
 		search->in_hand += xm_load(&row->upgrader) == owner + 1;
 		if (xm_load_acquire(&row->owner) == owner)
 			xm_count_slot(map, search, slot, xm_fits(row, search), &stock);
@@ -113,13 +120,13 @@ static void xm_search_group(const struct xm_map *map, u32 owner, struct xm_searc
 	if (stock.free & stock.fits ||
 	    (search->lacks_slots && xm_spare_slots(map, owner, group)))
 		search->found = search->found_later = true;
-	/* The holds of all clients are much to look at, and only what is not known is asked. */
+	/* Reading the holds of all clients is slow, so only slots that matter are asked for. */
 	if (search->found)
 		return;
 	among = stock.live | (search->found_later ? 0 : stock.later);
 	used = among ? xm_group_used(map, group, among, 1, holder) : 0;
 	claimed = xm_group_claimed(map, group, among);
-	/* No bound of a forwarder's ends claims. */
+	/* The bound of a publisher that forwards does not end claims. */
 	search->lent = search->lent ||
 		       xm_any_lent(map, group, used & ~claimed & stock.live, holder);
 	used |= claimed;
@@ -146,15 +153,15 @@ void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
 	xm_look_at_waited(map, owner, &ret->waited);
 	ret->bound = ret->waited.lagging && ret->demote_at_ns;
 	ret->later = ret->waited;
-	/* The owner demotes them once the bound has passed. */
+	/* Once the bound has passed, the owner demotes the subscribers that lag. */
 	ret->later.count -= ret->waited.lagging;
 	ret->later.evictable = ret->waited.tail;
 	ret->found = ret->found_later = ret->makes && ret->wanted <= ret->makes;
 }
 
 /*
- * Can a further group change the answer? Buffers in hand count only where somebody is waited
- * for; else the first buffer that is to be had is the answer.
+ * Can another group change the answer? Buffers in hand count only where a subscriber is waited for;
+ * otherwise the first free buffer is the answer.
  */
 static bool xm_search_is_open(const struct xm_map *map, const struct xm_search *search)
 {

@@ -19,9 +19,9 @@ static bool xm_is_unordered(const struct xm_map *map, u32 group)
 }
 
 /*
- * Other writers can have the free slots of a group once the ring of its last owner is over. The new
- * writer can then write the state words of slots that the old one published. So both have to be of
- * the pool's owner's user.
+ * The owner that the rows show. Other writers can get the free slots of a group (XMEM_OWNER_LEFT)
+ * once the ring of its last owner is gone. The new writer can then write the state words of slots
+ * that the old one published, so both have to belong to the user that owns the pool.
  */
 u32 xm_host_said_owner(const struct xm_host *host, u32 group)
 {
@@ -46,7 +46,7 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 	if (me != XMEM_OWNER_HOST)
 		host->group_tenant[group] = me;
 	else
-		host->limbo_ns[group] = 0;	/* it begins now, also for what was left before */
+		host->limbo_ns[group] = 0;	/* limbo begins now, also of what was left before */
 	xm_host_limbo_went(host, group);
 	xm_host_say_owner(host, group);
 }
@@ -76,7 +76,7 @@ static bool xm_no_device(const struct xmem_attach_request *request)
 	       xm_all_zero(request->handle, XMEM_HANDLE_BYTES);
 }
 
-/* A new CUDA payload: a descriptor, a handle, or both. */
+/* A new CUDA payload has a descriptor, a handle, or both. */
 static int xm_attach_check_cuda(const struct xmem_attach_request *request)
 {
 	bool handle = request->flags & XMEM_ATTACH_HANDLE;
@@ -120,8 +120,8 @@ u32 xm_attach_traits(u32 flags)
 }
 
 /*
- * Nothing can shrink it or make it grow. Either nobody can write it through a new mapping or
- * descriptor, or it is shared, and nobody can forbid others to write it.
+ * The seals forbid everybody to shrink or grow the file. They also forbid writing through a new
+ * mapping or descriptor; or the file is shared, and nobody can forbid others to write it.
  */
 int xm_seals_check(u32 seals, bool shared)
 {
@@ -136,8 +136,8 @@ int xm_seals_check(u32 seals, bool shared)
 }
 
 /*
- * The number of the next tenancy, from 1. That of a slot's first one is anything, as the host's
- * secret says; and then one after the other.
+ * The number of the next tenancy, from 1. The first one of a slot depends on the host's secret; the
+ * others follow one by one.
  */
 static u32 xm_next_tenancy(struct xm_host *host, u32 slot, u64 random)
 {
@@ -145,7 +145,7 @@ static u32 xm_next_tenancy(struct xm_host *host, u32 slot, u64 random)
 
 	if (!host->first_tenancies)
 		host->first_tenancies = random | 1;
-	/* A permutation, so that slots differ in it as random numbers do. */
+	/* A permutation, so that the numbers of different slots look random. */
 	first = host->first_tenancies + slot * 0x9e3779b97f4a7c15ULL;
 	first = (first ^ first >> 30) * 0xbf58476d1ce4e5b9ULL;
 	first = (first ^ first >> 27) * 0x94d049bb133111ebULL;
@@ -161,8 +161,8 @@ static u64 xm_tenancy_begin(u32 tenancy, u64 random)
 }
 
 /*
- * Has the slot's tenancy begun in this millisecond? Then the next one is not begun yet. So however
- * many clients and threads ask, a slot has 1000 tenancies a second (P4, P5).
+ * Has the slot's tenancy begun in this millisecond? Then the next one does not begin yet. So a slot
+ * has at most 1000 tenancies a second, however many clients and threads ask (P4, P5).
  */
 static bool xm_is_young(const struct xm_host *host, u32 slot)
 {
@@ -197,7 +197,7 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
 	return spare;
 }
 
-/* How many of these can begin a tenancy now? */
+/* How many spare slots of @me can begin a tenancy now? */
 static u32 xm_ripe_slots(const struct xm_host *host, u32 me)
 {
 	u32 s, ripe = 0;
@@ -240,9 +240,9 @@ static bool xm_is_device(const struct xmem_device_row *row, const __u8 *uuid)
 }
 
 /*
- * The number that a device has, or gets if it is new. -EDQUOT: there is no row for it. A row of
- * which no payload is there any more can become another device's: who looks at a number has it
- * from a slot that it holds, so there is a payload.
+ * The number of a device in the table, or a free number if it is new. -EDQUOT: there is no free
+ * row. A row without payloads can become another device's: a client reads the number of a device
+ * from a slot that it holds, so that device has a payload.
  */
 static int xm_device_find(const struct xm_map *map, const __u8 *uuid)
 {
@@ -260,7 +260,7 @@ static int xm_device_find(const struct xm_map *map, const __u8 *uuid)
 	return unused;
 }
 
-/* Note the number in the payload's traits; and its device in the table, if it is new there. */
+/* Write the device's number into the payload's traits, and the device into the table. */
 static void xm_device_enter(const struct xm_map *map, u32 device, struct xm_payload *payload)
 {
 	struct xmem_device_row *row = xm_device_row(map, device);
@@ -343,7 +343,10 @@ static bool xm_is_free(const struct xm_map *map, u32 slot)
 	       xm_state(xm_load_acquire(&xm_slot(map, slot)->state)) == XMEM_SLOT_FREE;
 }
 
-/* Give back the slots of @payload in @group; @look: only check them. How many, or -EBUSY. */
+/*
+ * Give back the slots of @payload in @group, or with @look only check them. Returns how many there
+ * are, or -EBUSY.
+ */
 static int xm_detach_in_group(struct xm_host *host, u32 me, u32 group, u64 payload, bool look)
 {
 	const struct xm_map *map = &host->map;
@@ -363,7 +366,7 @@ static int xm_detach_in_group(struct xm_host *host, u32 me, u32 group, u64 paylo
 }
 
 /*
- * The slots of @payload, which @me alone has, are mostly in few groups, one behind the other.
+ * Walk over the slots of @payload, all of which @me owns; they are mostly in few groups in a row.
  * Returns how many there were, or -EBUSY.
  */
 static int xm_detach_walk(struct xm_host *host, u32 me, u32 group, u64 payload, u32 slots,
@@ -382,7 +385,7 @@ static int xm_detach_walk(struct xm_host *host, u32 me, u32 group, u64 payload, 
 	return count;
 }
 
-/* Give back all slots of @payload, if all are FREE. How many, or -EBUSY. */
+/* Give back all slots of @payload if all are FREE. Returns how many, or -EBUSY. */
 static int xm_detach_file(struct xm_host *host, u32 me, u32 group, u64 payload, u32 slots)
 {
 	int count = xm_detach_walk(host, me, group, payload, slots, true);
@@ -457,13 +460,13 @@ void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept
 
 	xm_store(&pool->payloads, pool->payloads - 1);
 	if (traits & XMEM_TRAIT_CUDA)
-		bytes = 0;	/* the device table counts them, until it is closed */
+		bytes = 0;	/* the device table counts the bytes until the payload is closed */
 	xm_store(&pool->payload_bytes, pool->payload_bytes - bytes);
 	if (traits & XMEM_TRAIT_HUGE)
 		xm_store(&pool->huge_bytes, pool->huge_bytes - bytes);
 	if (kept)
 		xm_store(&pool->kept_bytes, pool->kept_bytes - bytes);
-	/* Who sees the number sees the rows, in which no slot names this file any more. */
+	/* A client that sees the new number also sees that no row names this file any more. */
 	xm_store_release(&pool->payloads_gone, pool->payloads_gone + 1);
 }
 

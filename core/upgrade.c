@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Writing in place: a client that alone holds a slot whose payload is shared becomes its writer,
- * for one content. The host finds out that it is alone, by a scan as the owner makes it, and it
- * alone knows for sure who writes (row->upgrader), since the owner can write the state word.
- * The order of the lines is the protocol; the model is tests/model/upgrade.pml.
+ * for one content. The host makes sure that no other client uses the slot, by a scan like the
+ * owner's. Only the host knows for certain which client writes (row->upgrader), because the owner
+ * can write the state word. The order of the lines is the protocol; the model is
+ * tests/model/upgrade.pml.
  */
 #include "host.h"
 #include "policy.h"
 
 /*
- * May somebody still receive the slot's last publication? What is void nobody can. Its entry is
- * complete, and can be received, before the tail moves over it. Then somebody may even begin to
- * follow the owner, and have it as the first publication.
+ * May a subscriber still receive the slot's last publication? Nobody can if its entry is void. An
+ * entry is complete, and can be received, before the tail moves past it. Even a client that begins
+ * to follow the owner then may receive it as its first publication.
  */
 static bool xm_upgrade_in_flight(const struct xm_map *map, u32 tenant, u64 position)
 {
@@ -22,7 +23,7 @@ static bool xm_upgrade_in_flight(const struct xm_map *map, u32 tenant, u64 posit
 		return false;
 	passed = xm_passed(map, tenant, &culprit);
 	tail = xm_load(&xm_ring(map, tenant)->tail);
-	/* If the owner has ended its tail is behind all that is complete. */
+	/* If the owner has ended, its tail is past every complete entry. */
 	if (position > tail && xm_client_row(map, tenant)->state == XMEM_CLIENT_ALIVE)
 		return true;
 	if (!xm_in_flight(map, tail, passed, position))
@@ -32,8 +33,8 @@ static bool xm_upgrade_in_flight(const struct xm_map *map, u32 tenant, u64 posit
 }
 
 /*
- * Does anybody but @me hold the slot, or @me more than once, may somebody receive it as it was
- * forwarded, or are references set aside? The holds come first (I6, I7).
+ * Is the slot in use: does a client other than @me hold it, does @me hold it more than once, may a
+ * subscriber receive it as forwarded, or has it claims? The holds come first (I6, I7).
  */
 static bool xm_upgrade_used(const struct xm_map *map, u32 me, u32 slot)
 {
@@ -53,7 +54,10 @@ static bool xm_upgrade_used(const struct xm_map *map, u32 me, u32 slot)
 				  0, NULL);
 }
 
-/* 0: the slot may be marked. It has been LIVE with this word; all else is not known yet. */
+/*
+ * May the slot be marked? @live is its state word. 0, or the error of the request; other users of
+ * the slot are not looked for yet.
+ */
 static int xm_upgrade_check(const struct xm_map *map, u32 me, u32 slot, u64 live, u64 generation)
 {
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
@@ -88,21 +92,23 @@ static int xm_upgrade_begin(const struct xm_map *map, u32 me, u32 slot,
 	/* I2: the cursors before the holds. */
 	if (xm_upgrade_in_flight(map, row->tenant, xm_load(&word->position)))
 		return -EBUSY;
-	/* By CAS, for its owner may begin a scan at the same moment. */
+	/* By CAS, because the owner may begin a scan at the same moment. */
 	if (!xm_cas_full(&word->state, live, scanning))
 		return -EAGAIN;
 	/* SCANNING before the holds: pairs with get's full hold before its look (I1). */
 	xm_full_barrier();
 	if (xm_upgrade_used(map, me, slot)) {
-		/* With the number that it had: an owner that stopped in a scan never meets its own
-		 * number again, however often others try this meanwhile. */
+		/*
+		 * Restore the scan number, too: an owner that stopped in a scan must never meet its
+		 * own number again, however often clients try this meanwhile.
+		 */
 		xm_cas_full(&word->state, scanning, live);
 		return -EBUSY;
 	}
 	xm_store(&row->upgrader, me + 1);
 	if (!xm_cas_full(&word->state, scanning,
 			 scanning + XM_ONE_GENERATION - XMEM_SLOT_SCANNING + XMEM_SLOT_UPGRADED)) {
-		xm_store(&row->upgrader, 0);	/* it was resolved for somebody who came */
+		xm_store(&row->upgrader, 0);	/* the host has resolved it for a new holder */
 		return -EAGAIN;
 	}
 	request->generation++;
@@ -110,14 +116,14 @@ static int xm_upgrade_begin(const struct xm_map *map, u32 me, u32 slot,
 }
 
 /*
- * What the client gives up becomes FREE, whichever generation the request names: it has no more
- * than this one. If the owner has written garbage there, only the upgrade ends.
+ * The slot that the client gives up becomes FREE, whichever generation the request names; the
+ * client has no other. If the owner has written garbage into the state word, only the upgrade ends.
  */
 static int xm_upgrade_give_up(struct xm_host *host, u32 slot)
 {
 	u64 *state = &xm_slot(&host->map, slot)->state, word = xm_load_acquire(state);
 
-	xm_claims_end(host, slot);	/* before its owner can take it */
+	xm_claims_end(host, slot);	/* before the owner can take the slot */
 	if (xm_state(word) == XMEM_SLOT_UPGRADED &&
 	    !xm_cas_full(state, word, word - XMEM_SLOT_UPGRADED + XMEM_SLOT_FREE))
 		return -ESTALE;
@@ -137,13 +143,13 @@ static int xm_upgrade_end(struct xm_host *host, u32 me, u32 slot,
 		return -EPERM;
 	if (request->flags == XMEM_UPGRADE_GIVE_UP)
 		return xm_upgrade_give_up(host, slot);
-	/* Something else is there if the owner has written it, or the caller is wrong. */
+	/* The word differs if the owner has written it or the caller is wrong. */
 	if (xm_state(word) != XMEM_SLOT_UPGRADED || xm_generation(word) != request->generation)
 		return -ESTALE;
 	if (request->flags == XMEM_UPGRADE_PUBLISH) {
 		*xm_metadata(map, slot) = request->metadata;
 	} else {
-		xm_claims_end(host, slot);	/* they are of the contents that never came */
+		xm_claims_end(host, slot);	/* the claims are of contents that never came */
 		then -= XM_ONE_GENERATION;
 	}
 	if (!xm_cas_full(state, word, then))

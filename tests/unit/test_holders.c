@@ -263,12 +263,12 @@ START_TEST(the_check_sees_followers_that_may_not_hold_what_they_follow)
 	world_subscribe(s.world, reader, s.carol, 0);
 	xm_set_bit(xm_client_row(s.map, s.carol)->holders, reader, false);
 	ck_assert_pstr_eq(xm_host_is_valid(host),
-			  "who follows a client may not hold what that owns");
+			  "a subscriber may not hold what its publisher owns");
 	xm_set_bit(xm_client_row(s.map, s.carol)->holders, reader, true);
 	/* Carol forwards what Bob has; then also what he has left. */
 	xm_set_bit(xm_group_row(s.map, group)->stages, s.carol, true);
 	ck_assert_pstr_eq(xm_host_is_valid(host),
-			  "who follows a client may not hold what that forwards");
+			  "a subscriber may not hold what its publisher forwards");
 	xm_set_bit(xm_group_row(s.map, group)->stages, s.carol, false);
 	ck_assert_int_eq(xm_get(s.map, s.carol, s.token[1]), 0);
 	ck_assert_int_eq(stage(&s, s.carol, s.slot[1]), 0);
@@ -276,7 +276,7 @@ START_TEST(the_check_sees_followers_that_may_not_hold_what_they_follow)
 	ck_assert_uint_eq(host->group_owner[group], XMEM_OWNER_HOST);
 	xm_set_bit(xm_group_row(s.map, group)->holders, reader, false);
 	ck_assert_pstr_eq(xm_host_is_valid(host),
-			  "who follows a client may not hold what that forwards");
+			  "a subscriber may not hold what its publisher forwards");
 	xm_set_bit(xm_group_row(s.map, group)->holders, reader, true);
 	scene_free(&s);
 }
