@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who may join a pool: the owner, group and mode that its creator has given it, what the caller
- * may by these, and changing them. core/access.c has the rules; here is who asks.
+ * Who may join a pool? The owner, group and mode of a pool, what they permit the caller, and the
+ * request that changes them. core/access.c has the rules; this file finds out who the caller is.
  *
- * The caller is the one whose request it is, and not who has opened the device: the client will
- * be the caller's process. As with files it is its fsuid that counts.
+ * The caller is the process that sends the request, not the one that has opened the device, because
+ * the client will be the caller's process. As with files, its fsuid counts.
  */
 #include <linux/cred.h>
 #include <linux/user_namespace.h>
@@ -15,8 +15,8 @@
 /* ---- a pool's owner, group and mode ---- */
 
 /*
- * A group that the caller may give to a pool made in @ns: its own, or with CAP_CHOWN any that @ns
- * has, as with files.
+ * Find a group that the caller may give to a pool made in @ns: one of its own groups or, with
+ * CAP_CHOWN, any group that @ns has, as with files.
  */
 static int xk_access_group(struct user_namespace *ns, u32 gid, kgid_t *ret)
 {
@@ -28,7 +28,7 @@ static int xk_access_group(struct user_namespace *ns, u32 gid, kgid_t *ret)
 	return kgid_has_mapping(ns, *ret) && ns_capable(ns, CAP_CHOWN) ? 0 : -EPERM;
 }
 
-/* A new pool is the caller's. The fields of @join have been checked. */
+/* The caller owns the new pool. The fields of @join have been checked. */
 int xk_access_prepare(struct xk_pool *pool, const struct xmem_join_request *join)
 {
 	kgid_t gid = current_fsgid();
@@ -53,7 +53,7 @@ void xk_access_free(struct xk_pool *pool)
 		put_user_ns(pool->user_ns);
 }
 
-/* One look at what ACCESS may change, both together. */
+/* Read group and mode at one moment; the request ACCESS may change both. */
 void xk_access_of(struct xk_pool *pool, kgid_t *ret_gid, u32 *ret_mode)
 {
 	spin_lock(&pool->access_lock);
@@ -67,15 +67,15 @@ bool xk_access_owns(const struct xk_pool *pool)
 	return uid_eq(pool->owner, current_fsuid());
 }
 
-/* May the caller change who may join, end clients, and close the pool? */
+/* May the caller change the access rules of the pool, evict clients, and drain the pool? */
 bool xk_access_administers(const struct xk_pool *pool)
 {
 	return xk_access_owns(pool) || ns_capable(pool->user_ns, CAP_SYS_ADMIN);
 }
 
 /*
- * The roles in which the mode lets the caller in. Nobody is told that a capability was missing,
- * as it is for most callers: it would be in the audit log for every pool that they list.
+ * The roles in which the mode lets the caller in. A missing capability is not audited: most callers
+ * have none, and the audit log would get an entry for each pool that they list.
  */
 u32 xk_access_roles(struct xk_pool *pool)
 {
@@ -92,7 +92,7 @@ u32 xk_access_roles(struct xk_pool *pool)
 	return xm_access(__kuid_val(pool->owner), mode, &who);
 }
 
-/* Is it as strict as its owner asks? Others join what there is. */
+/* Is the pool as strict as its owner asks? Other callers join the pool as it is. */
 int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join)
 {
 	kgid_t gid;
@@ -103,7 +103,7 @@ int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join)
 	       xm_access_fits(mode, from_kgid(current_user_ns(), gid), join) : 0;
 }
 
-/* The same for who has a descriptor of the pool with @roles. */
+/* The roles in which the caller may join with a descriptor of the pool that has @roles. */
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles)
 {
 	kgid_t gid;
@@ -145,7 +145,7 @@ int xk_access_begin(struct xk_call *call)
 	return 0;
 }
 
-/* Who was not told of a change has not made it; a later one stays. */
+/* If the answer did not reach the caller, undo the change, unless there has been a later one. */
 void xk_access_finish(struct xk_call *call, int err)
 {
 	struct xk_pool *pool = call->client->pool;

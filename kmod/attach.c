@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: attach, by which a client gets slots of a payload, and detach, by which it
- * gives a slot back. payload.c has the payloads themselves.
+ * The requests attach, by which a client gets slots of a payload, and detach, by which it gives a
+ * slot back. payload.c has the payloads themselves.
  */
 #include <linux/file.h>
 #include <linux/random.h>
@@ -10,7 +10,7 @@
 #include "xk.h"
 #include "trace.h"
 
-/* A payload that the caller attached, to add slots to. One without slots is closing. */
+/* Find a payload of the caller that is to get more slots. A payload without slots is closing. */
 static struct xk_payload *xk_payload_owned(struct xk_client *client, u64 id)
 {
 	struct xk_payload *payload = xk_payload_by_id(client->pool, id);
@@ -20,15 +20,15 @@ static struct xk_payload *xk_payload_owned(struct xk_client *client, u64 id)
 	return payload->incarnation == client->incarnation ? payload : ERR_PTR(-EPERM);
 }
 
-/* What the caller of xk_grow does without the pool's lock. */
+/* The work that xk_grow leaves to its caller, which does it without the pool's lock. */
 struct xk_growth {
-	bool left;			/* it is a group that an ended client has left */
-	struct xk_pages *pages;		/* spare ones for such a group, or NULL: to be allocated */
-	struct xk_chunk *spare;		/* pages for another group, or NULL: to be allocated */
-	int group;			/* the group that has got them, to be unmapped; or -1 */
+	bool left;			/* the group was left by an ended client */
+	struct xk_pages *pages;		/* spare pages for such a group; NULL: allocate them */
+	struct xk_chunk *spare;		/* pages for another group; NULL: allocate them */
+	int group;			/* the group that has got them: unmap it; or -1 */
 };
 
-/* Of a pool that another user has made the client's user gets no more groups than it leaves. */
+/* A user that has not made the pool gets no more groups of it than it leaves to others. */
 static int xk_group_share(const struct xk_client *client)
 {
 	struct xk_pool *pool = client->pool;
@@ -45,9 +45,9 @@ static int xk_group_share(const struct xk_client *client)
 }
 
 /*
- * Gives the client one more group, if a group makes its spare slots @count. -EAGAIN: the caller
- * has something to do, as @growth says, and tries again. Until it has done so no other thread
- * attaches for this client, as others may still read zeros where the group is.
+ * Give the client one more group, if that makes its spare slots @count. -EAGAIN: the caller does
+ * what @growth says and tries again. Until then no other thread attaches for this client, because
+ * other clients may still read zeros where the group is.
  */
 static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth)
 {
@@ -76,8 +76,9 @@ static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth
 }
 
 /*
- * The client grows only when nothing but slots is missing, so a refusal leaves it no group; unless
- * it needs several that others have left, and gets the first of them alone.
+ * The client gets a group only when nothing but slots is missing, so an attach that is refused
+ * leaves it no group. But if it needs several groups that others have left, it may get only the
+ * first.
  */
 static int xk_attach_slots(struct xk_client *client, struct xm_payload *what,
 			   struct xmem_attach_request *request, struct xk_growth *growth)
@@ -116,14 +117,14 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 	err = xk_attach_slots(client, &what, request, growth);
 	if (err)
 		return err;
-	/* Not before: one that came and went again would count as gone. */
+	/* Not earlier: a payload that entered and was removed again would count as gone. */
 	if (new)
 		xk_payload_enter(pool, new, &what, request);
 	payload->slots += request->count;
 	return 0;
 }
 
-/* Allocate what xk_grow lacks. */
+/* Allocate the pages that xk_grow needs. */
 static int xk_grow_begin(struct xk_client *client, struct xk_growth *growth)
 {
 	const u64 bytes = xk_header(client->pool)->group_stride;
@@ -144,7 +145,7 @@ static int xk_grow_begin(struct xk_client *client, struct xk_growth *growth)
 	return 0;
 }
 
-/* The same, without the pool's lock, and with one more group if it takes one. */
+/* Attach, called without the pool's lock; the client gets one more group if it needs one. */
 static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 			      struct xmem_attach_request *request)
 {
@@ -198,7 +199,7 @@ static int xk_attach(struct xk_client *client, struct xk_payload *new,
 		return err;
 	}
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);
-	/* Those who poll or wait for a slot have some now. */
+	/* The client may poll or wait for a slot. */
 	xk_wake(client->pool, XMEM_WAIT_SLOTS, client->id);
 	return 0;
 }
@@ -224,7 +225,9 @@ static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *r
 			return 0;
 		xk_payload_discard(new);
 	}
-	/* It has not been kept. A caller that has closed it meanwhile waits for its release. */
+	/*
+	 * The file has not been kept. A caller that has closed it meanwhile waits for its release.
+	 */
 	if (offer.file)
 		fput(offer.file);
 	if (offer.guard)
@@ -239,7 +242,10 @@ static int xk_attach_any(struct xk_client *client, struct xmem_attach_request *r
 	return xk_attach_new(client, request);
 }
 
-/* The ring of an ended client may be over without the module's having heard of it. */
+/*
+ * The ring of an ended client may be passed by all subscribers although the module does not know
+ * yet.
+ */
 static void xk_bury_ended(struct xk_pool *pool)
 {
 	bool any = false;
@@ -254,7 +260,7 @@ static void xk_bury_ended(struct xk_pool *pool)
 	mutex_unlock(&pool->lock);
 }
 
-/* Too little of something: does what ended clients have left come free just now? It waits. */
+/* The attach lacks something: will the cleanup that is under way free some? This waits for it. */
 static bool xk_attach_again(struct xk_call *call, int err)
 {
 	if (err != -ENOSPC)
@@ -302,8 +308,8 @@ static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_req
 }
 
 /*
- * If the caller did not get the answer it never had these slots, and they are detached. A
- * slot whose number it guessed and which it uses already is not FREE and stays.
+ * If the answer did not reach the caller, it does not have these slots, so they are detached. A
+ * slot whose number it has guessed and which it already uses is not FREE, and stays.
  */
 void xk_attach_finish(struct xk_call *call, int err)
 {

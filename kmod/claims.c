@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Claims: references that are set aside for clients yet unknown. core/claims.c counts them and
- * says who may do what; here are their memory, and the work that voids those whose time has
- * passed. It is one delayed work item per pool, which waits for the next deadline.
+ * Claims: references that are set aside for clients yet unknown. core/ counts them and checks the
+ * requests (core/claims_request.c); this file has their memory, and a delayed work item for each
+ * pool that voids claims whose deadline has passed.
  */
 #include <linux/slab.h>
 
 #include "xk.h"
 #include "trace.h"
 
-#define XK_LONGEST_NS	(3600 * NSEC_PER_SEC)	/* then the work looks again, and waits on */
+#define XK_LONGEST_NS	(3600 * NSEC_PER_SEC)	/* after this the work looks again, and goes on
+						 * waiting */
 
-/* ---- when their time has passed ---- */
+/* ---- deadlines ---- */
 
-/* A slot may be free now: its owner hears of it, or it is reclaimed. */
+/* A slot may be free now: wake its owner, or reclaim it. */
 static void xk_claims_do(struct xk_pool *pool, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER)
@@ -22,7 +23,7 @@ static void xk_claims_do(struct xk_pool *pool, struct xm_pending pending)
 		xk_reclaim_slot(pool, pending.who);
 }
 
-/* Sees to it that the work runs at @deadline at the latest (~0: no need). */
+/* Make the work run at @deadline at the latest (~0: no need). */
 static void xk_claims_arm(struct xk_pool *pool, u64 now, u64 deadline)
 {
 	u64 wait;
@@ -32,13 +33,13 @@ static void xk_claims_arm(struct xk_pool *pool, u64 now, u64 deadline)
 		return;
 	pool->claims_at = deadline;
 	wait = deadline > now ? min_t(u64, deadline - now, XK_LONGEST_NS) : 0;
-	/* A jiffy more, so that many deadlines that follow each other closely share a run. */
+	/* One jiffy later, so that many deadlines close together share a run. */
 	xk_pool_get(pool);
 	if (mod_delayed_work(xk_wq, &pool->claims_work, nsecs_to_jiffies(wait) + 1))
-		xk_pool_put(pool);	/* it waited already, with a reference */
+		xk_pool_put(pool);	/* it was queued already, with a reference */
 }
 
-/* There may be more whose time has passed. */
+/* Run the work at once: there may be more claims whose deadline has passed. */
 static void xk_claims_arm_now(struct xk_pool *pool)
 {
 	u64 now = ktime_get_ns();
@@ -47,9 +48,10 @@ static void xk_claims_arm_now(struct xk_pool *pool)
 }
 
 /*
- * Voids those of one slot, if their time has passed: there may be more then. false: there are none,
- * and the work waits for the next. Whoever set them aside waits for nothing and gives their time,
- * which may be short; so a sweep for them comes no sooner than for a collect.
+ * Void the claims of one slot, if their deadline has passed; there may be more then. false: there
+ * are none, and the work waits for the next deadline. A client that adds claims chooses their
+ * deadline, which may be short, and waits for nothing. So the sweep for them comes no sooner than
+ * for a collect.
  */
 static bool xk_claims_expire_one(struct xk_pool *pool)
 {
@@ -72,8 +74,8 @@ static bool xk_claims_expire_one(struct xk_pool *pool)
 }
 
 /*
- * The work runs again in a jiffy, unless the pool is dead, or dies meanwhile: no timer of a dead
- * pool may be there when the queue goes (xk_claims_stop, xk_pools_exit).
+ * Run the work again in a jiffy, unless the pool is dead or dies meanwhile: no timer of a dead pool
+ * may be left when the work queue is destroyed (xk_claims_stop, xk_pools_exit).
  */
 static void xk_claims_try_again(struct xk_pool *pool)
 {
@@ -81,14 +83,14 @@ static void xk_claims_try_again(struct xk_pool *pool)
 		return;
 	xk_pool_get(pool);
 	if (!queue_delayed_work(xk_wq, &pool->claims_work, 1))
-		xk_pool_put(pool);	/* it waits already, with a reference */
+		xk_pool_put(pool);	/* it is queued already, with a reference */
 	else if (READ_ONCE(pool->dead) && cancel_delayed_work(&pool->claims_work))
 		xk_pool_put(pool);
 }
 
 /*
- * Who may set aside references of many slots lets them all expire at the same moment. So whoever
- * wants the lock gets it after each batch of them, and the rest comes in a jiffy.
+ * A client that may add claims to many slots can let them all expire at one moment. So after each
+ * batch the work gives way to waiters for the lock, and the rest comes in a jiffy.
  */
 static void xk_claims_expire(struct xk_pool *pool)
 {
@@ -107,8 +109,8 @@ static void xk_claims_expire(struct xk_pool *pool)
 }
 
 /*
- * It never sleeps for the lock: a member that is throttled while it has that would keep a worker of
- * the queue, of which there are so many for all pools together.
+ * The work never sleeps for the lock: a client that is throttled while it holds the lock would
+ * occupy a worker, and the number of workers is limited for all pools together.
  */
 static void xk_claims_work(struct work_struct *work)
 {
@@ -131,8 +133,9 @@ void xk_claims_prepare(struct xk_pool *pool)
 /* ---- ends ---- */
 
 /*
- * A client has ended: voids the claims that nobody is left to take, and bounds its own. Others get
- * the lock meanwhile: what each slot has is bounded by itself. The rest is the work's.
+ * A client has ended: void the claims that no client is left to take, and bound the client's own.
+ * Others may take the lock meanwhile, because each slot is bounded by itself. The work does the
+ * rest.
  */
 void xk_claims_left(struct xk_pool *pool)
 {
@@ -151,20 +154,24 @@ void xk_claims_left(struct xk_pool *pool)
 		xk_claims_arm_now(pool);
 }
 
-/* Whose these claims were is not known any more. Who was evicted because of them has been named. */
+/*
+ * The clients whose claims these were are not known any more. A client that was evicted because of
+ * its claims has been named.
+ */
 static void xk_claims_tell(const struct xk_pool *pool, const struct xm_kept *kept)
 {
 	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), kept->over,
 			 kept->most);
-	pr_notice_ratelimited("xmem: pool%u: claims of clients that have ended keep no more than "
-			      "%llu bytes of what other ended ones have left\n", pool->number,
+	pr_notice_ratelimited("xmem: pool%u: claims of ended clients keep no more than %llu bytes "
+			      "that other ended clients have left\n", pool->number,
 			      kept->most);
 }
 
 /*
- * Who ends leaves its claims to those for whom they are. But all who have ended keep no more of
- * what others have left than one that lives may: else who joins once a minute, renews all claims
- * and ends keeps everything, and there is nobody to evict. What is beyond that is void.
+ * A client that ends leaves its claims to the clients for which they are. But all ended clients
+ * together may keep no more limbo of others than one living client may. Otherwise a client that
+ * joins once a minute, renews all claims and ends would keep everything, and there would be nobody
+ * to evict. Claims beyond that limit are void.
  */
 void xk_claims_limit(struct xk_pool *pool)
 {
@@ -184,7 +191,7 @@ void xk_claims_limit(struct xk_pool *pool)
 		xk_claims_tell(pool, &kept);
 }
 
-/* The pool is dead, so the work is not to wait for anything. If it runs just now it finds that. */
+/* The pool is dead, so the work must not wait any more. A run that has begun sees that. */
 void xk_claims_stop(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
@@ -195,14 +202,14 @@ void xk_claims_stop(struct xk_pool *pool)
 /* ---- the request ---- */
 
 /*
- * Sees to it that the pool has the memory for claims. It is made before the lock is taken; of two
- * callers at once the second finds that of the first, and returns its own for the caller to free.
+ * Give the pool the memory for claims, which the caller has allocated before it took the lock. If
+ * another caller was faster, this returns the memory, and the caller frees it.
  */
 static void *xk_claims_install(struct xk_pool *pool, void *memory)
 {
 	if (!memory || pool->host.claims)
 		return memory;
-	smp_store_release(&pool->host.claims, memory);	/* to who looks without the lock */
+	smp_store_release(&pool->host.claims, memory);	/* for readers without the lock */
 	return NULL;
 }
 
@@ -232,7 +239,7 @@ int xk_claim_begin(struct xk_call *call)
 	memory = xk_claims_install(pool, memory);
 	err = xm_host_claim(&pool->host, client->id, request, ktime_get_ns(), privileged, &pending);
 	xk_claims_do(pool, pending);
-	/* Others' claims whose time has passed are the work's, but for one slot's. */
+	/* The work voids the claims whose deadline has passed; this does so for one slot only. */
 	if (!err && request->op == XMEM_CLAIM_ADD && xk_claims_expire_one(pool))
 		xk_claims_arm_now(pool);
 	mutex_unlock(&pool->lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Clients: making the struct, counting references to it, finding it by its id, and taking its
- * pool's lock for one of its requests. join.c makes it a client of the pool, leave.c ends it.
+ * pool's lock for a request. join.c lets it join the pool, leave.c ends it.
  */
 #include <linux/cred.h>
 #include <linux/pid.h>
@@ -12,7 +12,7 @@
 #include "compat.h"
 #include "xk.h"
 
-/* It may be half made. */
+/* The client may be half made. */
 static void xk_client_free(struct xk_client *client)
 {
 	if (client->pollers)
@@ -49,8 +49,8 @@ void xk_client_put(struct xk_client *client)
 }
 
 /*
- * A file of the client has gone. With the last one its user has nothing of the pool by this client,
- * whatever others still have to receive of it.
+ * A file of the client has gone. After the last one the user keeps nothing of the pool through this
+ * client, whatever other clients can still receive of it.
  */
 void xk_client_close(struct xk_client *client)
 {
@@ -60,7 +60,7 @@ void xk_client_close(struct xk_client *client)
 	client->stake = NULL;
 }
 
-/* The client that has this id, with a reference, or NULL. */
+/* Find the client that has this id. Returns it with a reference, or NULL. */
 struct xk_client *xk_client_of(struct xk_pool *pool, u32 id)
 {
 	struct xk_client *client;
@@ -73,7 +73,10 @@ struct xk_client *xk_client_of(struct xk_pool *pool, u32 id)
 	return client;
 }
 
-/* Gives the id to @client, or takes it away. The table has a reference, which is the caller's. */
+/*
+ * Give the id to @client, or free it (NULL). The table has a reference, which the caller gives or
+ * gets.
+ */
 void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client)
 {
 	lockdep_assert_held(&pool->lock);
@@ -82,13 +85,13 @@ void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client)
 	spin_unlock(&pool->pages_lock);
 }
 
-/* Has its address space gone, for good? Then it maps nothing any more. */
+/* Is its address space gone for good? Then it maps nothing any more. */
 bool xk_client_is_gone(const struct xk_client *client)
 {
 	return !atomic_read_acquire(&client->mm->mm_users);
 }
 
-/* May the caller ask by that file? Only the mm that joined may, until the client ends. */
+/* May the caller send requests to that file? Only the mm that joined may, until the client ends. */
 int xk_client_check(const struct xk_client *client)
 {
 	if (!client || READ_ONCE(client->ended))
@@ -97,8 +100,8 @@ int xk_client_check(const struct xk_client *client)
 }
 
 /*
- * Takes the pool's lock for a request. -ENOTCONN: the client has ended;
- * -EINTR: the caller has a fatal signal.
+ * Take the pool's lock for a request. -ENOTCONN: the client has ended; -EINTR: the caller has a
+ * fatal signal.
  */
 int xk_client_lock(struct xk_client *client)
 {
@@ -111,8 +114,8 @@ int xk_client_lock(struct xk_client *client)
 }
 
 /*
- * The same, for requests whose effect outlasts them. They need a client that has mapped
- * its area, because only such a client is sure to end with its process.
+ * Take the pool's lock for a request whose effect outlasts it. Such a request needs a client that
+ * has mapped its area, because only that client is certain to end with its process.
  */
 int xk_client_lock_mapped(struct xk_client *client)
 {
@@ -120,8 +123,8 @@ int xk_client_lock_mapped(struct xk_client *client)
 }
 
 /*
- * The number of the client's process in the caller's namespace. 0: that does not have it, or the
- * process is no more, and its number may be another one's by now.
+ * The number of the client's process in the caller's PID namespace. 0: the namespace does not have
+ * it, or the process is gone and another one may have its number.
  */
 pid_t xk_pid_of_client(const struct xk_client *client)
 {
@@ -134,13 +137,13 @@ pid_t xk_pid_of_client(const struct xk_client *client)
 	return pid;
 }
 
-/* One that has a seat, and no incarnation yet, has yet to join. */
+/* A client that has an id but no incarnation has not joined yet. */
 static bool xk_is_sibling(const struct xk_client *other, const struct xk_client *client)
 {
 	return other && other->mm == client->mm && other->incarnation && !READ_ONCE(other->ended);
 }
 
-/* Another client of the same process that has not ended, or XM_NO_CLIENT. */
+/* Another client of this client's process that has not ended, or XM_NO_CLIENT. */
 u32 xk_client_sibling(const struct xk_client *client)
 {
 	struct xk_pool *pool = client->pool;
@@ -154,9 +157,9 @@ u32 xk_client_sibling(const struct xk_client *client)
 }
 
 /*
- * How many bytes of what ended clients have left whoever has this id holds, or keeps by claims:
- * without the pool's lock, so while a client moves from one slot to the next this may be too much.
- * Pages can go after each group.
+ * How many bytes of limbo the client with this id holds, or keeps by claims. This does not take the
+ * pool's lock, so while a client moves from one slot to the next the sum may be too high. Retired
+ * pages can be freed after each group.
  */
 u64 xk_limbo_of(const struct xk_pool *pool, u32 id)
 {
@@ -174,7 +177,7 @@ u64 xk_limbo_of(const struct xk_pool *pool, u32 id)
 	return bytes;
 }
 
-/* The same of one client. 0: it has gone. */
+/* xk_limbo_of for one incarnation. 0: it has gone. */
 u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
 {
 	u64 bytes = xk_limbo_of(pool, id);
@@ -183,8 +186,8 @@ u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
 }
 
 /*
- * Who a client is, in the caller's namespaces. It does not take the pool's lock, for who asks
- * writes a message and waits for nobody.
+ * The request client: what a client is, in the caller's namespaces. It does not take the pool's
+ * lock, because a caller that writes a message should wait for nobody.
  */
 int xk_client_begin(struct xk_call *call)
 {
@@ -233,8 +236,8 @@ static int xk_client_prepare(struct xk_client *client, struct xk_payer *payer)
 }
 
 /*
- * A client that has yet to join. On success it takes over a use of @pool that the caller has, and
- * counts in its place among the clients of the pool's owner: see xk_pool_unjoin.
+ * Make a client that has yet to join. On success it takes over the caller's use of @pool, and the
+ * caller's place among the clients of the pool's owner: see xk_pool_unjoin.
  */
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer)
 {

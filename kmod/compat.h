@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All differences between kernels that the module knows of are here and nowhere else. Kbuild
- * probes the kernel's headers for them (XK_HAVE_*). tests/check-kernels.sh says which kernels are
- * tried, and sees to it that each probe tells some of them apart.
+ * All differences between kernels that the module knows of are in this file. Kbuild probes the
+ * kernel's headers for them (XK_HAVE_*). tests/check-kernels.sh lists the kernels that are tested,
+ * and checks that each probe differs between some of them.
  */
 #ifndef XK_COMPAT_H
 #define XK_COMPAT_H
@@ -24,8 +24,8 @@
 #include <linux/uaccess.h>
 
 /*
- * Tokens and offsets are 64 bits wide; and where caches alias, the kernel and a process
- * would see different contents of one page.
+ * Tokens and offsets are 64 bits wide. Where caches alias, the kernel and a process would see
+ * different contents of one page.
  */
 #if !defined(CONFIG_X86_64) && !defined(CONFIG_ARM64)
 #error "xmem is for x86-64 and arm64"
@@ -51,9 +51,9 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #endif
 
 /*
- * Map @file at @vma, in the place of the file that is there: as if it had been asked for. Modules
- * cannot call vma_set_file before Linux 5.11; there mmap drops the file that was there itself if
- * this fails.
+ * Map @file at @vma instead of the file that was mapped, as if the caller had asked for @file.
+ * Before Linux 5.11 modules cannot call vma_set_file; in these kernels mmap itself drops the old
+ * file if this fails.
  */
 static inline int xk_mmap_instead(struct file *file, struct vm_area_struct *vma)
 {
@@ -84,17 +84,17 @@ static inline int xk_mmap_instead(struct file *file, struct vm_area_struct *vma)
 #endif
 
 /*
- * Write the number of a new close-on-exec descriptor of @file, which others have too, to @number,
- * then install it. The caller keeps its own reference. receive_fd asks the security modules
- * first; modules cannot call security_file_receive, so get_unused_fd_flags and fd_install would
- * pass it by.
+ * Install a new close-on-exec descriptor of @file, which other processes have, too, and write its
+ * number to @number before that. The caller keeps its own reference. receive_fd asks the security
+ * modules first; modules cannot call security_file_receive, and get_unused_fd_flags with fd_install
+ * would bypass it.
  *
- * Before Linux 6.7 the descriptor is installed before its number is written, and is closed
- * again if that fails. Then another thread of the caller that has closed this number, which
- * nobody told it, and opened a file of its own there loses that file.
+ * Before Linux 6.7 the descriptor is installed before its number is written, and is closed again if
+ * the write fails. If another thread of the caller closes this number in between, although nobody
+ * has told it, and opens a file of its own under it, that file is closed.
  *
- * Before Linux 5.12 modules cannot call receive_fd, so no security module is asked who may receive
- * the file; to open a payload it is asked even there.
+ * Before Linux 5.12 modules cannot call receive_fd, so no security module is asked whether the
+ * process may receive the file; even there they are asked when a payload is opened.
  */
 #if defined(XK_HAVE_RECEIVE_FD_UFD)
 static inline int xk_receive_fd(struct file *file, int __user *number)
@@ -218,8 +218,9 @@ static inline ktime_t xk_clock_offset(void)
 }
 
 /*
- * When a clock with this offset shows @time, for timers. Timers take what is negative for the
- * end of time: so what was before the initial namespace's clock began is its beginning.
+ * The host's time at which a clock with this offset shows @time, for timers. A timer takes a
+ * negative time for the end of time, so a time before the initial namespace's clock began becomes
+ * 0.
  */
 static inline ktime_t xk_host_time(u64 time, ktime_t offset)
 {

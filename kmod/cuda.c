@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Payloads that are memory of a GPU: a file of its driver, a handle of the driver, or both. Who may
- * have one open, and who has, the core knows (core/cuda.c, I8); whose files they may be, drivers.c.
+ * Payloads that are memory of a GPU: a file of its driver, a handle of the driver, or both.
+ * core/cuda.c says which clients may have one open, and knows which have (I8); drivers.c says which
+ * drivers' files are accepted.
  *
- * A file of a driver is not opened anew for each client, because that would be another thing: all
- * get the open file itself. With the last slot this file goes. The payload then stays in the table,
- * closing, until no client has it open any more; so its owner knows when it may free the memory. A
- * client that has ended counts as one that has it open until its process has exited (exited.c).
+ * A driver's file is not opened again for each client, because that would give another object: all
+ * clients get the open file itself. When the last slot goes, this file is dropped. The payload then
+ * stays in the table, *closing*, until no client has it open any more; so its owner learns when it
+ * may free the memory. A client that has ended counts as an opener until its process has exited
+ * (exited.c).
  */
 #include <linux/file.h>
 
@@ -14,7 +16,7 @@
 #include "trace.h"
 
 struct xk_cuda {
-	struct xk_payload payload;	/* first: struct xk_kind says so */
+	struct xk_payload payload;	/* must be first: see struct xk_kind */
 	struct xm_cuda cuda;
 };
 
@@ -42,9 +44,9 @@ static void xk_cuda_enter(struct xk_pool *pool, struct xk_payload *payload,
 		xk_keep_count(payload->keep);
 }
 
-/* ---- the end of one ---- */
+/* ---- the end of a payload ---- */
 
-/* Forgets it if it is closed by now, and tells its owner. */
+/* Forget the payload if it is closed by now, and wake its owner. */
 static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
 {
 	lockdep_assert_held(&pool->lock);
@@ -56,7 +58,7 @@ static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
 	xk_payload_forget(pool, payload);
 }
 
-/* Those who have it open close it when they notice. */
+/* Clients that have it open close it when they notice. */
 static void xk_cuda_goes(struct xk_pool *pool, struct xk_payload *payload)
 {
 	xk_keep_put(payload->keep);
@@ -77,7 +79,7 @@ static void xk_cuda_exited(struct xk_pool *pool, struct xk_payload *payload, u32
 	xk_cuda_close(pool, payload);
 }
 
-/* ---- giving it to those who ask ---- */
+/* ---- the request payload ---- */
 
 static int xk_cuda_serve(struct xk_call *call, struct xk_payload *payload)
 {
@@ -111,7 +113,7 @@ static struct file *xk_cuda_open(const struct xk_call *call)
 	return get_file(call->keep->file);
 }
 
-/* It has nothing open, unless other calls have opened it. */
+/* The caller has nothing open, unless other calls have opened it. */
 static void xk_cuda_undo(struct xk_call *call, struct xk_payload *payload)
 {
 	u32 client = call->client->id;

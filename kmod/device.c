@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The files. /dev/xmem is a factory: an open file of it asks what the host is, and joins. Each
- * join makes a client, and a file of that client's own, which does all else. ioctl.c dispatches
- * the requests of both.
+ * The files. /dev/xmem is a factory: an open file of it serves queries and joins. Each join makes a
+ * client and a file of that client, which serves all other requests. ioctl.c dispatches the
+ * requests of both.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -12,7 +12,7 @@
 
 /* ---- a client's file ---- */
 
-/* A process closes a descriptor of the file. It may be the client, about to go. */
+/* A process closes a descriptor of the file. It may be the client's process, about to exit. */
 static int xk_client_flush(struct file *filp, fl_owner_t id)
 {
 	xk_client_left(filp->private_data);
@@ -20,7 +20,7 @@ static int xk_client_flush(struct file *filp, fl_owner_t id)
 	return 0;
 }
 
-/* It also undoes a join whose answer did not reach the caller. */
+/* This also undoes a join whose answer did not reach the caller. */
 static int xk_client_release(struct inode *inode, struct file *filp)
 {
 	struct xk_client *client = filp->private_data;
@@ -44,7 +44,7 @@ static long xk_client_ioctl(struct file *filp, unsigned int cmd, unsigned long a
 	return xk_ioctl(&call, cmd, (void __user *)arg);
 }
 
-/* There is no compat_ioctl: the host is for 64-bit processes, others get ENOTTY. */
+/* There is no compat_ioctl: the host is for 64-bit processes; others get ENOTTY. */
 static const struct file_operations xk_client_fops = {
 	.owner = THIS_MODULE,
 	.flush = xk_client_flush,
@@ -58,7 +58,10 @@ static const struct file_operations xk_client_fops = {
 
 /* ---- the device ---- */
 
-/* Who opens it pays for what is made by it, also where another process joins. */
+/*
+ * The user that opens the device pays for what is made through the file, even if another process
+ * joins through it.
+ */
 static int xk_device_open(struct inode *inode, struct file *filp)
 {
 	filp->private_data = xk_payer_new();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Payloads that are dma-bufs. Whoever has a descriptor of a dma-buf may be able to write it, so
- * nobody gets that: each client gets a file of ours, which can only be mapped, and only for
- * reading. What the exporter does with the memory is not in our hands: it may change the contents
- * and take the memory away, and the slot's row says so (XMEM_TRAIT_DMABUF).
+ * Payloads that are dma-bufs. A process with a descriptor of a dma-buf may be able to write it, so
+ * no client gets one: each gets a file of ours, which can only be mapped, and only for reading. We
+ * do not control the exporter: it may change the contents and take the memory away. The slot's row
+ * says so (XMEM_TRAIT_DMABUF).
  */
 #include <linux/dma-buf.h>
 #include <linux/file.h>
@@ -20,9 +20,9 @@ static const struct file_operations xk_dmabuf_ops = {
 };
 
 /*
- * The dma-buf that the caller's file is, or for which it stands: a client may attach what it got.
- * A module learns only by the number of a descriptor whether that is a dma-buf. So one counts that
- * another thread has put there meanwhile.
+ * Get the dma-buf of the caller's file, which may also be one of our files, because a client may
+ * attach what it has received. A module can check only a descriptor number, not a file, for a
+ * dma-buf; so a dma-buf that another thread has put there meanwhile counts, too.
  */
 static struct dma_buf *xk_dmabuf_get(const struct file *file, int fd)
 {
@@ -35,7 +35,7 @@ static struct dma_buf *xk_dmabuf_get(const struct file *file, int fd)
 	return dmabuf;
 }
 
-/* 0 or an errno of attach. Nobody could write a shared one, so there is none. */
+/* 0 or an errno of attach. A shared dma-buf is refused, because no client could write it. */
 static int xk_dmabuf_may(const struct dma_buf *dmabuf, u32 flags)
 {
 	if (!(dmabuf->file->f_mode & FMODE_READ))
@@ -66,7 +66,7 @@ static int xk_dmabuf_check(const struct xmem_attach_request *request, struct xk_
 	return 0;
 }
 
-/* One more, for another client: such a file cannot be opened anew. */
+/* Make another file for another client, because such a file cannot be opened again. */
 static struct file *xk_dmabuf_open(const struct xk_call *call)
 {
 	return xk_readonly_new("[xmem-dmabuf]", &xk_dmabuf_ops,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whose character devices have files that may be payloads: the drivers of GPUs that the
- * administrator lists, as numbers of devices. Such a file stands for memory of the GPU; the
- * driver gives it out for that purpose, and frees the memory with the file. What else the
- * file could do is not known here. So only numbers of such drivers belong into the list:
- * a file that can hold other files might hold one of ours, and then neither would ever go.
+ * The drivers whose files may be payloads: drivers of GPUs that the administrator lists by the
+ * numbers of their character devices. Such a file stands for memory of the GPU. The driver gives it
+ * out for that purpose, and frees the memory with the file. The module does not know what else such
+ * a file can do, so the list must have no other devices: a file that can hold other files might
+ * hold one of ours, and then neither would ever be released.
  */
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
@@ -23,12 +23,12 @@ struct xk_drivers {
 };
 
 static DEFINE_SPINLOCK(drivers_lock);
-/* drivers_lock. That of the descriptors that NVIDIA's driver exports (/dev/nvidiactl). */
+/* drivers_lock. The device of the descriptors that NVIDIA's driver exports (/dev/nvidiactl). */
 static struct xk_drivers drivers = { .count = 1, .number = { MKDEV(195, 255) } };
 
 /* ---- the parameter ---- */
 
-/* One "major:minor". Changes @text. */
+/* Parse one "major:minor". Changes @text. */
 static int xk_driver_parse(char *text, dev_t *number)
 {
 	char *minor_text = strchr(text, ':');
@@ -49,7 +49,7 @@ static int xk_driver_parse(char *text, dev_t *number)
 	return 0;
 }
 
-/* A list of them, separated by commas; an empty one has none. Changes @text. */
+/* Parse a list of them, separated by commas; it may be empty. Changes @text. */
 static int xk_drivers_parse(char *text, struct xk_drivers *list)
 {
 	char *word;
@@ -106,7 +106,7 @@ static const struct kernel_param_ops xk_drivers_ops = {
 module_param_cb(device_files, &xk_drivers_ops, NULL, 0644);
 MODULE_PARM_DESC(device_files, "devices whose files may be payloads, as major:minor,...");
 
-/* ---- the question ---- */
+/* ---- checking a file ---- */
 
 static bool xk_is_listed(dev_t number)
 {
@@ -121,8 +121,8 @@ static bool xk_is_listed(dev_t number)
 }
 
 /*
- * May this file be kept as a payload? Never one of ours, whatever is listed: it keeps the module
- * loaded, and who pays for what is made by it.
+ * May this file be kept as a payload? Never one of the module's own, whatever is listed: it keeps
+ * the module loaded, and the payer of what is made through it.
  */
 bool xk_is_device_file(const struct file *file)
 {

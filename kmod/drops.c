@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that are dropped by a work item, each pool's one after the other. A work queue does only so
- * many items at a time, and each of them takes its share of the processors. So with an item for
- * each file a pool with many would delay whatever else waits in the same queue, and other pools'
- * files; with one for each pool it delays its own, and a queue of their own delays nothing else.
+ * A work item for each pool drops files, one after the other. A work queue runs a limited number of
+ * items at a time, and each takes its share of the processors. With an item for each file, a pool
+ * with many files would delay everything else in the queue, and the files of other pools. With an
+ * item for each pool it delays only its own files, and because the queue is separate it delays
+ * nothing else.
  *
- * The list is no part of the pool's struct, because it is there until its files have been
- * released: a file that all can map keeps nothing of its pool.
+ * The list is not part of the pool's struct, because it lives until its files have been released: a
+ * file that all clients can map does not keep its pool.
  */
 #include <linux/file.h>
 #include <linux/slab.h>
@@ -27,18 +28,18 @@ int __init xk_drops_init(void)
 	return drop_wq ? 0 : -ENOMEM;
 }
 
-/* There is no pool any more, or none that keeps a file. Waits for those that are being dropped. */
+/* No pool keeps a file any more. Waits for the files that are being dropped. */
 void xk_drops_exit(void)
 {
 	destroy_workqueue(drop_wq);
 }
 
 /*
- * Not fput(): a thread of the kernel that calls it leaves the rest to one work item of the whole
- * kernel, where a slow ->release would delay files that have nothing to do with xmem; and nobody
- * could tell when it is over. fs/file_table.c warns of __fput_sync(): what it does here must not
- * need anybody who waits for this work item. Nobody does but the unload of the module, and that
- * begins when no file of the module is open any more. The work item holds no lock.
+ * fput() is not used: called from a kernel thread, it leaves the rest to one work item of the whole
+ * kernel. There a slow ->release would delay files that have nothing to do with xmem, and nobody
+ * could tell when it is over. fs/file_table.c warns about __fput_sync(): a ->release that it runs
+ * must not need anybody that waits for this work item. Only the unload of the module waits for it,
+ * and that begins when no file of the module is open any more. The work item holds no lock.
  */
 void xk_drop_now(struct xk_keep *keep)
 {
@@ -49,7 +50,7 @@ void xk_drop_now(struct xk_keep *keep)
 	cond_resched();
 }
 
-/* Those that come meanwhile ask for another run. */
+/* Files that are added meanwhile queue the work again. */
 static void xk_drops_work(struct work_struct *work)
 {
 	struct xk_drops *drops = container_of(work, struct xk_drops, work);
@@ -86,7 +87,7 @@ void xk_drops_put(struct xk_drops *drops)
 		kref_put(&drops->kref, xk_drops_release);
 }
 
-/* Drops @keep when those before it have been dropped. Any lock may be held. */
+/* Drop @keep after the files that were added before it. Any lock may be held. */
 void xk_drops_add(struct xk_drops *drops, struct xk_keep *keep)
 {
 	llist_add(&keep->node, &drops->files);

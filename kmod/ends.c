@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ends that are under way, and who waits for them.
+ * Cleanup that is under way, and the requests that wait for it.
  *
- * A process that ends waits for nobody; what it leaves comes free in its pool's end_work (leave.c,
- * reap.c). So whoever finds too little of something waits first, until what had been asked of
- * end_work by then has been done. It does so under no lock, and no longer when it is killed.
+ * A process that ends waits for nobody; end_work of its pool frees what it leaves (leave.c,
+ * reap.c). So a request that lacks something first waits until end_work has done everything that it
+ * had been asked for by then. It waits under no lock, and no longer once it is killed.
  *
- * What is asked for has a number, one sequence for all pools: there are limits that they share.
+ * Everything that end_work is asked for has a number, from one sequence for all pools, because
+ * pools share limits.
  *
- * A collect costs who sends it next to nothing, and end_work a sweep, for which no control group
- * pays. So what collects alone have asked for waits, once such a run is over, for as long as that
- * has taken: they get half of a worker's time at most, however many there are. The first after a
- * rest is served at once; so is all else, and collects with it; and who waits for what is asked
- * makes it come at once.
+ * A collect costs its sender next to nothing, but it costs end_work a sweep, for which no control
+ * group pays. So after a run that only collects have asked for, further collects wait as long as
+ * that run has taken: they use at most half of a worker's time, however many there are. The first
+ * collect after such a rest is served at once. So is everything else, and all waiting collects with
+ * it. A request that waits for end_work makes it run at once.
  *
- * While something is asked of a pool's end_work it is in the list `ends`, and end_work runs, or is
- * queued to run at once, or waits for its time. It gets a reference to the pool whenever it is
- * queued anew, and puts one in each run: a timer may have started a run that has yet to begin when
- * another is queued, and the first then serves what the second was queued for.
+ * While something is asked of a pool's end_work, the pool is in the list `ends`, and end_work runs,
+ * is queued to run at once, or waits for its time. It gets a reference to the pool each time it is
+ * queued, and drops one in each run. A timer may have started a run that has not begun when another
+ * is queued; then the first run serves what the second was queued for.
  */
 #include <linux/sched/signal.h>
 
@@ -25,18 +26,21 @@
 
 struct workqueue_struct *xk_end_wq;
 
-/* A run costs something besides its own time: a worker that wakes, and owners who look. */
+/* A run costs more than its own time: a worker wakes, and owners look again. */
 #define XK_LEAST_REST_NS	NSEC_PER_MSEC
 
-/* Who lacks what all pools share waits so long at most: a stranger's end may take its time. */
+/*
+ * A request that lacks something that all pools share waits at most this long, because the end of
+ * another user's client may take its time.
+ */
 #define XK_ENDS_PATIENCE	(2 * HZ)
 
-/* Interrupts are off where it is taken: a process's exit asks below tasklist_lock (exited.c). */
+/* Taken with interrupts off, because the exit of a process asks below tasklist_lock (exited.c). */
 static DEFINE_SPINLOCK(ends_lock);
-static LIST_HEAD(ends);			/* ends_lock; pools of whose end_work something is asked */
+static LIST_HEAD(ends);			/* ends_lock; pools whose end_work is asked for something */
 static u64 ends_last;			/* ends_lock: the last number */
-static u64 ends_runs;			/* ends_lock: how many runs are over, of all pools */
-/* Who lacks what all pools share. Who waits for one pool is in its end_waiters. */
+static u64 ends_runs;			/* ends_lock: number of runs that are over, of all pools */
+/* Waiters for what all pools share. Waiters for a single pool are in its end_waiters. */
 static DECLARE_WAIT_QUEUE_HEAD(ends_queue);
 
 /* ---- when it runs ---- */
@@ -48,12 +52,12 @@ static void xk_end_now(struct xk_pool *pool)
 		return;
 	pool->end_queued = true;
 	if (!mod_delayed_work(xk_end_wq, &pool->end_work, 0))
-		kref_get(&pool->kref);	/* else it has been waiting, with a reference */
+		kref_get(&pool->kref);	/* otherwise it was waiting, with a reference */
 }
 
 /*
- * Collects alone have asked for the next run, and no run is under way. A pool that is dead has
- * nothing to sweep, and nobody would wait for a timer of it when the module is unloaded.
+ * Only collects have asked for the next run, and no run is under way. A dead pool has nothing to
+ * sweep, and nobody would wait for its timer when the module is unloaded.
  */
 static void xk_end_rested(struct xk_pool *pool)
 {
@@ -62,7 +66,7 @@ static void xk_end_rested(struct xk_pool *pool)
 	lockdep_assert_held(&ends_lock);
 	if (pool->end_queued)
 		return;
-	/* A tick more, for this one is not whole any more; and it may wait already. */
+	/* One tick more, because the current one has begun. The work may be waiting already. */
 	if (now >= pool->end_rest || READ_ONCE(pool->dead))
 		xk_end_now(pool);
 	else if (queue_delayed_work(xk_end_wq, &pool->end_work,
@@ -70,7 +74,7 @@ static void xk_end_rested(struct xk_pool *pool)
 		kref_get(&pool->kref);
 }
 
-/* Somebody is going to wait for all that has been asked for. */
+/* A request is going to wait for everything that has been asked for. */
 static void xk_end_hurry(struct xk_pool *pool)
 {
 	lockdep_assert_held(&ends_lock);
@@ -80,7 +84,7 @@ static void xk_end_hurry(struct xk_pool *pool)
 }
 
 /*
- * Something is asked of end_work, by a collect or by others. The caller has a reference to the
+ * Ask for a run of end_work, for a collect or for something else. The caller has a reference to the
  * pool. Any lock may be held.
  */
 void xk_end_ask(struct xk_pool *pool, bool collect)
@@ -102,7 +106,7 @@ void xk_end_ask(struct xk_pool *pool, bool collect)
 	spin_unlock_irqrestore(&ends_lock, flags);
 }
 
-/* A run of end_work begins. It serves all that has been asked for by now. */
+/* A run of end_work begins. It serves everything that has been asked for by now. */
 void xk_end_begins(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
@@ -114,7 +118,7 @@ void xk_end_begins(struct xk_pool *pool)
 	spin_unlock_irq(&ends_lock);
 }
 
-/* That run is over, and it has asked for another one, which says so for both. */
+/* The run is over and has asked for another one, which reports the end of both. */
 void xk_end_goes_on(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
@@ -133,12 +137,13 @@ static void xk_end_rests(struct xk_pool *pool)
 		pool->end_rest = now + max_t(u64, now - pool->end_began, XK_LEAST_REST_NS);
 }
 
-/* It has done all that had been asked for when it began. */
+/* The run has done everything that had been asked for when it began. */
 void xk_end_over(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
 	xk_end_rests(pool);
-	smp_store_release(&ends_runs, ends_runs + 1);	/* all that it has given back is there */
+	smp_store_release(&ends_runs, ends_runs + 1);	/* after everything that the run has
+							 * freed */
 	WRITE_ONCE(pool->end_done, pool->end_serves);
 	if (pool->end_asked == pool->end_serves) {
 		list_del_init(&pool->end_node);
@@ -151,9 +156,12 @@ void xk_end_over(struct xk_pool *pool)
 	wake_up_all(&ends_queue);
 }
 
-/* ---- who waits ---- */
+/* ---- waiting ---- */
 
-/* Waits until all has been done that has been asked of end_work. -EINTR: the caller is killed. */
+/*
+ * Wait until everything has been done that end_work has been asked for. -EINTR: the caller is
+ * killed.
+ */
 int xk_end_wait(struct xk_pool *pool)
 {
 	u64 asked;
@@ -166,15 +174,15 @@ int xk_end_wait(struct xk_pool *pool)
 	       -EINTR : 0;
 }
 
-/* How many runs are over. The caller looks at limits after this. */
+/* The number of runs that are over. The caller looks at limits after this. */
 u64 xk_end_runs(void)
 {
 	return smp_load_acquire(&ends_runs);
 }
 
 /*
- * A request finds too little of its pool. true: it may find more now, for an end was under way and
- * is over, or has been over since the request began.
+ * A request lacks something of its pool. true: it may find more now, because cleanup was under way
+ * and is over, or a run has ended since the request began.
  */
 bool xk_end_brings(const struct xk_call *call)
 {
@@ -184,7 +192,7 @@ bool xk_end_brings(const struct xk_call *call)
 		xk_end_runs() != call->runs) && !xk_end_wait(pool);
 }
 
-/* Is there something that was asked for by then, in any pool? */
+/* Has anything been asked for, in any pool, up to the number @until, that is not done? */
 static bool xk_any_end(u64 until)
 {
 	struct xk_pool *pool;
@@ -198,9 +206,9 @@ static bool xk_any_end(u64 until)
 }
 
 /*
- * A request finds too little of what users share, as its error @err says. true: it may find more
- * now, for ends were under way, of any pools, and are over, or one has been over since the request
- * began; that is so once for each request.
+ * A request lacks something that users share, as its error @err says. true: it may find more now,
+ * because cleanup of some pools was under way and is over, or a run has ended since the request
+ * began. A request gets true once.
  */
 bool xk_ends_bring(struct xk_call *call, int err)
 {

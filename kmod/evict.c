@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: evict, by which the pool's owner or an administrator ends another client, and drain, by
- * which nobody joins the pool any more. leave.c ends clients; here is who may, and whom. And grant,
- * by which a writer lets others hold what it owns.
+ * The requests evict, by which the pool's owner or an administrator ends another client, and drain,
+ * after which nobody may join the pool. This file checks who may do so; leave.c ends clients. Also
+ * the request grant, by which a writer lets others hold what it owns.
  */
 #include "core/revoke.h"
 #include "xk.h"
 
-/* The caller asks by its file why its client was ended; mostly, after it has been. */
+/* The caller asks why its client was ended. Mostly the client has ended before. */
 static int xk_evict_why(const struct xk_client *client, struct xmem_evict_request *request)
 {
 	if (client->mm != current->mm)
@@ -16,7 +16,7 @@ static int xk_evict_why(const struct xk_client *client, struct xmem_evict_reques
 	return 0;
 }
 
-/* May this client end others? */
+/* May this client evict others? */
 static int xk_evict_permit(const struct xk_client *client)
 {
 	int err = xk_client_check(client);
@@ -53,7 +53,10 @@ int xk_evict_begin(struct xk_call *call)
 	return 0;
 }
 
-/* All but those of the caller's own process. Nobody comes meanwhile: the pool is drained. */
+/*
+ * Evict all clients except those of the caller's own process. Nobody joins meanwhile, because the
+ * pool is drained.
+ */
 static u32 xk_evict_others(const struct xk_client *me)
 {
 	struct xk_pool *pool = me->pool;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exit of a client's process. It matters only to a client that has ended and whose process
- * may still use memory of a GPU: work that it has given to the GPU goes on until the driver
- * has closed the process's files, and that comes after the end of the client (leave.c).
+ * The exit of a client's process. It matters only for a client that has ended and whose process may
+ * still use memory of a GPU: work that it has given to the GPU goes on until the driver has closed
+ * the process's files, and that comes after the end of the client (leave.c).
  *
- * A process has exited when all its threads are past exit_notify(): each has given up its files
- * and run what was put off until then. If no other process has these files, the ->release of the
- * driver is over by then. A child that was forked has them, too, until it calls exec (if they are
- * close-on-exec), closes them or exits; so does whoever got them over a socket. Then work of the
- * dead process may go on in the GPU, and nobody tells us when it is over.
+ * A process has exited when all its threads are past exit_notify(): each has given up its files and
+ * run its deferred work. If no other process has these files, the driver's ->release is over by
+ * then. A forked child has them, too, until it calls exec (if they are close-on-exec), closes them
+ * or exits; so does a process that got them over a socket. In these cases work of the dead process
+ * may go on in the GPU, and nobody tells us when it is over.
  *
- * A pidfd tells the exit, too. There is no timer: whoever polls a pidfd waits in a queue of struct
+ * A pidfd reports the exit, too, without a timer: a poller of a pidfd waits in a queue of struct
  * pid, and so do we. The entry in that queue is part of struct xk_client and is there only while
- * the client is in its pool's table, so the reference of that table covers it; when the pool is
- * emptied it goes too, whether the process lives or not.
+ * the client is in its pool's table, so the table's reference covers it. When the pool is emptied
+ * the entry is removed, too, whether the process lives or not.
  */
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
@@ -34,7 +34,7 @@ static bool xk_has_exited(const struct xk_client *client)
 	return exited;
 }
 
-/* Runs with the queue's lock and tasklist_lock, at each thing that a pidfd could tell. */
+/* Runs under the queue's lock and tasklist_lock, at each event that a pidfd can report. */
 static int xk_exit_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
 {
 	struct xk_client *client = container_of(wait, struct xk_client, exit_wait);
@@ -45,8 +45,8 @@ static int xk_exit_wake(struct wait_queue_entry *wait, unsigned int mode, int fl
 }
 
 /*
- * Has the client's process exited? If not, end_work is asked for when it has: until then, or
- * until xk_exit_forget, the client stays in its pool's table.
+ * Has the client's process exited? If not, its exit will ask for end_work. Until then, or until
+ * xk_exit_forget, the client stays in its pool's table.
  */
 bool xk_exit_watch(struct xk_client *client)
 {
@@ -56,11 +56,11 @@ bool xk_exit_watch(struct xk_client *client)
 		init_waitqueue_func_entry(&client->exit_wait, xk_exit_wake);
 		add_wait_queue(&client->pid->wait_pidfd, &client->exit_wait);
 	}
-	/* Only now: had it exited in between, nobody would tell. */
+	/* Check after adding the entry: an exit between the two would not be reported. */
 	return xk_has_exited(client);
 }
 
-/* After it xk_exit_wake neither runs nor will run for this client. */
+/* After this xk_exit_wake neither runs nor will run for this client. */
 void xk_exit_forget(struct xk_client *client)
 {
 	lockdep_assert_held(&client->pool->lock);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What /proc/PID/fdinfo/FD says of the module's files, in the words of docs/abi/fdinfo.txt: the
- * pool, the client, its role, and what it holds. It is for people and tools, such as one that
- * looks for whoever keeps memory.
+ * /proc/PID/fdinfo/FD of the module's files, as docs/abi/fdinfo.txt describes it: the pool, the
+ * client, its role, and its holds. It is for people and tools, for example a tool that looks for
+ * the processes that keep memory.
  *
  * A tool may read the fdinfo of every file of the machine, many times a second. So nothing here
- * takes a lock of the pool: who reads delays neither requests nor faults, nor the end of a client.
- * What is read meanwhile changes, so the numbers are those of about now.
+ * takes a lock of the pool: a reader delays neither requests nor faults, nor the end of a client.
+ * The pages may change while they are read, so the numbers are approximate.
  */
 #include <linux/cred.h>
 #include <linux/sched.h>
@@ -14,10 +14,10 @@
 
 #include "xk.h"
 
-/* Who waits for pages of ended clients waits for one look at so many slots, and not for all. */
+/* A waiter for pages of ended clients waits for a look at this many slots, not at all of them. */
 #define XK_FDINFO_SLOTS	256
 
-/* The pool's number is that of /sys/class/xmem/poolN, and of the tracepoints. */
+/* The number is that of /sys/class/xmem/poolN and of the tracepoints. */
 void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool)
 {
 	seq_printf(m, "xmem-pool:\t%u\n", pool->number);
@@ -26,7 +26,7 @@ void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool)
 		   from_kuid_munged(seq_user_ns(m), pool->owner));
 }
 
-/* In which roles a descriptor of a pool lets in. */
+/* The roles that a descriptor of a pool grants. */
 void xk_fdinfo_roles(struct seq_file *m, u32 roles)
 {
 	bool reader = roles & (1u << XMEM_ROLE_READER), writer = roles & (1u << XMEM_ROLE_WRITER);
@@ -36,9 +36,8 @@ void xk_fdinfo_roles(struct seq_file *m, u32 roles)
 }
 
 /*
- * The client's holds of these slots. An id that has been buried may be another client's by now: its
- * row says so, at the latest before another area is placed there. So the row is looked at behind
- * the holds.
+ * The client's holds of these slots. Another client may have the id by now: the row shows that
+ * before another area is placed there. So the row is read after the holds.
  */
 static u64 xk_holds_among(const struct xk_client *client, u32 first, u32 end)
 {
@@ -52,7 +51,8 @@ static u64 xk_holds_among(const struct xk_client *client, u32 first, u32 end)
 		if (xm_holds_count(map, client->id, s))
 			holds += xm_holds_of(map, client->id, s, xm_hold(map, client->id, s));
 	xk_look_end(looker);
-	smp_rmb();	/* pairs with xk_show_area, before which a row says who has gone */
+	smp_rmb();	/* pairs with xk_show_area, before which a row shows that its client has
+			 * gone */
 	if (xm_load_acquire(&row->state) == XMEM_CLIENT_NONE ||
 	    xm_load(&row->incarnation) != client->incarnation)
 		return 0;
@@ -71,7 +71,10 @@ static u64 xk_count_holds(const struct xk_client *client)
 	return holds;
 }
 
-/* How many slots are its own. Rows are in the table, which stays as long as the pool's struct. */
+/*
+ * The number of slots that the client owns. The rows are in the table, which stays as long as the
+ * pool's struct.
+ */
 static u32 xk_count_owned(const struct xk_client *client)
 {
 	const struct xm_map *map = &client->pool->host.map;
@@ -85,7 +88,7 @@ static u32 xk_count_owned(const struct xk_client *client)
 	return owned;
 }
 
-/* An ended client owns nothing; what it holds until its process has exited still counts. */
+/* An ended client owns nothing; its holds that stay until its process has exited still count. */
 void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client)
 {
 	bool ended = READ_ONCE(client->ended);

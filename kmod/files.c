@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Payloads that are memfds, of ordinary pages or of huge ones: which of them may be one, and who
- * gets it with what access.
+ * Payloads that are memfds, of ordinary or of huge pages: which memfds are accepted, and with what
+ * access a client gets one.
  *
- * It is a memfd that nobody can shrink, punch or write through a new mapping. So no reader
- * gets SIGBUS or sees contents change, and files cannot hold each other in a cycle. A shared
- * one is a memfd that writers can write and punch, too; readers get a file of ours (readonly.c).
+ * Nobody can shrink or punch an accepted memfd or write it through a new mapping. So no reader gets
+ * SIGBUS or sees contents change, and files cannot keep each other in a cycle. A *shared* one is a
+ * memfd that writers can write and punch, too; readers get a file of ours instead (readonly.c).
  *
- * What is kept is an open file of the host's own: see xk_memfd_own.
+ * The module keeps an open file of its own: see xk_memfd_own.
  */
 #include <linux/cache.h>
 #include <linux/cred.h>
@@ -17,7 +17,7 @@
 #include "compat.h"
 #include "xk.h"
 
-/* Of every memfd in ordinary pages. */
+/* the operations of every memfd in ordinary pages */
 static const struct file_operations *shmem_file_ops __ro_after_init;
 
 /* Modules cannot name these operations, but every file of shmem_file_setup() has them. */
@@ -32,11 +32,11 @@ int __init xk_files_init(void)
 	return 0;
 }
 
-/* ---- attaching one ---- */
+/* ---- attaching a memfd ---- */
 
 /*
- * Is it a regular file of a mount of the kernel's own? Only then can it be a memfd: files of a
- * tmpfs that somebody has mounted have the same operations.
+ * Is it a regular file of a mount of the kernel's own? Only such a file can be a memfd: files of a
+ * tmpfs that a user has mounted have the same operations.
  */
 static bool xk_is_unmounted(const struct file *file)
 {
@@ -46,10 +46,10 @@ static bool xk_is_unmounted(const struct file *file)
 }
 
 /*
- * An open file of the host's own, with this access: without O_NONBLOCK the open waits until a lease
- * (F_SETLEASE) that is in its way has been given up, for fs.lease-break-time if need be. -EBUSY:
- * there is one, or somebody is running the file as a program. It is never -EAGAIN: a receiver would
- * take that for "nothing there".
+ * Open the memfd again for the host, with this access. Without O_NONBLOCK the open would wait until
+ * a conflicting lease (F_SETLEASE) has been given up, for fs.lease-break-time if need be. -EBUSY:
+ * there is such a lease, or the file is being run as a program. It is never -EAGAIN, which a
+ * receiver would take for "nothing there".
  */
 static struct file *xk_memfd_reopen(const struct file *file, int access)
 {
@@ -61,18 +61,21 @@ static struct file *xk_memfd_reopen(const struct file *file, int access)
 
 		return err == -EWOULDBLOCK || err == -ETXTBSY ? ERR_PTR(-EBUSY) : own;
 	}
-	/* Who gets it reads as from any file: io_uring would not wait for pages in swap. */
+	/*
+	 * The client reads as from any file: with O_NONBLOCK io_uring would not wait for pages in
+	 * swap.
+	 */
 	own->f_flags &= ~O_NONBLOCK;
 	return own;
 }
 
 /*
- * Puts an open file of the host's own in the place of the caller's: while it is open the kernel
- * gives nobody a lease for which a reader's open would wait, and while a shared payload's guard is
- * open, none for which a writer's would. What check_conflicting_open() in fs/locks.c counts, if the
- * kernel has leases at all (with or without CONFIG_IMA), are files that are open read-only (r) and
- * those that are open for writing (w). That of memfd_create counts in neither, and is taken for one
- * of w all the same. It is given
+ * Replace the caller's file by an open file of the host's own. While that is open, the kernel
+ * grants no lease for which a reader's open would wait; while the guard of a shared payload is
+ * open, it grants none for which a writer's open would wait. check_conflicting_open() in fs/locks.c
+ * (in kernels with leases, with or without CONFIG_IMA) counts files that are open read-only (r) and
+ * files that are open for writing (w). The file of memfd_create counts in neither, but is treated
+ * as one of w. A lease is granted
  *
  *	by a descriptor		F_RDLCK (a writer's	F_WRLCK (everybody's
  *				open waits) if		open waits) if
@@ -81,13 +84,14 @@ static struct file *xk_memfd_reopen(const struct file *file, int access)
  *	opened O_RDWR		never: it is in w	w = 1 (itself), r = 0
  *	opened O_PATH		never			never
  *
- * So one more in r is in the way of every F_WRLCK, one more in w of every F_RDLCK, and neither of
- * them alone of both: a file with the caller's access did not stop memfd_create's descriptor. A
- * payload that is not shared has no guard. Whoever has the uid that made the memfd may get F_RDLCK
- * then, and nobody minds but the client that attached it: its XMEM_PAYLOAD_WRITE is -EBUSY.
+ * So one more file in r prevents every F_WRLCK, and one more in w prevents every F_RDLCK; neither
+ * prevents both. A file with only the caller's access did not stop the descriptor of memfd_create.
+ * A payload that is not shared has no guard: a process with the uid that made the memfd may then
+ * get F_RDLCK, which disturbs only the client that has attached it: its XMEM_PAYLOAD_WRITE gets
+ * -EBUSY.
  *
- * The first open has the caller's access, so a lease that is there already is -EBUSY whether the
- * open in its way is a reader's or the owner's, and so is a program that is running.
+ * The first open has the caller's access. So an existing lease gives -EBUSY, whether it conflicts
+ * with an open for reading or for writing; and so does a program that is running.
  */
 static int xk_memfd_own(struct xk_offer *offer, bool shared)
 {
@@ -112,12 +116,12 @@ static int xk_memfd_own(struct xk_offer *offer, bool shared)
 	return 0;
 }
 
-/* The file is a memfd with these seals. */
+/* Check and take over a memfd with these seals. */
 static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_offer *offer,
 			 unsigned int seals)
 {
 	const bool shared = request->flags & XMEM_ATTACH_SHARED;
-	/* Nobody could read what is published in it, or a shared one could not be written. */
+	/* otherwise nobody could read it, or write a shared one */
 	const fmode_t mode = shared ? FMODE_READ | FMODE_WRITE : FMODE_READ;
 	struct inode *inode = file_inode(offer->file);
 	int err;
@@ -133,10 +137,9 @@ static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_of
 	if (seals & F_SEAL_WRITE)
 		offer->traits |= XMEM_TRAIT_CONSTANT;
 	/*
-	 * A reader would have to fill a hole at its own expense, or be killed for it. The
-	 * seals prevent new holes. What is in swap is none: that comes back at the expense of its
-	 * owner's memory cgroup, which may be kept from having room (docs/kernel.md, "Taking
-	 * time").
+	 * A reader would have to fill a hole at its own expense, or be killed for it. The seals
+	 * prevent new holes. A page in swap is no hole: it comes back at the expense of its owner's
+	 * memory cgroup, which may be kept from having room (docs/kernel.md, "Taking time").
 	 */
 	err = xk_has_all_pages(inode);
 	offer->bytes = i_size_read(inode);
@@ -160,9 +163,9 @@ static int xk_hugetlb_check(const struct xmem_attach_request *request, struct xk
 	return xk_memfd_take(request, offer, seals);
 }
 
-/* ---- giving it to those who ask ---- */
+/* ---- the request payload ---- */
 
-/* Nobody gets a file with more access than it was attached with. */
+/* No client gets a file with more access than it was attached with. */
 static bool xk_file_may(const struct xk_client *client, const struct xk_payload *payload,
 			bool write)
 {
@@ -175,7 +178,7 @@ static bool xk_file_may(const struct xk_client *client, const struct xk_payload 
 	return payload->incarnation == client->incarnation;
 }
 
-/* For every kind that is a file which all can map. */
+/* For every kind that is a file which all clients can map. */
 int xk_file_serve(struct xk_call *call, struct xk_payload *payload)
 {
 	struct xmem_payload_request *request = &call->u.payload;
@@ -191,7 +194,7 @@ int xk_file_serve(struct xk_call *call, struct xk_payload *payload)
 	return 0;
 }
 
-/* A private mapping is a copy of what is stored there, as one of any file. */
+/* A private mapping is a copy of the contents, as of any file. */
 static int xk_shmem_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	if (vma->vm_flags & VM_MAYSHARE)
@@ -205,7 +208,7 @@ static const struct file_operations xk_shmem_ops = {
 	.release = xk_readonly_release,
 };
 
-/* Where a mapping of huge pages may begin and end, these know. */
+/* hugetlbfs decides where a mapping of huge pages may begin and end. */
 static unsigned long xk_hugetlb_area(struct file *file, unsigned long at, unsigned long bytes,
 				     unsigned long offset, unsigned long flags)
 {
@@ -222,9 +225,9 @@ static const struct file_operations xk_hugetlb_ops = {
 };
 
 /*
- * Opens the file anew, so that neither position nor flags are shared. dentry_open checks
- * no permission; the access of the file that was attached decides. A shared file forbids nobody to
- * open a read-only descriptor anew for writing, so nobody gets one of those.
+ * Open the file again, so that neither its position nor its flags are shared. dentry_open checks no
+ * permission; the access of the attached file decides. Anybody could open a read-only descriptor of
+ * a shared file again for writing, so no client gets such a descriptor.
  */
 static struct file *xk_memfd_open(const struct xk_call *call)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A pseudo file system that gives each client an inode of its own, and the client's file on it.
- * All that the client maps is in the address space of that inode, so that it can be unmapped
- * without a look at anybody else's mappings (unmap.c).
+ * Everything that the client maps is in the address space of that inode, so it can be unmapped
+ * without a look at the mappings of other clients (unmap.c).
  *
- * The file system is there as long as an inode or a file of it is, and keeps the module loaded:
- * a file lets its mount go only after it has let go of the module's functions.
+ * The file system exists, and keeps the module loaded, as long as an inode or a file of it does: a
+ * file drops its mount only after it has used the module's functions for the last time.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -50,7 +50,7 @@ void xk_inode_put(struct inode *inode)
 	simple_release_fs(&xk_mount, &xk_mount_count);
 }
 
-/* A file of that inode. Nobody has it yet: fput undoes all that is done here. */
+/* Make a file of that inode. No process has it yet: fput undoes everything that is done here. */
 struct file *xk_inode_file(struct inode *inode, const struct file_operations *ops, void *private)
 {
 	struct file *file;

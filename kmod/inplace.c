@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Request upgrade: a client that alone holds a slot of a shared payload writes it in place.
- * core/upgrade.c says how; here is who is told when that ends.
+ * The request upgrade: the only client that holds a slot of a shared payload writes it in place.
+ * core/upgrade.c has the protocol; this file wakes the clients that wait for its end.
  */
 #include "xk.h"
 
 /*
- * Under pool->lock: the slot may be to be had, by its owner or, if that has ended, for good. true:
- * the caller waits for that.
+ * Under pool->lock: the slot may be free now, for its owner or, if the owner has ended, for good.
+ * true: the caller waits until it is reaped.
  */
 static bool xk_upgrade_ended(struct xk_pool *pool, u32 slot)
 {
@@ -20,8 +20,8 @@ static bool xk_upgrade_ended(struct xk_pool *pool, u32 slot)
 }
 
 /*
- * Under pool->lock: is it a slot of a client that has ended, and some still see the page on which
- * its state word was then? They could get what is being written, or miss what has been.
+ * Under pool->lock: is it a slot of an ended client of which some clients still see an old page?
+ * They could get contents that are being written, or miss those that have been.
  */
 static bool xk_is_moving(const struct xk_pool *pool, u32 slot)
 {
@@ -48,7 +48,7 @@ static int xk_upgrade_once(struct xk_client *client, struct xmem_upgrade_request
 	return err;
 }
 
-/* A group moves once for each of its writers, so this mostly waits once. */
+/* A group moves once for each of its writers, so the loop mostly waits once. */
 static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *request,
 		      bool *ret_reap)
 {
@@ -63,8 +63,8 @@ static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *req
 }
 
 /*
- * Others can make the look at their rings long. So only one upgrade at a time stands between other
- * requests and the pool's lock, however many are posted (P4).
+ * Clients can make a look at their rings slow. So only one upgrade at a time competes with other
+ * requests for the pool's lock, however many are sent (P4).
  */
 int xk_upgrade_begin(struct xk_call *call)
 {
@@ -81,7 +81,9 @@ int xk_upgrade_begin(struct xk_call *call)
 	return err;
 }
 
-/* A caller that did not get the new generation does not know that it may write. */
+/*
+ * A caller that did not get the new generation does not know that it may write: cancel the upgrade.
+ */
 void xk_upgrade_finish(struct xk_call *call, int err)
 {
 	struct xmem_upgrade_request *request = &call->u.upgrade;

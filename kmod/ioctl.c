@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests: copying the caller's struct in, finding the client, copying the answer out.
- * The table says which function does which request; that function is in the file of the
- * request's object. core/request.c knows the structs, uapi.h lists the errors.
+ * Requests: copying the caller's struct in, finding the client, copying the answer out. The table
+ * names the function of each request; that function is in the file of the request's object.
+ * core/request.c has the structs, uapi.h the errors.
  */
 #include <linux/file.h>
 #include <linux/nospec.h>
@@ -14,10 +14,10 @@
 /* ---- dispatch ---- */
 
 /*
- * begin does the request, or returns an errno and has changed nothing. finish, if there
- * is one, is called after a begin that succeeded; its err says whether the answer reached
- * the caller. If it did not, finish undoes what begin did. arm, renew, evict and drain have none:
- * uapi.h says that their effect stays.
+ * begin serves the request, or returns an errno and has changed nothing. finish, if there is one,
+ * is called after a begin that succeeded; its err says whether the answer reached the caller. If it
+ * did not, finish undoes what begin did. arm, renew, evict and drain have no finish: uapi.h says
+ * that their effect stays.
  */
 struct xk_op {
 	int (*begin)(struct xk_call *call);
@@ -27,7 +27,7 @@ struct xk_op {
 #define XK_OP(name, begin_, ...)						\
 	[_IOC_NR(XMEM_IOC_##name)] = { .begin = (begin_), __VA_ARGS__ }
 
-/* By the number of the request; core/request.c says how its struct looks. */
+/* Indexed by the number of the request; core/request.c describes its struct. */
 static const struct xk_op xk_ops[] = {
 	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish),
 	XK_OP(POOL_FD, xk_pool_fd_begin),
@@ -57,7 +57,7 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(WRITER, xk_writer_begin),
 };
 
-/* The caller's struct, as long as the caller says, into ours, which is as long as we know it. */
+/* Copy the caller's struct, of the size that it gives, into ours, of the size that we know. */
 static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 		      union xm_request *u, u32 *size)
 {
@@ -76,13 +76,13 @@ static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 	err = xm_request_check(kind, u);
 	if (err)
 		return err;
-	/* Better to find out now than when there is something to undo. */
+	/* Find a fault now rather than when there is something to undo. */
 	if (kind->answers && copy_to_user(argument, u, min_t(u32, *size, kind->bytes)))
 		return -EFAULT;
 	return 0;
 }
 
-/* Where the answer has the descriptor; every caller's struct is long enough (XMEM_*_MIN). */
+/* The place of the descriptor in the answer; every caller's struct is long enough (XMEM_*_MIN). */
 static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *argument)
 {
 	switch (kind->request) {
@@ -99,9 +99,9 @@ static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *
 }
 
 /*
- * A descriptor of the file that the caller gets, whose number it knows before it is there. A new
- * file is the caller's own, as if it had opened it, so the security modules need not be asked
- * whether it may receive it.
+ * Install a descriptor of the file that the caller gets, after its number has been written. A new
+ * file belongs to the caller, as if it had opened it, so no security module is asked whether it may
+ * receive it.
  */
 static int xk_give_fd(struct xk_call *call, int __user *number)
 {
@@ -118,7 +118,10 @@ static int xk_give_fd(struct xk_call *call, int __user *number)
 	return 0;
 }
 
-/* The answer is cut to what the caller knows. The descriptor is last: nothing can undo it. */
+/*
+ * Copy as much of the answer as the caller knows. The descriptor comes last, because nothing can
+ * undo it.
+ */
 static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call,
 			void __user *argument, u32 size)
 {
@@ -127,7 +130,7 @@ static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call
 	return call->give ? xk_give_fd(call, xk_fd_place(kind, argument)) : 0;
 }
 
-/* @call: by which file, and which client's that is. */
+/* Serve one request. @call: the file, and its client. */
 long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 {
 	const struct xm_request_kind *kind = xm_request_find(cmd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The request join, which makes a client of a pool, with a file of its own, and makes that pool if
- * need be. leave.c ends a client.
+ * The request join, which makes a client of a pool, with a file of its own, and the pool if need
+ * be. leave.c ends a client.
  */
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -13,7 +13,7 @@
 
 /* ---- the client enters the pool ---- */
 
-/* Of a pool that another user has made a user gets no more clients than it leaves. */
+/* A user that has not made the pool gets no more clients in it than it leaves to others. */
 static int xk_client_share(const struct xk_client *client)
 {
 	struct xk_pool *pool = client->pool;
@@ -29,7 +29,7 @@ static int xk_client_share(const struct xk_client *client)
 				pool->host.map.clients);
 }
 
-/* An id that neither a client has, nor what is left of one, nor one that is still joining. */
+/* Find an id that no client has, even one that has ended or is still joining. */
 static int xk_free_id(const struct xk_pool *pool)
 {
 	u32 c;
@@ -40,7 +40,7 @@ static int xk_free_id(const struct xk_pool *pool)
 	return -EUSERS;
 }
 
-/* Will an id be free when end_work has run: has a client ended, or can one be buried? */
+/* Will an id be free after a run of end_work: has a client ended, or can one be buried? */
 static bool xk_id_comes(const struct xk_pool *pool)
 {
 	const struct xk_client *client;
@@ -57,8 +57,8 @@ static bool xk_id_comes(const struct xk_pool *pool)
 }
 
 /*
- * Ends the clients whose address space has gone without a word, as that of a process does that
- * shared its descriptors and never mapped its area.
+ * End the clients whose address space has gone without notice. This is so for a process that shared
+ * its descriptors and never mapped its area.
  */
 static void xk_end_the_gone(struct xk_pool *pool)
 {
@@ -76,9 +76,9 @@ static void xk_end_the_gone(struct xk_pool *pool)
 }
 
 /*
- * A free id. If there is none it waits, but only for what is sure to come: whoever tries again and
- * again to join a full pool costs its members nothing but this look. -EINTR: the caller is killed,
- * and has not got the lock again.
+ * Find a free id. If there is none, wait, but only for one that is certain to come: a process that
+ * tries again and again to join a full pool costs its members nothing but this look. -EINTR: the
+ * caller is killed, and does not have the lock.
  */
 static int xk_client_id(struct xk_pool *pool)
 {
@@ -99,7 +99,7 @@ static int xk_client_id(struct xk_pool *pool)
 	return xk_free_id(pool);
 }
 
-/* The id is the client's, and its area in place, but nobody counts it. */
+/* Give the client its id and place its area; no scan counts it yet. */
 static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct xk_chunk *area)
 {
 	struct xk_pool *pool = client->pool;
@@ -120,7 +120,7 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 		id = xk_client_id(pool);
 	if (id == -EINTR)
 		return id;
-	if (id >= 0)	/* it may have waited for an id meanwhile */
+	if (id >= 0)	/* it may have waited for the id */
 		id = (pool->drained ? -ESHUTDOWN : xk_client_share(client)) ?: id;
 	if (id == -EUSERS) {
 		xk_refuse(client->payer, pool, XMEM_QUOTA_POOL_CLIENTS, most, most + 1, most);
@@ -135,8 +135,8 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 }
 
 /*
- * Puts the client into the client table and gives it its area. The area is readable, as
- * zeros, before any scan counts the client: so it is unmapped as zero page between the two.
+ * Put the client into the client table and give it its area. Scans may read the area, as zeros,
+ * before they count the client; so the zero page is unmapped there between the two steps.
  */
 static int xk_client_enter(struct xk_call *call, struct xk_client *client, struct xk_chunk *area)
 {
@@ -149,8 +149,8 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 		return err;
 	xk_unmap_place(pool, XMEM_MAX_GROUPS + client->id);
 	/*
-	 * Nothing stops it any more, not even a signal: all it needs has been made and checked, and
-	 * it has its place, which only who has joined leaves.
+	 * Nothing stops the join any more, not even a signal: all that it needs has been made and
+	 * checked, and only a client that has joined gives its place back.
 	 */
 	xk_pool_lock(pool);
 	xk_show_area(pool, client->id, area->now->view);
@@ -183,8 +183,8 @@ static int xk_join_check(const struct xmem_join_request *join)
 }
 
 /*
- * The pool of a descriptor, with a use for the caller, which may join it in *@ret_roles. Who has a
- * file of a pool knows that it is there: it is told what it lacks.
+ * Find the pool of a descriptor and take a use of it; the caller may join it in *@ret_roles. A
+ * caller that has a file of a pool knows that the pool exists, so it is told which role it lacks.
  */
 static struct xk_pool *xk_pool_permit(const struct xmem_join_request *join, u32 *ret_roles)
 {
@@ -205,7 +205,7 @@ static struct xk_pool *xk_pool_permit(const struct xmem_join_request *join, u32 
 	return ERR_PTR(err);
 }
 
-/* A new pool, ready for use. */
+/* Make a new pool, ready for use. */
 static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct xk_payer *payer)
 {
 	struct xk_pool *pool = xk_pool_new(join, payer);
@@ -238,8 +238,8 @@ static void xk_trace_create(const struct xk_pool *pool)
 }
 
 /*
- * The pool that the request names, made if need be. The caller has a use of it, and may join it in
- * *@ret_roles, of which one is that for which it asks.
+ * Find or make the pool that the request names. The caller has a use of it, and may join it in
+ * *@ret_roles, which include the role that it asks for.
  */
 static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 {
@@ -256,7 +256,7 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 		return ERR_PTR(-ENOENT);
 	err = xk_folders_wait(call->payer);
 	if (err) {
-		call->waited = true;	/* no end that is under way would help */
+		call->waited = true;	/* no cleanup that is under way would help */
 		return ERR_PTR(err);
 	}
 	new = xk_pool_make(join, call->payer);
@@ -272,7 +272,7 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 
 /* ---- join ---- */
 
-/* What the caller learns of who may join. */
+/* Fill in the access rules of the pool in the answer. */
 static void xk_join_say_access(struct xk_pool *pool, u32 roles, struct xmem_join_request *join)
 {
 	kgid_t gid;
@@ -284,9 +284,9 @@ static void xk_join_say_access(struct xk_pool *pool, u32 roles, struct xmem_join
 }
 
 /*
- * A client's file, by which it is to be known. It takes over a use of @pool that the caller has:
- * from here on the last fput undoes all, whether the client has entered or not. That comes when the
- * request is over, so what others must not find any longer ends before, with xk_client_end.
+ * Make a client and its file. The client takes over the caller's use of @pool. From here on the
+ * last fput undoes everything, whether the client has entered the pool or not. It comes when the
+ * request is over; what others must not find until then is ended earlier, by xk_client_end.
  */
 static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 {
@@ -345,7 +345,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 		xk_wake_newcomers(pool);
 	xk_join_say_access(pool, roles, join);
 	call->give = file;
-	join->fd = -1;	/* until the descriptor is there */
+	join->fd = -1;	/* until the descriptor is installed */
 	return 0;
 }
 
@@ -368,7 +368,7 @@ int xk_writer_begin(struct xk_call *call)
 	return 0;
 }
 
-/* The pool whose name the new one has taken has it again if the join has failed. */
+/* The new pool has taken the name of another pool, which gets it back if the join has failed. */
 static void xk_join_displaced(struct xk_call *call, int err)
 {
 	struct xk_pool *old = call->displaced;
@@ -402,7 +402,7 @@ static int xk_join_pool(struct xk_call *call)
 	return err;
 }
 
-/* Members of a pool notice who joins: so its descriptor is sure before it does. */
+/* Members of a pool notice a client that joins, so its descriptor is reserved before it joins. */
 int xk_join_begin(struct xk_call *call)
 {
 	int err;
@@ -421,7 +421,7 @@ int xk_join_begin(struct xk_call *call)
 	return err;
 }
 
-/* Who did not get the answer has not joined. */
+/* A caller that did not get the answer has not joined. */
 void xk_join_finish(struct xk_call *call, int err)
 {
 	if (err)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that are kept for others. They are dropped by work items (drops.c), so that neither a
- * system call nor the end of a process waits for the ->release of a file that is kept: nobody can
- * know how long that takes. That of a GPU's driver may wait for seconds for a lock of the driver.
+ * Files that the module keeps for clients. Work items drop them (drops.c), so that neither a system
+ * call nor the end of a process waits for the ->release of such a file, which may take any time:
+ * that of a GPU's driver may wait for a lock of the driver for seconds.
  *
- * So files of drivers are in a limit until their ->release is over (payload.c, pool.c), and keep
- * their pool until then: each pool has two such items, one for them and one for all else, which
- * does not wait for them. A backlog delays the pool that has it, and no other. Nothing waits for
- * these work items but the unload of the module, which waits for all of them.
+ * So files of drivers count in a limit until their ->release is over (payload.c, pool.c), and keep
+ * their pool until then. Each pool has two such work items, one for files of drivers and one for
+ * all others, which does not wait for the first. A backlog delays only the pool that has it. Only
+ * the unload of the module waits for these work items, for all of them.
  */
 #include <linux/slab.h>
 
@@ -28,7 +28,7 @@ int __init xk_keep_init(void)
 	return -ENOMEM;
 }
 
-/* Nobody keeps a file any more. The last ones may still be being dropped: this waits for them. */
+/* No file is kept any more. This waits for the last ones, which may still be being dropped. */
 void xk_keep_exit(void)
 {
 	destroy_workqueue(slow_wq);
@@ -37,7 +37,7 @@ void xk_keep_exit(void)
 
 /* ---- files of drivers ---- */
 
-/* Those that come meanwhile ask for another run. */
+/* Files that are added meanwhile queue the work again. */
 static void xk_slow_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(work, struct xk_pool, slow_work);
@@ -62,7 +62,7 @@ int xk_keep_prepare(struct xk_pool *pool)
 
 /* ---- keeping ---- */
 
-/* For @pool. Takes over the caller's references to the files of @offer. NULL: no memory. */
+/* Keep the files of @offer for @pool; takes over the caller's references. NULL: no memory. */
 struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer)
 {
 	struct xk_keep *keep = kzalloc(sizeof(*keep), GFP_KERNEL_ACCOUNT);
@@ -76,13 +76,13 @@ struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer)
 	return keep;
 }
 
-/* Undoes xk_keep_new: the references to the files are the caller's again. */
+/* Undo xk_keep_new: the references to the files are the caller's again. */
 void xk_keep_discard(struct xk_keep *keep)
 {
 	kfree(keep);
 }
 
-/* It is a driver's file, and its pool keeps it: it counts there until it is released. */
+/* It is a driver's file: count it in its pool until it is released. */
 void xk_keep_count(struct xk_keep *keep)
 {
 	keep->counted = true;

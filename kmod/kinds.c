@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kinds of payload. xk.h says what a kind does (struct xk_kind); each stands in the file that
- * does it. To add one: its file, its row here and its place in Kbuild and in the table of xk.h.
+ * The kinds of payload. objects.h says what a kind does (struct xk_kind); each kind has its own
+ * file. To add one: its file, its row here, and its place in Kbuild and in the table of xk.h.
  */
 #include "xk.h"
 
-/* No file is of two kinds, so the order does not matter. */
+/* No file has two kinds, so the order does not matter. */
 static const struct xk_kind *const kinds[] = {
 	&xk_kind_memfd,
 	&xk_kind_hugetlb,
@@ -16,8 +16,8 @@ static const struct xk_kind *const kinds[] = {
 };
 
 /*
- * The kind that an attach brings, by its flag and by what the caller's file is. @offer: as for
- * check; on an error its file is the caller's still.
+ * Find the kind of an attach by its flag and by the caller's file. @offer: as for check; after an
+ * error its file is still the caller's.
  */
 const struct xk_kind *xk_kind_of(const struct xmem_attach_request *request,
 				 struct xk_offer *offer)

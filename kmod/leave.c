@@ -2,29 +2,28 @@
 /*
  * The end of a client, in two parts.
  *
- * The first is done by the process itself: when the last writable mapping of its area goes
- * (munmap, exec, exit), when its file goes, or when it closes a descriptor of the file and no
- * longer runs in the mm that joined. From then on its requests fail; its ring is repaired, and its
- * cursors and holds go, in its own area; owners who wait for slots are woken; and if it had the
- * last use of the pool, the pool's name is free. This takes a time that its own area and the number
- * of clients bound, and no lock but spinlocks: a process that is being killed waits for nobody.
- * When its parent has reaped it, it holds nothing.
+ * The process itself does the first: when the last writable mapping of its area goes (munmap, exec,
+ * exit), when its file goes, or when it closes a descriptor of the file and no longer runs in the
+ * mm that joined. From then on its requests fail. Its ring is repaired, and its cursors and holds
+ * are dropped, in its own area. Owners that wait for slots are woken. If it had the last use of the
+ * pool, the pool's name becomes free. The time for this is bounded by the size of the area and the
+ * number of clients, and it takes no lock but spinlocks: a process that is being killed waits for
+ * nobody. When its parent has reaped it, it holds nothing.
  *
- * The second follows in one work item per pool: what the client owned, claimed, wrote in place and
- * had open, and its id. It works in batches, between which others have the pool's lock; one run
- * serves all who have ended by then. Nothing here allocates memory or waits for user space. What
- * becomes of its pages is in moved.c.
+ * The second part runs in one work item for each pool: what the client owned, claimed, wrote in
+ * place and had open, and its id. It works in batches, between which others can take the pool's
+ * lock; one run serves all clients that have ended by then. Nothing here allocates memory or waits
+ * for user space. moved.c handles the client's pages.
  *
- * Others may end a client, too (evict.c). It may be running, or stopped, and has all its mappings.
- * So end_work first takes these away (unmap.c), and what is written below about copies holds for
- * it: when pages are copied, nobody can store into them any more, but for who has pinned them. Else
- * others could see, and take, what is not in the copy: a buffer that was published behind it, say,
- * which would be freed under them. Model: tests/model/evict.pml.
+ * Another client may end a client, too (evict.c). The evicted client may be running, or stopped,
+ * and it has all its mappings. So end_work first removes these (unmap.c). Then nobody can store
+ * into a page that is copied, unless it is pinned. Otherwise other clients could see, and take,
+ * what is not in the copy: for example a buffer that was published after the copy, and would be
+ * freed while they use it. Model: tests/model/evict.pml.
  *
- * A client whose process may still use memory of a GPU is in quarantine after its end: its
- * holds of that memory stay, and what it has open stays open, until the process has exited
- * (exited.c). That may be another run of the work; it is asked for by whoever the kernel notifies
- * of the exit.
+ * A client whose process may still use memory of a GPU is in quarantine after its end: its holds of
+ * that memory stay, and what it has open stays open, until the process has exited (exited.c).
+ * Another run of the work may serve the exit; the kernel's notification of it asks for that run.
  */
 #include <linux/delay.h>
 #include <linux/sched.h>
@@ -46,7 +45,7 @@ static void xk_set_ended(struct xk_client *client)
 
 /*
  * The rest of the first part. The area stays in place until end_work sees let_go. A client that
- * could not join has no area in use, and so nothing to let go of.
+ * could not join has no area in use, and so nothing to drop.
  */
 static void xk_client_ended(struct xk_client *client)
 {
@@ -60,7 +59,7 @@ static void xk_client_ended(struct xk_client *client)
 	xk_pool_queue_end(pool);
 }
 
-/* Ends the client for good, whatever it still maps. Later calls do nothing. */
+/* End the client for good, whatever it still maps. Later calls do nothing. */
 void xk_client_end(struct xk_client *client)
 {
 	bool first;
@@ -76,8 +75,8 @@ void xk_client_end(struct xk_client *client)
 
 /*
  * Another process ends the client. The caller then waits for end_work. false: that client has
- * ended; incarnation 0: whichever it is, also one that is still joining. Such a one keeps its use
- * of the pool until it has joined (xk_client_joined), for its join goes on with what the pool has.
+ * ended. incarnation 0: any client, even one that is still joining. Such a client keeps its use of
+ * the pool until it has joined (xk_client_joined), because its join needs the pool.
  */
 bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
 {
@@ -102,7 +101,7 @@ bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
 	return true;
 }
 
-/* Under pool->lock: the client is there. If it was evicted before, that goes on now. */
+/* Under pool->lock: the client has joined. If it was evicted before that, continue its end. */
 void xk_client_joined(struct xk_client *client, u64 incarnation)
 {
 	struct xk_pool *pool = client->pool;
@@ -115,10 +114,10 @@ void xk_client_joined(struct xk_client *client, u64 incarnation)
 	if (!ended)
 		return;
 	xk_pool_unuse(pool);
-	xk_pool_queue_end(pool);	/* it has not seen this client yet */
+	xk_pool_queue_end(pool);	/* end_work has not seen this client yet */
 }
 
-/* A writable mapping of the client's area has come: a part of one that it has. */
+/* A writable mapping of the client's area was added: a part of an existing one. */
 void xk_client_mapped(struct xk_client *client)
 {
 	spin_lock(&client->pool->pages_lock);
@@ -163,7 +162,7 @@ static struct task_struct *xk_find_sharer(const struct mm_struct *mm)
 	return NULL;
 }
 
-/* The process that was found last, with a reference, or NULL. The next one takes its place. */
+/* Exchange the process that was found last, with a reference, for @next. Either may be NULL. */
 static struct pid *xk_swap_sharer(struct xk_client *client, struct pid *next)
 {
 	struct pid *last;
@@ -176,8 +175,8 @@ static struct pid *xk_swap_sharer(struct xk_client *client, struct pid *next)
 }
 
 /*
- * Does any process but the caller run in the client's mm? All processes are looked at only if the
- * one that was found last does no longer: a process may close many descriptors.
+ * Does any process except the caller run in the client's mm? All processes are searched only if the
+ * one that was found last no longer does: a process may close many descriptors.
  */
 static bool xk_mm_is_shared(struct xk_client *client)
 {
@@ -197,13 +196,13 @@ static bool xk_mm_is_shared(struct xk_client *client)
 }
 
 /*
- * A process closes a descriptor of the client's file. If it is the client's process and
- * no longer runs in the mm that joined, because of exit or exec, the client ends here.
- * Usually the mappings have gone before, and the client with them. But a process that
- * reads /proc/PID/cmdline at that moment keeps the mm, for as long as it likes.
+ * A process closes a descriptor of the client's file. If it is the client's process and no longer
+ * runs in the mm that joined, because of exit or exec, the client ends here. Usually its mappings
+ * are gone already, and the client has ended with them. But a process that reads /proc/PID/cmdline
+ * at that moment keeps the mm, for as long as it likes.
  *
- * A client that has not mapped its area yet has nothing else by which it would end if its
- * process passed the file on. So it ends with the first descriptor that its process closes.
+ * Nothing else would end a client that has not mapped its area yet if its process passed the file
+ * on. So such a client ends with the first descriptor that its process closes.
  */
 void xk_client_left(struct xk_client *client)
 {
@@ -216,28 +215,28 @@ void xk_client_left(struct xk_client *client)
 	if (current->mm == client->mm)
 		return;
 	if (!current->mm && atomic_read(&current->signal->live))
-		return;		/* other threads of the process still run */
+		return;		/* other threads of the process are still running */
 	if (xk_client_is_gone(client) || !xk_mm_is_shared(client))
 		xk_client_end(client);
 }
 
 /*
- * A process that closes its client's file of its own will, and goes on, finds all of the end done
- * when close() returns. It waits under no lock, and no longer when it is killed.
+ * A process that closes its client's file, and goes on running, finds the whole end done when
+ * close() returns. It waits under no lock, and no longer once it is killed.
  */
 void xk_client_closed(struct xk_client *client)
 {
-	/* In an exec the mm is another one already, and locks are held for which others wait. */
+	/* In an exec the mm has changed already, and locks are held for which others wait. */
 	if (READ_ONCE(client->ended) && task_tgid(current) == client->pid &&
 	    current->mm == client->mm && !(current->flags & PF_EXITING))
 		xk_end_wait(client->pool);
 }
 
-/* ---- one client, in the work ---- */
+/* ---- the end of one client ---- */
 
 /*
- * What a client has at its end, besides the holds of which it has let go. It is counted only for
- * those who trace: that takes a while.
+ * A client's holds and slots at its end, without the holds that it has dropped already. It takes a
+ * while to count them, so they are counted only if the tracepoint is enabled.
  */
 struct xk_had {
 	u64 holds;
@@ -264,7 +263,7 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *d
 	struct xk_had had;
 
 	xk_move_pages(pool, client, done);
-	had = xk_count_had(pool, client->id);	/* in the copy, which does not change any more */
+	had = xk_count_had(pool, client->id);	/* in the copy, which nobody changes any more */
 	xk_end_concerns(pool, client->id);
 	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
 	xm_host_limbo(&pool->host, ktime_get_ns());
@@ -276,7 +275,7 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *d
 
 /* ---- quarantine ---- */
 
-/* The client's process has exited, and with it what its GPU was doing, as far as exited.c knows. */
+/* The client's process has exited, and its GPU does nothing more, as far as exited.c can know. */
 static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
 {
 	xk_exit_forget(client);
@@ -325,8 +324,9 @@ static bool xk_end_clients(struct xk_pool *pool)
 }
 
 /*
- * Ends clients, until all others see only what the host has now. Meanwhile slots of theirs are
- * neither reclaimed nor written in place: who sees an old page could still get them.
+ * End clients, until all others see only the present pages. Meanwhile slots of the ended clients
+ * are neither reclaimed nor written in place, because a client that sees an old page could still
+ * get them.
  */
 static bool xk_end_and_unmap(struct xk_pool *pool)
 {
@@ -343,8 +343,8 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 }
 
 /*
- * Evicts who holds too much of what ended clients have left. true: somebody, whose end another run
- * of end_work follows.
+ * Evict clients that keep too much limbo. true: there were some, and another run of end_work serves
+ * their end.
  */
 static bool xk_end_hoarders(struct xk_pool *pool)
 {
@@ -356,7 +356,7 @@ static bool xk_end_hoarders(struct xk_pool *pool)
 		return false;
 	while ((client = xk_limbo_next(pool, &at))) {
 		if (!xk_client_evict(client, client->incarnation, XMEM_REASON_LIMBO))
-			continue;	/* it has ended by itself just now */
+			continue;	/* it has just ended by itself */
 		xk_limbo_tell(client);
 		any = true;
 	}
@@ -369,12 +369,16 @@ static void xk_end_work(struct work_struct *work)
 	bool unused, any, goes_on = false;
 
 #ifdef XMEM_DEBUG
-	usleep_range(500, 1000);	/* it has been started, and others may queue it anew */
+	usleep_range(500, 1000);	/* others may queue the work again after this run has
+					 * started */
 #endif
 	xk_end_begins(pool);
-	/* First: without a use all clients have ended, so this run ends the last of them. */
+	/*
+	 * First: if the pool has no use, all its clients have ended, and this run serves the last
+	 * end.
+	 */
 	unused = !refcount_read(&pool->users);
-	smp_rmb();	/* pairs with xk_pool_unuse, which releases what stands before it: let_go */
+	smp_rmb();	/* pairs with xk_pool_unuse, which releases the stores before it: let_go */
 	any = xk_end_and_unmap(pool);
 	xk_pool_lock_long(pool);
 	any |= xk_end_quarantines(pool);
@@ -400,8 +404,8 @@ static void xk_end_work(struct work_struct *work)
 	mutex_unlock(&pool->lock);
 	xk_reap_finish(pool);
 	/*
-	 * Who lacks something waits for what these have held, too: the next run says so, also if
-	 * that finds others.
+	 * A request that lacks something also waits for what the evicted clients have held. So the
+	 * next run reports the end of this one, even if it finds others to evict.
 	 */
 	if (goes_on)
 		xk_end_goes_on(pool);
@@ -410,7 +414,7 @@ static void xk_end_work(struct work_struct *work)
 	xk_pool_put(pool);
 }
 
-/* Prepares the work through which pool.c says that the last use has gone. */
+/* Prepare the work that pool.c queues when the last use has gone. */
 void xk_leave_prepare(struct xk_pool *pool)
 {
 	INIT_DELAYED_WORK(&pool->end_work, xk_end_work);

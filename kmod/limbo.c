@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Limbo: who holds more of what ended clients have left than one client may, or keeps it by claims.
- * core/limbo.c counts; here is when, and leave.c evicts. A hold is a store of the client, of which
- * nobody hears. So it is looked for at the end of each run of end_work, after the ends and the
- * sweep of that run, and as long as there is so much that somebody could hold too much also once a
- * second. What a ring keeps, sweeps bound (reap.c), and what claims of ended clients do, claims.c.
+ * Limbo: finds clients that hold, or keep by claims, more of what ended clients have left than one
+ * client may. core/limbo.c counts; this file decides when; leave.c evicts. A hold is a store by the
+ * client, which nobody notices. So clients are checked at the end of each run of end_work, after
+ * its ends and its sweep; and once a second while there is so much limbo that one client could hold
+ * too much. Sweeps bound what a ring keeps (reap.c), and claims.c bounds what the claims of ended
+ * clients keep.
  *
- * All this is done only where there is a limit. A look at a client goes on by groups, and others
- * get the pool's lock in between.
+ * All this is done only where there is a limit. A check of a client goes group by group, and others
+ * can take the pool's lock in between.
  */
 #include <linux/module.h>
 #include <linux/pid.h>
@@ -16,7 +17,7 @@
 #include "xk.h"
 #include "trace.h"
 
-/* Who holds too much by now is found at once. */
+/* Check at once: a client may exceed the new limit already. */
 static int xk_max_limbo_set(const char *value, const struct kernel_param *param)
 {
 	int err = param_set_ulong(value, param);
@@ -30,13 +31,12 @@ static const struct kernel_param_ops xk_max_limbo_ops = {
 	.set = xk_max_limbo_set, .get = param_get_ulong,
 };
 module_param_cb(max_limbo_bytes, &xk_max_limbo_ops, &xk_max_limbo_bytes, 0644);
-MODULE_PARM_DESC(max_limbo_bytes, "how much of what ended clients have left one client may hold, "
-		 "in bytes; the maker of a pool may say less; who holds more is evicted");
+MODULE_PARM_DESC(max_limbo_bytes, "how many bytes that ended clients have left one client may "
+		 "hold; the maker of a pool may set less; a client that holds more is evicted");
 
 /*
- * It looks where the rest is done that belongs to that: in end_work. A sweep comes first, which
- * finds what rings have begun to keep, and what is old by now. As with claims, this waits for no
- * lock.
+ * Ask for end_work, which checks the clients after a sweep; the sweep finds what rings have begun
+ * to keep, and what is old by now. Like the work of claims, this work waits for no lock.
  */
 static void xk_limbo_work(struct work_struct *work)
 {
@@ -52,7 +52,7 @@ void xk_limbo_prepare(struct xk_pool *pool)
 	INIT_DELAYED_WORK(&pool->limbo_work, xk_limbo_work);
 }
 
-/* The pool is dead, so the work is not to wait any more. If it runs just now it finds that. */
+/* The pool is dead, so the work must not wait any more. A run that has begun sees that. */
 void xk_limbo_stop(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
@@ -64,10 +64,10 @@ static void xk_limbo_look_again(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
 	if (!queue_delayed_work(xk_wq, &pool->limbo_work, HZ))
-		xk_pool_put(pool);	/* it waits already, with a reference */
+		xk_pool_put(pool);	/* it is queued already, with a reference */
 }
 
-/* Is there more than one client may hold? Then there will be another look, too. */
+/* Is there more limbo than one client may hold? Then there will be another check, too. */
 bool xk_limbo_is_much(struct xk_pool *pool)
 {
 	u64 left = xk_limbo_most(pool), bytes;
@@ -88,7 +88,7 @@ bool xk_limbo_is_much(struct xk_pool *pool)
 	return false;
 }
 
-/* Holds of who has ended or has yet to join go, or are none. */
+/* Ignore clients that have ended or have not joined yet: their holds do not count. */
 static bool xk_limbo_may_hold(const struct xk_pool *pool, u32 id)
 {
 	const struct xk_client *client = pool->client[id];
@@ -98,7 +98,7 @@ static bool xk_limbo_may_hold(const struct xk_pool *pool, u32 id)
 }
 
 /*
- * The next client that holds too much, from *at on, or NULL. Only end_work calls it, so the struct
+ * The next client, from *at on, that keeps too much, or NULL. Only end_work calls it, so the struct
  * stays: nobody else takes a client out of the table.
  */
 struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
@@ -128,7 +128,7 @@ struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
 	return NULL;
 }
 
-/* That is the one that was found last, and it has been evicted. */
+/* Report that @client, which the last check has found, has been evicted. */
 void xk_limbo_tell(const struct xk_client *client)
 {
 	const struct xk_pool *pool = client->pool;
@@ -137,8 +137,8 @@ void xk_limbo_tell(const struct xk_client *client)
 	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), look->bytes,
 			 look->most);
 	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) is evicted: it holds, or "
-			      "keeps by claims, %llu bytes of what ended clients have left, and "
-			      "may hold %llu\n",
+			      "keeps by claims, %llu bytes that ended clients have left; it may "
+			      "hold %llu\n",
 			      pool->number, client->id, XMEM_LABEL_BYTES,
 			      xm_client_row(&pool->host.map, client->id)->label,
 			      pid_nr(client->pid), look->bytes, look->most);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The limits of all users together, and of one pool: what the administrator allows, as parameters
- * of the module, and how much of it is in use; users.c has those of one user. EDQUOT tells a caller
- * that one of them is reached, and the request quota which. Those with mode 0644 may change at any
- * time, under no lock: hence READ_ONCE wherever they are read.
+ * The limits of all users together and of one pool: what the administrator allows, as parameters of
+ * the module, and how much of it is in use. users.c has the limits of one user. EDQUOT tells a
+ * caller that a limit is reached, and the request quota which one. Parameters with mode 0644 may
+ * change at any time, under no lock, so they are read with READ_ONCE.
  */
 #include <linux/atomic.h>
 #include <linux/module.h>
@@ -13,8 +13,8 @@
 
 unsigned int xk_max_pools = 4096;
 module_param_named(max_pools, xk_max_pools, uint, 0644);
-MODULE_PARM_DESC(max_pools, "how many pools there may be, of all users together; one that has "
-		 "ended counts until its clients' files are closed and its drivers' released");
+MODULE_PARM_DESC(max_pools, "how many pools all users together may have; a pool that has ended "
+		 "counts until its clients' files are closed and its drivers' files released");
 
 unsigned int xk_max_payloads = 4096;
 module_param_named(max_payloads, xk_max_payloads, uint, 0644);
@@ -23,7 +23,7 @@ MODULE_PARM_DESC(max_payloads, "how many payload files one pool may keep open");
 unsigned int xk_max_device_files = 4096;
 module_param_named(max_device_files, xk_max_device_files, uint, 0644);
 MODULE_PARM_DESC(max_device_files, "how many allocations on GPUs one pool may have, and how many "
-		 "files of their drivers, which count until they are released");
+		 "files of GPU drivers; a file counts until it is released");
 
 unsigned long xk_max_pool_bytes = 512UL << 20;
 module_param_named(max_pool_bytes, xk_max_pool_bytes, ulong, 0644);
@@ -41,8 +41,8 @@ static atomic_t pools_charged;
 static atomic_long_t pages_charged;	/* of all pools */
 
 /*
- * What a user has of what all share is looked at, and counted, under this lock: so of many who ask
- * at once each sees what those before it have got.
+ * Under this lock a user's share is checked and then counted. So of many requests at one moment
+ * each sees what those before it have got.
  */
 static DEFINE_SPINLOCK(shares_lock);
 
@@ -62,8 +62,8 @@ static int xk_charge_pool_locked(struct xk_payer *payer)
 }
 
 /*
- * Account for one more pool, which the payer's user makes, so that it has a stake in it. -EDQUOT:
- * there are as many as there may be, or its user has.
+ * Count one more pool, which the payer's user makes and has a stake in. -EDQUOT: all users
+ * together, or this user, have as many as they may have.
  */
 int xk_charge_pool(struct xk_payer *payer)
 {
@@ -75,15 +75,15 @@ int xk_charge_pool(struct xk_payer *payer)
 	return err;
 }
 
-/* The maker's stake goes by itself. */
+/* The maker's stake is dropped separately. */
 void xk_uncharge_pool(void)
 {
 	atomic_dec(&pools_charged);
 }
 
 /*
- * Account for one more pool that the payer's user has something of. It takes none of all pools, but
- * who did not make it may keep it for as long, so it is given no more of them than if it had.
+ * Count one more pool that the payer's user keeps. It is no additional pool, but a user that did
+ * not make it may keep it for as long, so the user gets no more pools than if it had made it.
  */
 int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer)
 {
@@ -99,7 +99,7 @@ int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer)
 	return err;
 }
 
-/* Counts them, if there are not too many then. */
+/* Count the pages, unless there would be too many. */
 static bool xk_try_pages(atomic_long_t *pages, unsigned long n, unsigned long most,
 			 unsigned long *ret_used)
 {
@@ -149,7 +149,7 @@ err_all:
 	return err;
 }
 
-/* Account for pages of @pool that @payer has allocated. -EDQUOT. */
+/* Count pages of @pool that @payer has allocated. -EDQUOT. */
 int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
 {
 	int err;
@@ -160,13 +160,13 @@ int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long 
 	return err;
 }
 
-/* Their pool has none of them any more, and they will be freed in a moment. */
+/* The pool no longer has these pages; they will be freed soon. */
 void xk_uncharge_pool_pages(struct xk_pool *pool, unsigned long pages)
 {
 	atomic_long_sub(pages, &pool->pages);
 }
 
-/* Now they have been. */
+/* These pages have been freed. */
 void xk_uncharge_freed_pages(struct xk_payer *payer, unsigned long pages)
 {
 	xk_uncharge(payer, XMEM_QUOTA_USER_PAGE_BYTES, (u64)pages << PAGE_SHIFT);
@@ -188,7 +188,7 @@ u64 xk_limbo_most(const struct xk_pool *pool)
 	return pool->limbo_bytes ? min(pool->limbo_bytes, host) : host;
 }
 
-/* How much of a limit of the host is in use, and how much there may be. */
+/* How much of a limit of the host is in use, and the limit. */
 void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most)
 {
 	if (quota == XMEM_QUOTA_POOLS) {
@@ -200,7 +200,7 @@ void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most)
 	}
 }
 
-/* Has everything been given back? The module asks this when it is unloaded. */
+/* Has everything been uncharged? The module checks this when it is unloaded. */
 bool xk_nothing_charged(void)
 {
 	return !atomic_read(&pools_charged) && !atomic_long_read(&pages_charged) && xk_no_users();

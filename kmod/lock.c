@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lock of a pool, and how end_work lets others have it. The work that voids claims (claims.c)
- * has it for long, too; it goes away when others want it, and comes again.
+ * The lock of a pool, and how end_work lets others take it. The work that voids claims (claims.c)
+ * holds it for long, too; it gives up when others want the lock, and runs again later.
  *
- * end_work has the lock for long, but for a moment after each batch. A mutex is not fair enough for
- * that. Who waits on another processor spins, and only looks whether the lock still has the same
- * owner; so if it is taken back at once, nothing was seen, nobody is in the mutex's queue, and it
- * is handed to nobody. That can last for the whole end. So who finds the lock taken is counted, and
- * end_work sleeps until one of them has had it.
+ * end_work holds the lock for long, except for a moment after each batch. A mutex is not fair
+ * enough for that. A waiter on another processor spins and only checks whether the owner has
+ * changed. If the owner takes the lock back at once, the waiter has seen no change, nobody is in
+ * the mutex's queue, and the lock is handed to nobody. That can last for the whole end of a client.
+ * So callers that find the lock taken are counted, and end_work sleeps until one of them has had
+ * it.
  *
- * Who is throttled may not come for long. It is waited for no longer than end_work has had the lock
- * before. So such processes make the ends of others take twice as long at most.
+ * A throttled waiter may not take the lock for long. end_work waits for it no longer than it has
+ * held the lock before. So such processes make the cleanup of others take at most twice as long.
  */
 #include <linux/ktime.h>
 #include <linux/mutex.h>
@@ -29,7 +30,7 @@ void xk_lock_prepare(struct xk_pool *pool)
 	init_waitqueue_head(&pool->lock_queue);
 }
 
-/* The caller has waited, and has the lock, or is killed. */
+/* The caller has stopped waiting: it has the lock, or is killed. */
 static void xk_lock_waited(struct xk_pool *pool)
 {
 	atomic_dec(&pool->lock_wanted);
@@ -47,7 +48,7 @@ void xk_pool_lock(struct xk_pool *pool)
 	xk_lock_waited(pool);
 }
 
-/* For who comes again rather than wait. A module for tests often finds it taken. */
+/* For a caller that tries again later instead of waiting. In a test module it often fails. */
 bool xk_pool_trylock(struct xk_pool *pool)
 {
 #ifdef XMEM_DEBUG
@@ -57,7 +58,7 @@ bool xk_pool_trylock(struct xk_pool *pool)
 	return mutex_trylock(&pool->lock);
 }
 
-/* -EINTR: the caller is killed, and has not got it. */
+/* -EINTR: the caller is killed, and does not have the lock. */
 int xk_pool_lock_killable(struct xk_pool *pool)
 {
 	int err = 0;
@@ -73,13 +74,13 @@ int xk_pool_lock_killable(struct xk_pool *pool)
 	return err;
 }
 
-/* Does somebody wait for it who is to have it before whoever has it now goes on? */
+/* Does somebody wait for the lock, so that its holder should give way? */
 bool xk_lock_is_wanted(const struct xk_pool *pool)
 {
 	return atomic_read(&pool->lock_wanted);
 }
 
-/* Sleeps until one of those who wait for the lock has got it; or there is none, or time is up. */
+/* Sleep until a waiter has got the lock, nobody waits for it, or time is up. */
 static void xk_wait_for_turn(struct xk_pool *pool, u64 turns, u64 patience)
 {
 	if (atomic_read(&pool->lock_wanted))
@@ -87,14 +88,14 @@ static void xk_wait_for_turn(struct xk_pool *pool, u64 turns, u64 patience)
 				     !atomic_read(&pool->lock_wanted), ns_to_ktime(patience));
 }
 
-/* For end_work, which has it for long. */
+/* For end_work, which holds it for long. */
 void xk_pool_lock_long(struct xk_pool *pool)
 {
 	mutex_lock(&pool->lock);
 	pool->lock_since = ktime_get_ns();
 }
 
-/* Gives the lock to one of those who wait for it, and takes it back. Only end_work calls it. */
+/* Let a waiter take the lock, then take it back. Only end_work calls it. */
 void xk_pool_let_in(struct xk_pool *pool)
 {
 	u64 had = ktime_get_ns() - pool->lock_since, turns = pool->lock_turns;

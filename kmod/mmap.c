@@ -7,19 +7,17 @@
  *   EINVAL    the range is outside the layout; or not MAP_SHARED
  *   EACCES    PROT_WRITE, and the range is neither within the client's area nor within
  *             groups that it owns
- *   EDQUOT    the client has as many mappings as it may have; there is a limit because
- *             every join and every end has to look at all of them. Or its user has as many
- *             as that may have in all pools. A split beyond either is ENOMEM, as the
- *             kernel's own limit is
+ *   EDQUOT    the client has as many mappings as it may have, because every join and every
+ *             end has to look at all of them; or its user has as many as it may have in all
+ *             pools. A split beyond either limit gets ENOMEM, as with the kernel's own limit
  *
- * Pages are mapped by faults, because clients join and end later. Nobody gets SIGBUS in the mm
- * that joined: where there is no client it reads zeros, and after its own end it reads them
- * everywhere (pages.c). A mapping that was made with PROT_WRITE shows only pages that its client
- * may write. Other mms, which can have a mapping only because of MADV_DOFORK, get SIGBUS.
+ * Pages are mapped by faults, because clients join and end later. Nobody gets SIGBUS in the mm that
+ * joined: where there is no client it reads zeros, and after its own end it reads zeros everywhere
+ * (pages.c). A mapping that was made with PROT_WRITE shows only pages that its client may write.
+ * Other mms, which can have a mapping only because of MADV_DOFORK, get SIGBUS.
  *
- * The client lives as long as its area is mapped writable. When the last such mapping
- * goes, by munmap, exec or exit, the client ends, whatever copies of the descriptor
- * there are.
+ * A client lives as long as its area is mapped writable. When the last such mapping goes, by
+ * munmap, exec or exit, the client ends, whatever copies of the descriptor exist.
  */
 #include <linux/fs.h>
 #include <linux/pagemap.h>
@@ -36,11 +34,10 @@ static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 /* ---- faults ---- */
 
 /*
- * Drivers of GPUs and others pin what is mapped here for as long as they like (FOLL_LONGTERM),
- * for reading and for writing: words here are written by streams of a GPU. So the pages are
- * ordinary and unmovable ones, there is neither VM_IO nor VM_PFNMAP, the file's mapping cannot
- * be written back, and none of the vm_ops has page_mkwrite or pfn_mkwrite: with any of these
- * the kernel refuses to pin for writing.
+ * Drivers of GPUs and others pin these pages for as long as they like (FOLL_LONGTERM), for reading
+ * and for writing: streams of a GPU write words here. So the pages are ordinary unmovable pages,
+ * there is neither VM_IO nor VM_PFNMAP, the file's mapping cannot be written back, and none of the
+ * vm_ops has page_mkwrite or pfn_mkwrite: with any of these the kernel refuses to pin for writing.
  */
 
 /* Returns the page locked: see pages.c, step 2. */
@@ -50,7 +47,7 @@ static vm_fault_t xk_fault_in(struct vm_fault *vmf, bool write)
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	struct page *page;
 
-	/* After MADV_DOFORK a child has the mapping too. */
+	/* After MADV_DOFORK a child has the mapping, too. */
 	if (vmf->vma->vm_mm != client->mm)
 		return VM_FAULT_SIGBUS;
 	for (;;) {
@@ -82,7 +79,7 @@ static vm_fault_t xk_read_fault(struct vm_fault *vmf)
 	return vmf->flags & FAULT_FLAG_WRITE ? VM_FAULT_SIGBUS : xk_fault_in(vmf, false);
 }
 
-/* For reads too: mprotect could make writable what is mapped here, and does not ask us. */
+/* Also for reads: mprotect could make this mapping writable, without asking us. */
 static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
 {
 	return xk_fault_in(vmf, true);
@@ -91,9 +88,10 @@ static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
 /* ---- counting ---- */
 
 /*
- * One mapping more, in whichever mm. Neither a fork nor a move can be refused: a move may have one
- * too many for a while, but the client of whoever forks with more than it may map ends. Its process
- * goes on, with all that it has mapped: so that is taken away as if another had ended it.
+ * One more mapping, in any mm. Neither a fork nor a move can be refused. A move may exceed the
+ * limit for a while, but the client of a process that forks with more than it may map ends. That
+ * process goes on running with all its mappings, so they are removed as if another client had
+ * evicted it.
  */
 static void xk_vma_open(struct vm_area_struct *vma)
 {
@@ -130,7 +128,7 @@ static void xk_area_open(struct vm_area_struct *vma)
 	xk_vma_open(vma);
 }
 
-/* When the last one of the mm that joined goes, the client ends. */
+/* The client ends with the last such mapping of the mm that joined. */
 static void xk_area_close(struct vm_area_struct *vma)
 {
 	struct xk_client *client = xk_vma_client(vma);
@@ -141,8 +139,8 @@ static void xk_area_close(struct vm_area_struct *vma)
 }
 
 /*
- * munmap and mprotect of a part make one mapping more. It is counted when it is there
- * (xk_vma_open): so processes of one user that split at the same moment may each have one too many.
+ * munmap and mprotect of a part add one mapping. It is counted when it exists (xk_vma_open), so
+ * processes of one user that split at one moment may each exceed the limit by one.
  */
 static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
 {
@@ -187,7 +185,7 @@ static const struct vm_operations_struct xk_read_ops = {
 
 /* ---- mmap ---- */
 
-/* Under pages_lock: says what kind of mapping it becomes and counts it, or returns an errno. */
+/* Under pages_lock: choose the kind of the mapping and count it, or return an errno. */
 static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
 {
 	struct xk_pool *pool = client->pool;

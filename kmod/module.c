@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module itself: what is set up when it is loaded, in the order of the layers (xk.h),
- * and undone when it is unloaded. Its parameters are in limits.c and drivers.c.
+ * The module: what is set up when it is loaded, in the order of the layers (xk.h), and undone when
+ * it is unloaded. Its parameters are in users.c, limits.c, limbo.c and drivers.c.
  */
 #include <linux/module.h>
 
@@ -51,8 +51,8 @@ static void __exit xk_exit(void)
 {
 	xk_device_exit();
 	xk_pools_exit();
-	xk_sysfs_exit();	/* which waits for the last folders, and those for their pools, */
-	xk_keep_exit();		/* as this does for the last files */
+	xk_sysfs_exit();	/* waits for the last folders, which keep their pools */
+	xk_keep_exit();		/* waits for the last files */
 	xk_queues_exit();
 	xk_pages_exit();
 	WARN_ON(!xk_nothing_charged());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pages of a client that has ended: the host goes on with copies of them, and everybody else
- * sees these. The old ones are freed when nobody looks at them or has them pinned any more, and the
- * client's own GPU does not write them.
+ * The pages of a client that has ended: the host continues with copies of them, and all others see
+ * these. The old pages are freed when nobody looks at them, nobody has them pinned, and the
+ * client's own GPU does not write them any more.
  *
- * pages.c says in which steps pages are replaced; the second and third are made once for all
+ * pages.c describes the steps by which pages are replaced. Steps 2 and 3 are done once for all
  * clients that a run of end_work has ended, without a lock. Only end_work (leave.c) calls this.
  */
 #include <linux/bitmap.h>
@@ -14,7 +14,7 @@
 
 /* ---- the copies ---- */
 
-/* Old pages, of the area or of a group, stay with the client until nobody has them mapped. */
+/* Keep old pages, of the area or of a group, with the client until nobody has them mapped. */
 static void xk_keep_old(struct xk_client *client, struct xk_pages *old, u32 group)
 {
 	old->group = group;
@@ -23,9 +23,9 @@ static void xk_keep_old(struct xk_client *client, struct xk_pages *old, u32 grou
 }
 
 /*
- * The host goes on with copies of its groups, which nobody else can change, and everybody else
- * finds them; pages.c says in which steps. This is step 1. Others get the lock in between, for
- * there may be many groups: to them the owner is still alive, and stopped.
+ * Step 1 of pages.c for the client's groups: the host continues with copies, which nobody else can
+ * change, and all others find them. There may be many groups, so others can take the lock in
+ * between: to them the owner is still alive, and stopped.
  */
 static void xk_move_groups(struct xk_pool *pool, struct xk_client *client, u32 *done)
 {
@@ -48,7 +48,7 @@ static void xk_move_area(struct xk_pool *pool, struct xk_client *client)
 	xk_keep_old(client, xk_chunk_swap(pool, pool->area[client->id]), XMEM_MAX_GROUPS);
 }
 
-/* Step 1 for all that it has written. */
+/* Step 1 for everything that the client has written. */
 void xk_move_pages(struct xk_pool *pool, struct xk_client *client, u32 *done)
 {
 	xk_move_groups(pool, client, done);
@@ -57,7 +57,7 @@ void xk_move_pages(struct xk_pool *pool, struct xk_client *client, u32 *done)
 
 /* ---- the old pages ---- */
 
-/* A client whose old pages others may still have mapped. Only end_work looks for it. */
+/* A client whose old pages others may still have mapped, or NULL. Only end_work looks for them. */
 static struct xk_client *xk_swapped(struct xk_pool *pool, u32 id)
 {
 	struct xk_client *client = READ_ONCE(pool->client[id]);
@@ -94,9 +94,9 @@ static void xk_unmap_all_swapped(struct xk_pool *pool)
 }
 
 /*
- * Nobody reaches these old pages of a group by the pool any more, but GPUs may have pinned them
- * as long as they like, and a stream may wait for a ready word there. The client's own GPU may
- * still write it. When that is over the words end there, too (xk_late_free).
+ * Nobody reaches these old pages of a group through the pool any more. But a GPU may have pinned
+ * them for any time, and a stream may wait for a ready word there; the client's own GPU may still
+ * write it. When that is over, the words are ended in these pages, too (xk_late_free).
  */
 static void xk_end_old(struct xk_pool *pool, struct xk_client *client, struct xk_pages *old,
 		       struct xk_pages **free)
@@ -135,7 +135,7 @@ static void xk_end_all_old(struct xk_pool *pool)
 	}
 }
 
-/* Nobody sees old pages any more, of all clients that have ended in this run of end_work. */
+/* Make all others stop seeing old pages, of all clients that this run of end_work has ended. */
 void xk_leave_pages(struct xk_pool *pool)
 {
 	xk_unmap_all_swapped(pool);

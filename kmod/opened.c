@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The request payload, which gives a client a payload, and what becomes of what it has open when
- * it ends. With what access a client gets one is a matter of its kind (kinds.c). Nobody gets a
+ * The request payload, which gives a client access to a payload, and the end of what a client has
+ * open. The kind of a payload decides with what access a client gets it (kinds.c). No client gets a
  * file with more access than it was attached with.
  */
 #include <linux/file.h>
 
 #include "xk.h"
 
-/* ---- ends: leave.c asks, in end_work ---- */
+/* ---- ends: called by leave.c, in end_work ---- */
 
-/* Has a client that has ended something open that its process may still use? */
+/* Does a client that has ended have something open that its process may still use? */
 bool xk_opened_any(struct xk_pool *pool, u32 client)
 {
 	struct xk_payload *payload;
@@ -26,7 +26,7 @@ bool xk_opened_any(struct xk_pool *pool, u32 client)
 	return any;
 }
 
-/* Its process has exited, too: it has nothing open any more. */
+/* The client's process has exited, too, so it has nothing open any more. */
 void xk_opened_end(struct xk_pool *pool, u32 client)
 {
 	struct xk_payload *payload;
@@ -43,7 +43,7 @@ void xk_opened_end(struct xk_pool *pool, u32 client)
 
 /* ---- the request ---- */
 
-/* All is done here but for the file, if there is to be one: that is opened without the lock. */
+/* Serve the request, except for the file, which is opened without the lock. */
 static int xk_payload_serve(struct xk_call *call, const struct xk_kind **ret_kind)
 {
 	struct xk_client *client = call->client;
@@ -82,7 +82,7 @@ int xk_payload_begin(struct xk_call *call)
 	return PTR_ERR(file);
 }
 
-/* The caller did not get the answer. If it has ended, that is undone with all that it has open. */
+/* The answer did not reach the caller. If the caller has ended, its end undoes what it has open. */
 static void xk_payload_undo(struct xk_call *call)
 {
 	struct xk_pool *pool = call->client->pool;
@@ -99,7 +99,7 @@ void xk_payload_finish(struct xk_call *call, int err)
 {
 	if (err && call->opening)
 		xk_payload_undo(call);
-	/* Last: as long as this is held, it is not the caller who drops the file. */
+	/* Last: while this reference is held, the caller is not the one that drops the file. */
 	if (call->give)
 		fput(call->give);
 	call->give = NULL;

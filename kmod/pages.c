@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Chunks: the pages behind one place of the layout, how they are replaced, and which
- * client may have which page. mmap.c maps them, unmap.c unmaps them.
+ * Chunks: the pages behind one place of the layout, how they are replaced, and which client may use
+ * which page. mmap.c maps them, unmap.c unmaps them.
  *
- * A page that a client could write is never given to another client, because pins
- * (io_uring, RDMA, GPUs) outlive clients. So every chunk with a writer has spare pages,
- * allocated with it. When the writer ends, the contents are copied into the spare
- * pages, these take the place of the old ones, and the old ones are freed when nobody
- * pins them any more.
+ * A page that a client could write is never given to another client, because pins (io_uring, RDMA,
+ * GPUs) outlive clients. So every chunk with a writer has spare pages, allocated with it. When the
+ * writer ends, the contents are copied into the spare pages, which replace the old ones; the old
+ * ones are freed when nobody pins them any more.
  *
  * Pages that others have mapped are replaced in three steps:
  *
  *   1. the new pages are put in place, under pages_lock;
- *   2. each old page that is locked is waited for: a fault that found the page before step 1
+ *   2. if an old page is locked, wait until it is not: a fault that found the page before step 1
  *      holds its lock until the page is mapped, and a later fault looks again;
  *   3. all mappings of the place are zapped; from then on nobody reaches an old page.
  *
- * Steps 2 and 3 wait for locks that a client's process can hold for long, if it is throttled. So
+ * Steps 2 and 3 wait for locks that a client's process can hold for long if it is throttled. So
  * they are never done under pool->lock.
  *
- * Who looks without the pool's lock (poll, sysfs) does so by pool->look, between xk_look_begin and
- * xk_look_end. So pages that were shown there are freed only after all who looked then have ended.
+ * Readers without the pool's lock (poll, sysfs) read through pool->look, between xk_look_begin and
+ * xk_look_end. Pages that were shown there are freed only after all readers of that moment have
+ * finished.
  *
- * At a place that has no chunk each client reads its own zero page. One that has ended reads that
- * everywhere; and what it still maps writable shows its scratch page, so that it gets no SIGBUS.
- * In which order one that is evicted loses what it maps, unmap.c says.
- * No page is mapped more often than one client may map it, or all of a pool's clients once, so
- * that 32 bits are enough for the count of any.
+ * At a place without a chunk each client reads its own zero page. A client that has ended reads
+ * that page everywhere; and what it still maps writable shows its scratch page, so that it gets no
+ * SIGBUS. unmap.c says in which order an evicted client loses its mappings. No page is mapped more
+ * often than one client may map it, or all clients of a pool once, so its count fits into 32 bits.
  */
 #include <linux/delay.h>
 #include <linux/init.h>
@@ -39,22 +38,22 @@
 
 #include "xk.h"
 
-/* ---- who looks without the pool's lock ---- */
+/* ---- reading without the pool's lock ---- */
 
 /*
- * It sleeps between these, and may be throttled there for long. So this is not the kernel's RCU,
- * whose grace periods others wait for: what ends late here are only our own pages.
+ * A reader may sleep between these calls, and may be throttled there for long. So this is not the
+ * kernel's RCU, for whose grace periods others wait: only our own pages are freed late.
  */
 DEFINE_STATIC_SRCU(xk_lookers);
-static LLIST_HEAD(xk_retired);			/* pages that somebody may still look at */
-static atomic64_t xk_retired_count;		/* how many there have ever been */
-static u64 xk_retired_freed;			/* so many of them have been freed */
-static DECLARE_WAIT_QUEUE_HEAD(xk_retired_queue);	/* who waits for that */
+static LLIST_HEAD(xk_retired);			/* pages that may still be read */
+static atomic64_t xk_retired_count;		/* number of pages ever retired */
+static u64 xk_retired_freed;			/* number of these that are freed */
+static DECLARE_WAIT_QUEUE_HEAD(xk_retired_queue);	/* waiters for that */
 static struct workqueue_struct *xk_retired_wq;
 
 /*
- * From here to xk_look_end the caller may read by pool->look, whose pages are not freed meanwhile.
- * It says no twice the same, as clients end and groups go.
+ * Until xk_look_end the caller may read through pool->look; its pages are not freed meanwhile. Two
+ * reads may differ, because clients end and groups are removed.
  */
 int xk_look_begin(void) __acquires(&xk_lookers)
 {
@@ -68,15 +67,15 @@ void xk_look_end(int looker) __releases(&xk_lookers)
 
 #ifdef XMEM_DEBUG
 /*
- * In a module for tests each poll is also one that is stopped in the middle of its look: it finds
- * an area, others run, and it reads what it has found. If pages were freed without waiting for
- * lookers, that would be a fault.
+ * In a test module each poll also acts as a reader that is stopped in the middle: it finds an area,
+ * others run, and it reads what it has found. If pages were freed without waiting for readers, that
+ * would be a fault.
  */
 void xk_look_slowly(const struct xk_pool *pool)
 {
 	u64 bytes = xk_header(pool)->area_stride, at;
 	u32 client = get_random_u32() % pool->look.clients;
-	/* As any looker reads it: see the head of the file. */
+	/* As any reader does: see the head of the file. */
 	const u8 *view = (const u8 *)smp_load_acquire(&pool->look.area[client]);
 
 	usleep_range(50, 200);
@@ -85,7 +84,7 @@ void xk_look_slowly(const struct xk_pool *pool)
 }
 #endif
 
-/* Where no pages are, lookers find zeros, as clients do. */
+/* Where there are no pages, readers find zeros, as clients do. */
 static int xk_nothing_prepare(struct xk_pool *pool, const struct xmem_pool_header *header)
 {
 	u32 count = max(header->area_stride, header->group_stride) >> PAGE_SHIFT, i;
@@ -100,7 +99,7 @@ static int xk_nothing_prepare(struct xk_pool *pool, const struct xmem_pool_heade
 	return pool->nothing ? 0 : -ENOMEM;
 }
 
-/* The pool has its table, and nothing else. */
+/* The pool has its table and nothing else yet. */
 int xk_look_prepare(struct xk_pool *pool)
 {
 	int err = xk_nothing_prepare(pool, xk_header(pool));
@@ -121,7 +120,7 @@ void xk_look_free(struct xk_pool *pool)
 	vunmap(pool->nothing);
 }
 
-/* Where the host and lookers find an area or a group from now on. NULL: there is none any more. */
+/* Set where the host and readers find an area or a group. NULL: there is none any more. */
 void xk_show_area(struct xk_pool *pool, u32 client, void *view)
 {
 	lockdep_assert_held(&pool->lock);
@@ -138,7 +137,7 @@ void xk_show_group(struct xk_pool *pool, u32 group, void *view)
 
 /* ---- pages ---- */
 
-/* Frees what @pages has. Their pool may be gone. */
+/* Free @pages. Their pool may be gone. */
 static void xk_pages_drop(struct xk_pages *pages)
 {
 	u32 i;
@@ -152,7 +151,7 @@ static void xk_pages_drop(struct xk_pages *pages)
 	kvfree(pages);
 }
 
-/* Those that nobody has looked at by pool->look, or will. */
+/* Free pages that are not in pool->look and never will be. */
 void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 {
 	if (!pages)
@@ -163,7 +162,8 @@ void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 
 static void xk_retired_work(struct work_struct *work)
 {
-	u64 count = atomic64_read_acquire(&xk_retired_count);	/* first: these are in the list */
+	u64 count = atomic64_read_acquire(&xk_retired_count);	/* before the list is taken,
+								 * which then has them */
 	struct llist_node *all = llist_del_all(&xk_retired);
 	struct xk_pages *pages, *next;
 
@@ -178,7 +178,7 @@ static void xk_retired_work(struct work_struct *work)
 
 static DECLARE_WORK(xk_retired_item, xk_retired_work);
 
-/* They are not shown any more. They are freed when nobody looks at them; the caller goes on. */
+/* Free pages that are shown no longer, once nobody reads them. The caller does not wait. */
 void xk_pages_retire(struct xk_pool *pool, struct xk_pages *pages)
 {
 	if (!pages)
@@ -195,15 +195,15 @@ int __init xk_pages_init(void)
 	return xk_retired_wq ? 0 : -ENOMEM;
 }
 
-/* There is no pool any more. */
+/* No pool exists any more. */
 void xk_pages_exit(void)
 {
 	destroy_workqueue(xk_retired_wq);
 }
 
 /*
- * Waits for pages that are to be freed in a moment, and count until then. -EINTR: the caller is
- * killed; a looker that is throttled may make this long.
+ * Wait for retired pages to be freed, which count until then. -EINTR: the caller is killed; a
+ * throttled reader may make this long.
  */
 int xk_pages_settle(void)
 {
@@ -213,7 +213,7 @@ int xk_pages_settle(void)
 	       -EINTR : 0;
 }
 
-/* These are no reason to refuse others. */
+/* Retired pages are no reason to refuse a request. */
 static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 count)
 {
 	int err = xk_charge_pages(pool, payer, count);
@@ -255,8 +255,8 @@ err_pages:
 }
 
 /*
- * Step 2: after it no fault maps this page any more that has not been mapped by then. A fault
- * takes the page's lock before it looks under pages_lock, so who has been there since sees it.
+ * Step 2: after this no fault maps this page any more. A fault takes the page's lock before it
+ * looks under pages_lock, so a later fault sees step 1.
  */
 void xk_page_drain(struct page *page)
 {
@@ -264,7 +264,7 @@ void xk_page_drain(struct page *page)
 		lock_page(page);
 		unlock_page(page);
 	}
-	smp_mb();	/* the lock's bit before the page tables, which step 3 reads */
+	smp_mb();	/* the lock's bit is read before the page tables (step 3) */
 }
 
 void xk_pages_drain(const struct xk_pages *pages)
@@ -284,7 +284,7 @@ static void xk_chunk_drain(struct xk_chunk *const *place)
 	cond_resched();
 }
 
-/* The same for all that there is. Only end_work calls it: nobody else takes a chunk away. */
+/* xk_pages_drain for all chunks. Only end_work calls it, because nobody else removes a chunk. */
 void xk_pool_drain(struct xk_pool *pool)
 {
 	u32 i;
@@ -312,7 +312,7 @@ static void xk_chunk_drop(struct xk_chunk *chunk)
 	kfree(chunk);
 }
 
-/* One that has never been shown, or the table, when nobody has the pool any more. */
+/* Free a chunk that has never been shown, or the table when nobody uses the pool any more. */
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
 {
 	xk_pages_free(pool, chunk->now);
@@ -320,7 +320,7 @@ void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
 	xk_chunk_drop(chunk);
 }
 
-/* One that is shown no longer. */
+/* Free a chunk that is shown no longer. */
 void xk_chunk_retire(struct xk_pool *pool, struct xk_chunk *chunk)
 {
 	xk_pages_retire(pool, chunk->now);
@@ -367,7 +367,10 @@ struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 
 	return ERR_PTR(err);
 }
 
-/* Another user pays for a table. Its pages are not charged anew: they are there. */
+/*
+ * Another user pays for a table from now on. Its pages exist already, so the limits are not
+ * checked.
+ */
 void xk_chunk_pass(struct xk_chunk *table, struct xk_payer *payer)
 {
 	struct xk_payer *before = table->payer;
@@ -395,8 +398,8 @@ void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chu
 }
 
 /*
- * @chunk is the host's, and no client has ever been able to write its pages. Now @writer can, and
- * the chunk gets @spare.
+ * @chunk belongs to the host, and no client has ever been able to write its pages. From now on
+ * @writer can, and the chunk gets @spare.
  */
 void xk_chunk_lend(struct xk_pool *pool, struct xk_chunk *chunk, struct xk_pages *spare,
 		   struct xk_client *writer)
@@ -409,7 +412,7 @@ void xk_chunk_lend(struct xk_pool *pool, struct xk_chunk *chunk, struct xk_pages
 	spin_unlock(&pool->pages_lock);
 }
 
-/* Step 1: take the chunk away. The caller drains its pages, unmaps the place, and frees it. */
+/* Step 1: remove the chunk. The caller drains its pages, unmaps the place, and frees it. */
 struct xk_chunk *xk_chunk_take(struct xk_pool *pool, struct xk_chunk **place)
 {
 	struct xk_chunk *chunk = *place;
@@ -449,7 +452,7 @@ struct xk_pages *xk_chunk_swap(struct xk_pool *pool, struct xk_chunk *chunk)
 	return old;
 }
 
-/* ---- who may have which page ---- */
+/* ---- which client may use which page ---- */
 
 /* The chunk at byte @offset of the layout, or NULL; *page is the index of the page in it. */
 static struct xk_chunk *xk_chunk_at(struct xk_pool *pool, u64 offset, u32 *page)
@@ -473,7 +476,7 @@ static struct xk_chunk *xk_chunk_at(struct xk_pool *pool, u64 offset, u32 *page)
 	return pool->area[xm_index(n, pool->host.map.clients)];
 }
 
-/* May @client write all of this range? It may in its area and in groups that it owns. */
+/* May @client write all of this range? It may write its area and the groups that it owns. */
 bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to)
 {
 	const struct xmem_pool_header *header = xk_header(pool);
@@ -509,8 +512,8 @@ static struct page *xk_page_at(const struct xk_client *client, bool write, u64 o
 }
 
 /*
- * The page at @offset that @client sees where it reads, or in a mapping that it can write. It has
- * a reference. NULL: the client may not write there. -EAGAIN: not before xk_evicted_wait.
+ * Get the page at @offset that @client sees where it reads, or in a mapping that it can write, with
+ * a reference. NULL: the client may not write there. -EAGAIN: wait with xk_evicted_wait.
  */
 struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
 {
@@ -525,7 +528,7 @@ struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
 	return page;
 }
 
-/* Is @page what xk_page_get would find now? */
+/* Would xk_page_get find @page now? */
 bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
 			const struct page *page)
 {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who pays: how much of what each user has, and what a user may have.
+ * Payers: which users pay for what a process makes.
  *
- * A file of /dev/xmem has a *payer*, made when it is opened: the user who opens it, and the owners
- * of all user namespaces that it is in. Whatever is made by that file is counted at each of them,
- * and refused if one of them has as much as it may have. So a user who has thousands of uids in
- * a namespace of its own has no more than with one.
+ * A file of /dev/xmem has a *payer*, made when it is opened: the user that opens it, and the owners
+ * of all user namespaces that it is in. Everything that is made through that file is charged to
+ * each of these users, and refused if one of them has as much as it may have. So a user that has
+ * thousands of uids in a namespace of its own gets no more than with one uid.
  *
- * Besides, nobody gets the last of what users share (see "shares").
+ * Nobody gets the last of what users share: see shares.c. limits.c limits all users together.
  *
- * Every object that is counted has a reference to its payer, and so a payer lives until nothing is
- * counted at it any more, however long somebody else keeps that. root is counted but not refused,
- * nor is who has CAP_SYS_RESOURCE; limits.c limits all users together.
+ * Every object that is charged has a reference to its payer, so a payer lives until nothing is
+ * charged to it any more, however long another user keeps that object. root, and a process with
+ * CAP_SYS_RESOURCE, are charged but not refused.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -44,7 +44,7 @@ struct xk_payer *xk_payer_get(struct xk_payer *payer)
 	return payer;
 }
 
-/* Who owns several of the namespaces, or is the user itself, pays once. */
+/* A user that owns several of the namespaces, or also opens the file, pays once. */
 static bool xk_payer_add(struct xk_payer *payer, kuid_t uid)
 {
 	struct xk_user *user;
@@ -59,7 +59,7 @@ static bool xk_payer_add(struct xk_payer *payer, kuid_t uid)
 	return user;
 }
 
-/* For up to @most users, and with none. NULL: no memory. */
+/* Make a payer with room for @most users, which has none yet. NULL: no memory. */
 static struct xk_payer *xk_payer_alloc(u32 most)
 {
 	struct xk_payer *payer;
@@ -72,7 +72,7 @@ static struct xk_payer *xk_payer_alloc(u32 most)
 	return payer;
 }
 
-/* For a file of the device that the caller opens. NULL: no memory. */
+/* Make a payer for a file of the device that the caller opens. NULL: no memory. */
 struct xk_payer *xk_payer_new(void)
 {
 	struct user_namespace *ns;
@@ -97,8 +97,8 @@ struct xk_payer *xk_payer_new(void)
 }
 
 /*
- * For a client that joins by a file with that payer: the same users pay, but what the client is
- * refused nobody else is told. NULL: no memory.
+ * Make a payer for a client that joins through a file with @payer: the same users pay, but only
+ * this client is told what it was refused. NULL: no memory.
  */
 struct xk_payer *xk_payer_of_client(const struct xk_payer *payer)
 {
@@ -134,7 +134,7 @@ int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
 	return -EDQUOT;
 }
 
-/* There are @used, and @wanted would be too many. -EDQUOT. */
+/* Refuse a request: @used are in use, and @wanted would be too many. Returns -EDQUOT. */
 int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
 	      u64 most)
 {
@@ -145,7 +145,7 @@ int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64
 	return xk_refuse_level(payer, pool, &refusal);
 }
 
-/* What the caller was refused last, if nobody else has been since then. */
+/* The caller's last refusal, unless somebody else was refused after it. */
 void xk_refused(struct xk_payer *payer, struct xk_refusal *ret)
 {
 	spin_lock(&payer->lock);
@@ -155,7 +155,7 @@ void xk_refused(struct xk_payer *payer, struct xk_refusal *ret)
 	spin_unlock(&payer->lock);
 }
 
-/* A join by a file with that payer has failed, because the client was refused something. */
+/* A join through a file with @payer has failed, because the client was refused something. */
 void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client)
 {
 	struct xk_refusal refusal;
@@ -184,7 +184,7 @@ static bool xk_user_try(struct xk_user *user, u32 quota, u64 n, u64 most, u64 *r
 	return true;
 }
 
-/* Counts @n more of the payer's in @quota. -EDQUOT: one of its users would have too many. */
+/* Charge @n more in @quota to the users of the payer. -EDQUOT: one of them would have too many. */
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n)
 {
 	struct xk_refusal refusal = { .any = true, .quota = quota };
@@ -208,7 +208,7 @@ err_users:
 	return xk_refuse_level(payer, pool, &refusal);
 }
 
-/* The same for what cannot be refused any more. */
+/* Charge something that cannot be refused any more. */
 void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;
@@ -228,7 +228,7 @@ void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n)
 
 /* ---- comparing ---- */
 
-/* Is one of its users, but root, among those of the other? */
+/* Do the payers have a user in common, other than root? */
 bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b)
 {
 	u32 i, j;
@@ -241,7 +241,7 @@ bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b)
 	return false;
 }
 
-/* Does each of its users pay by the other, too, and is refused by the same rules? */
+/* Do both payers have the same users, who are refused by the same rules? */
 bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
 {
 	u32 i;
@@ -256,9 +256,9 @@ bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
 	return true;
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
-/* Has one of its users more than it may have, or would it with @n more? */
+/* Does one of the payer's users have more than it may have, or would it with @n more? */
 bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Payloads: what slots are made of. Here are the pool's table of them, and when they go. In what
- * they differ says their kind (kinds.c). attach.c gives slots to their owners, and opened.c gives
- * payloads to those who ask.
+ * Payloads, which hold the contents of slots: the pool's table of them, and how they are made and
+ * removed. Their kind has all that differs between them (kinds.c). attach.c gives their slots to
+ * owners, and opened.c gives clients access to them.
  */
 #include <linux/slab.h>
 
@@ -27,7 +27,7 @@ static u32 *xk_payload_count(struct xk_pool *pool, const struct xk_payload *payl
 }
 
 /*
- * How much of max_device_files is in use: by payloads, or by files of drivers, which stay until
+ * How much of max_device_files is in use: by payloads, or by files of drivers, which count until
  * their ->release is over. It grows only under the pool's lock.
  */
 u32 xk_payload_devices(const struct xk_pool *pool)
@@ -36,8 +36,8 @@ u32 xk_payload_devices(const struct xk_pool *pool)
 }
 
 /*
- * Of a pool that another user has made a user keeps no more files than it leaves. As long as no
- * more than half of them are there, nobody has to be counted.
+ * A user that has not made the pool keeps no more files in it than it leaves to others. While at
+ * most half of all files are in use, nothing has to be counted.
  */
 static int xk_payload_share(struct xk_pool *pool, const struct xk_payload *new, u32 count,
 			    u32 most)
@@ -54,7 +54,7 @@ static int xk_payload_share(struct xk_pool *pool, const struct xk_payload *new, 
 	return xk_share_of_pool(new->payer, pool, XMEM_QUOTA_SHARE_FILES, has, count, most);
 }
 
-/* Gives @payload the id that it has if it enters the table before the lock is let go. */
+/* Set the id that @payload will have if it enters the table before the lock is released. */
 int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 {
 	bool device = payload->kind->device;
@@ -70,7 +70,7 @@ int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
 }
 
 /*
- * Gives the table @payload, whose id is never used again. Its slots have been attached as @what
+ * Put @payload into the table; its id is never used again. Its slots have been attached as @what
  * says, so its traits now have the number of the device.
  */
 void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
@@ -86,7 +86,7 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
 }
 
-/* Of memory of GPUs nobody but its driver counts the bytes. */
+/* Only its driver counts the bytes of GPU memory. */
 static u64 xk_payload_file_bytes(const struct xk_payload *payload)
 {
 	return payload->kind->device ? 0 : payload->bytes;
@@ -110,9 +110,9 @@ void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
 	xk_payload_free(payload);
 }
 
-/* ---- how they go ---- */
+/* ---- removing payloads ---- */
 
-/* So many slots do not use payload @id any more. */
+/* @slots slots no longer use payload @id. */
 void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots)
 {
 	struct xk_payload *payload = xk_payload_by_id(pool, id);
@@ -127,7 +127,10 @@ void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots)
 	payload->kind->goes(pool, payload);
 }
 
-/* Before the reaping: the client @incarnation has ended. Counts what others keep of its own. */
+/*
+ * The client @incarnation has ended; called before reaping. Counts the payloads of that client that
+ * others keep.
+ */
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation)
 {
 	struct xk_payload *payload;
@@ -143,7 +146,7 @@ void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation)
 	}
 }
 
-/* The pool has been emptied, so nobody has anything open either. */
+/* The pool has been emptied, so no client has anything open either. */
 void xk_payload_drop_all(struct xk_pool *pool)
 {
 	struct xk_payload *payload;
@@ -158,7 +161,7 @@ void xk_payload_drop_all(struct xk_pool *pool)
 	}
 }
 
-/* ---- making one ---- */
+/* ---- making a payload ---- */
 
 static int xk_payload_charge(const struct xk_client *client, const struct xk_payload *payload)
 {
@@ -175,8 +178,8 @@ static int xk_payload_charge(const struct xk_client *client, const struct xk_pay
 }
 
 /*
- * Not in the pool's table yet, nor in its device table. @flags: XMEM_ATTACH_*. Takes over the
- * caller's references to the files only on success.
+ * Make a payload that is not in the pool's table or its device table yet. @flags: XMEM_ATTACH_*.
+ * Takes over the caller's references to the files only on success.
  */
 struct xk_payload *xk_payload_new(const struct xk_client *client, const struct xk_kind *kind,
 				  const struct xk_offer *offer, u32 flags)
@@ -210,7 +213,7 @@ err_payload:
 	return ERR_PTR(err);
 }
 
-/* Frees one that has not entered the table. Its files are the caller's again. */
+/* Free a payload that has not entered the table. Its files are the caller's again. */
 void xk_payload_discard(struct xk_payload *payload)
 {
 	xk_keep_discard(payload->keep);

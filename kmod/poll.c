@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Polling: a client's file itself, and the request poll_fd, which gives a file of its
- * own for one thing to wait on. Both can be passed to other processes, and say then what
- * they say to the client. core/poll.c knows when they are readable and writable. Who polls takes no
- * lock of the pool: it may be throttled, and look for long.
+ * Polling a client's file, or a file of the request poll_fd, which is for one thing to wait on.
+ * Both can be passed to other processes, and then show them what they show the client. core/poll.c
+ * says when they are readable, core/search.c when they are writable. A poller takes no lock of the
+ * pool, because it may be throttled and may look for long.
  *
- * A file of poll_fd keeps the client's struct, and so its pollers, but not the client: when
- * that has ended, the file is readable and hung up.
+ * A file of poll_fd keeps the client's struct, and so its pollers, but does not keep the client
+ * alive: when the client has ended, the file is readable and hung up.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -24,7 +24,7 @@ struct xk_poll_file {
 
 /* ---- readable ---- */
 
-/* @edges: the caller is told only of changes. Then the words are armed whatever there is. */
+/* @edges: the caller is told only of changes. Then the words are armed in any case. */
 static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bool edges)
 {
 	const struct xm_map *map = &client->pool->look;
@@ -45,14 +45,14 @@ static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bo
 /* ---- writable ---- */
 
 /*
- * So many groups are searched before pages that somebody wants to free are let go of. It may take a
- * look at every ring to search one of them.
+ * The number of groups that are searched before pages that are to be freed are released. A search
+ * of one group may have to look at every ring.
  */
 #define XK_SEARCH_GROUPS	1
 
 /*
- * Is it known that a search would be in vain? It is if nobody has disarmed the word, whose value is
- * @armed, since one that found nothing.
+ * Is it known that a search would find nothing? It is if nobody has disarmed the word, whose value
+ * is @armed, since a search that found nothing.
  */
 static bool xk_in_vain(struct xk_client *client, u32 armed, struct xm_search *search)
 {
@@ -75,7 +75,9 @@ static void xk_note_vain(struct xk_client *client, u32 armed, const struct xm_se
 	spin_unlock(&client->look_lock);
 }
 
-/* Between two groups. -ENOTCONN: the client has ended; -EINTR: the caller is being killed. */
+/*
+ * Called between two groups. -ENOTCONN: the client has ended; -EINTR: the caller is being killed.
+ */
 static int xk_search_pauses(const struct xk_client *client)
 {
 	cond_resched();
@@ -103,7 +105,7 @@ static int xk_search(struct xk_client *client, u32 armed, struct xm_search *ret)
 	return err;
 }
 
-/* Another thread may have found an earlier time: who is woken too soon looks again. */
+/* Another thread may have found an earlier time: a poller that is woken too early looks again. */
 static void xk_timer_start(struct xk_client *client, ktime_t at)
 {
 	struct hrtimer *timer = &client->pollers->timer;
@@ -115,8 +117,8 @@ static void xk_timer_start(struct xk_client *client, ktime_t at)
 }
 
 /*
- * Would an acquire find something at the time of the owner's clock, which may be that of a
- * time namespace, or shall the owner ask? If only the time makes it so, the pollers are woken then.
+ * Would an acquire find a buffer now, by the owner's clock, which may be that of a time namespace;
+ * or should the owner call it? If time alone will make it so, the pollers are woken at that time.
  */
 static bool xk_found(struct xk_client *client, const struct xm_search *search)
 {
@@ -158,7 +160,7 @@ static int xk_writable(struct xk_client *client, bool edges)
 	return 0;
 }
 
-/* ---- both ---- */
+/* ---- poll ---- */
 
 /* @wanted: the events that matter. */
 static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_t wanted,
@@ -182,7 +184,7 @@ static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_
 }
 
 /*
- * The caller is in the queue already. So whatever changes while it looks, or ends the client, wakes
+ * The caller is in the queue already. So any change while it looks, or an end of the client, wakes
  * it, and it looks again.
  */
 static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *what,
@@ -191,16 +193,17 @@ static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *w
 	__poll_t events;
 	int err = xk_look(client, what, wanted, &events);
 
-	/* It may have looked while others ended the client, and found what that changes. */
-	smp_rmb();	/* pairs with queueing end_work, which changes it after `ended` is set */
+	/* The caller may have looked while others ended the client, and seen part of its end. */
+	smp_rmb();	/* pairs with queueing end_work, which changes the pages after `ended` is
+			 * set */
 	if (err == -ENOTCONN || READ_ONCE(client->ended))
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
-	if (err)	/* The caller is being killed; whoever polls with it shall look. */
+	if (err)	/* The caller is being killed; other pollers with it look again. */
 		return EPOLLIN | EPOLLRDNORM;
 	return events;
 }
 
-/* Of a client's file. */
+/* poll of a client's file. */
 __poll_t xk_poll(struct file *filp, struct poll_table_struct *table)
 {
 	struct xk_client *client = filp->private_data;
@@ -230,7 +233,7 @@ static int xk_poll_file_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
-/* The client's lines, and what is waited for. */
+/* The lines of the client, and what the file waits for. */
 static void xk_poll_file_show(struct seq_file *m, struct file *filp)
 {
 	const struct xk_poll_file *file = filp->private_data;
@@ -269,7 +272,7 @@ int xk_poll_fd_begin(struct xk_call *call)
 	call->give = anon_inode_getfile("[xmem-poll]", &xk_poll_file_fops, file,
 					O_RDWR | O_CLOEXEC);
 	if (!IS_ERR(call->give)) {
-		/* A writer that joins wakes those who may want to follow it. */
+		/* A writer that joins wakes clients that may want to follow it. */
 		if (file->what.kind == XMEM_POLL_JOINT)
 			WRITE_ONCE(client->pollers->joint, true);
 		return 0;

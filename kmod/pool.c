@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pools: making them, finding them by name, counting their uses, and freeing them.
- * What happens in a pool is elsewhere; leave.c empties a pool that nobody uses.
+ * Pools: making them, finding them by name, counting their uses, and freeing them. leave.c empties
+ * a pool that nobody uses.
  *
- * A name belongs to the user who has made the pool, in one network namespace, as the name of an
- * abstract socket does. So nobody can take a name that another wants. A pool notes the
- * namespace's number and not the namespace, which it would keep.
+ * A name belongs to the user that has made the pool, in one network namespace, like the name of an
+ * abstract socket. So nobody can take a name that another user wants. A pool stores the namespace's
+ * number and not the namespace itself, which it would keep alive.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -20,7 +20,7 @@
 
 struct workqueue_struct *xk_wq;
 static DEFINE_SPINLOCK(pools_lock);
-static LIST_HEAD(pools);		/* pools_lock; all that are used, by serial */
+static LIST_HEAD(pools);		/* pools_lock; all used pools, by serial */
 static u64 last_serial;			/* pools_lock */
 static DEFINE_IDA(pool_numbers);
 
@@ -28,7 +28,7 @@ static DEFINE_IDA(pool_numbers);
 
 static unsigned int xk_net_id;
 
-/* What each network namespace has: a number, which no other one gets. */
+/* A number for each network namespace, which no other one gets. */
 struct xk_net {
 	u64 number;
 };
@@ -48,7 +48,7 @@ static struct pernet_operations xk_net_ops = {
 	.size = sizeof(struct xk_net),
 };
 
-/* That of the caller's. */
+/* The number of the caller's network namespace. */
 static u64 xk_net_number(void)
 {
 	const struct xk_net *own = net_generic(current->nsproxy->net_ns, xk_net_id);
@@ -65,14 +65,14 @@ int __init xk_pools_init(void)
 	if (err)
 		return err;
 	/*
-	 * Of claims.c and limbo.c, whose items wait for nothing, not even for the lock of their
-	 * pool: so many run at a time for all pools. What waits for others has queues of its own:
-	 * sysfs.c, keep.c, drops.c.
+	 * For claims.c and limbo.c, whose items wait for nothing, not even for the lock of their
+	 * pool, because the number of workers is limited for all pools together. Work that waits
+	 * for others has queues of its own: sysfs.c, keep.c, drops.c.
 	 */
 	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
 	if (!xk_wq)
 		goto err_net;
-	/* It has a rescuer, because the end of a client must not wait for memory. */
+	/* With a rescuer (WQ_MEM_RECLAIM), because the end of a client must not wait for memory. */
 	xk_end_wq = alloc_workqueue("xmem_end", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!xk_end_wq)
 		goto err_wq;
@@ -85,15 +85,15 @@ err_net:
 	return -ENOMEM;
 }
 
-/* No file is open any more, so no pool is used. Work items of pools may still be there. */
+/* No file is open any more, so no pool is used. Work items of pools may still be queued. */
 void xk_pools_exit(void)
 {
 	/*
 	 * First all pools are emptied: until then the exit of a process may ask for end_work
-	 * (exited.c), and a work queue that is being destroyed takes no more.
+	 * (exited.c), and a work queue that is being destroyed accepts no more work.
 	 */
 	flush_workqueue(xk_end_wq);
-	destroy_workqueue(xk_wq);	/* whose last items may still ask for end_work */
+	destroy_workqueue(xk_wq);	/* its last items may still ask for end_work */
 	destroy_workqueue(xk_end_wq);
 	unregister_pernet_subsys(&xk_net_ops);
 	WARN_ON(!list_empty(&pools));
@@ -115,7 +115,7 @@ static void xk_pool_init(struct xk_pool *pool)
 	spin_lock_init(&pool->pages_lock);
 }
 
-/* Makes the pool table: header and rows, which all clients read and only the host writes. */
+/* Make the pool table: header and rows, which all clients read and only the host writes. */
 static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request *join)
 {
 	struct xmem_pool_header header;
@@ -133,7 +133,7 @@ static int xk_pool_lay_out(struct xk_pool *pool, const struct xmem_join_request 
 	return xk_look_prepare(pool);
 }
 
-/* Frees a pool, which may be half made. */
+/* Free a pool, which may be half made. */
 static void xk_pool_free(struct xk_pool *pool)
 {
 	if (pool->table)
@@ -151,14 +151,14 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool);
 }
 
-/* Until it has a client it counts for its maker, who has been charged for it. */
+/* Until the pool has a client it counts for its maker, which has been charged for it. */
 static int xk_pool_conceive(struct xk_pool *pool)
 {
 	pool->birth = xk_stake_first(pool);
 	return pool->birth ? 0 : -ENOMEM;
 }
 
-/* Its first client has a stake, so its maker needs none for that. Later calls do nothing. */
+/* The pool has its first client, which has a stake: drop the maker's. Later calls do nothing. */
 void xk_pool_born(struct xk_pool *pool)
 {
 	struct xk_stake *birth = xchg(&pool->birth, NULL);
@@ -167,7 +167,7 @@ void xk_pool_born(struct xk_pool *pool)
 		xk_stake_drop(pool, birth);
 }
 
-/* Frees a pool that only the caller knows, because it could not be made ready. */
+/* Free a pool that only the caller knows, because it could not be made ready. */
 void xk_pool_discard(struct xk_pool *pool)
 {
 	xk_uncharge_pool();
@@ -176,8 +176,8 @@ void xk_pool_discard(struct xk_pool *pool)
 }
 
 /*
- * Makes a pool with its table and one use, which is the caller's. Higher files prepare
- * what is theirs in it before the caller lets others find it (xk_pool_enlist).
+ * Make a pool with its table and one use, which is the caller's. Higher files prepare their parts
+ * of it before the caller lets others find it (xk_pool_enlist).
  */
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer)
 {
@@ -238,28 +238,29 @@ void xk_pool_put(struct xk_pool *pool)
 
 /* ---- use ---- */
 
-/* Takes a use unless the pool has none left: then -ENOENT. */
+/* Take a use, or return -ENOENT if the pool has none left. */
 struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 {
 	return refcount_inc_not_zero(&pool->users) ? pool : ERR_PTR(-ENOENT);
 }
 
-/* Asks for end_work: a client has ended, or the last use of the pool has gone. See leave.c. */
+/* Ask for end_work: a client has ended, or the last use of the pool has gone. See leave.c. */
 void xk_pool_queue_end(struct xk_pool *pool)
 {
 	xk_end_ask(pool, false);
 }
 
-/* The same for a collect, for which nobody waits: it may come later (ends.c). */
+/* Ask for end_work for a collect, for which nobody waits: it may run later (ends.c). */
 void xk_pool_queue_collect(struct xk_pool *pool)
 {
 	xk_end_ask(pool, true);
 }
 
 /*
- * A pool counts in max_pools as long as it is used; as long as the struct of a client is there, for
- * with that go table and queues; and as long as a file of a driver that it had is being released.
- * So all that wait for their release are in two limits: so many pools, so many files in each.
+ * A pool counts in max_pools as long as it is used, as long as the struct of one of its clients
+ * exists, which keeps table and queues, and as long as a file of a driver that it had is being
+ * released. So everything that waits for its release is in two limits: the number of pools, and the
+ * number of files in each.
  */
 static void xk_pool_uncharge(struct xk_pool *pool)
 {
@@ -270,7 +271,7 @@ static void xk_pool_uncharge(struct xk_pool *pool)
 	xk_uncharge_pool();
 }
 
-/* The struct of a client is made, and freed. */
+/* The struct of a client is made. */
 void xk_pool_client_comes(struct xk_pool *pool)
 {
 	spin_lock(&pools_lock);
@@ -294,7 +295,7 @@ void xk_pool_file_comes(struct xk_pool *pool)
 	spin_unlock(&pools_lock);
 }
 
-/* One of these has been released. */
+/* A file of a driver has been released. */
 void xk_pool_file_goes(struct xk_pool *pool)
 {
 	spin_lock(&pools_lock);
@@ -304,14 +305,14 @@ void xk_pool_file_goes(struct xk_pool *pool)
 	xk_stakes_sweep(pool);
 }
 
-/* The caller, who has a use, is going to join: if it is the owner, the pool keeps its name. */
+/* The caller, which has a use, is going to join: if it is the owner, the pool keeps its name. */
 void xk_pool_joins(struct xk_pool *pool)
 {
 	if (xk_access_owns(pool))
 		atomic_inc(&pool->owners);
 }
 
-/* Gives a use up. The last one frees the name at once; end_work then empties the pool. */
+/* Drop a use. The last one frees the name at once; end_work then empties the pool. */
 void xk_pool_unuse(struct xk_pool *pool)
 {
 	bool last;
@@ -331,7 +332,7 @@ void xk_pool_unuse(struct xk_pool *pool)
 	xk_pool_put(pool);
 }
 
-/* Who was going to join does not, and gives its use up. */
+/* The caller does not join after all, and drops its use. */
 void xk_pool_unjoin(struct xk_pool *pool)
 {
 	if (xk_access_owns(pool))
@@ -339,9 +340,9 @@ void xk_pool_unjoin(struct xk_pool *pool)
 	xk_pool_unuse(pool);
 }
 
-/* ---- all of them ---- */
+/* ---- all pools ---- */
 
-/* Something that bounds what their clients hold has changed: end_work looks at it. */
+/* A limit of what their clients may hold has changed: ask for end_work, which checks them. */
 void xk_pools_look(void)
 {
 	struct xk_pool *pool;
@@ -352,15 +353,15 @@ void xk_pools_look(void)
 	spin_unlock(&pools_lock);
 }
 
-/* Does the caller see it, in lists and in sysfs? Its owner does, whatever the mode is. */
+/* Does the caller see the pool, in lists and in sysfs? Its owner does, whatever the mode is. */
 bool xk_pool_is_shown(struct xk_pool *pool)
 {
 	return xk_access_owns(pool) || xk_access_roles(pool);
 }
 
 /*
- * The pool with the least serial above @serial that the caller may join by its name, or NULL.
- * It gets a reference, but no use: who lists pools must not keep one alive, nor its name.
+ * The pool with the lowest serial above @serial that the caller may join by its name, or NULL. It
+ * gets a reference but no use: listing pools must not keep a pool alive, nor its name.
  */
 struct xk_pool *xk_pool_after(u64 serial)
 {
@@ -395,7 +396,7 @@ u32 xk_pools_count(void)
 
 /* ---- by name ---- */
 
-/* Whose pool @join is about. Nobody's: the caller's namespace has no such user. */
+/* The owner of the pool that @join is about; invalid if the caller's namespace has no such user. */
 static kuid_t xk_pool_owner(const struct xmem_join_request *join)
 {
 	if (join->flags & XMEM_JOIN_OWNER)
@@ -425,8 +426,9 @@ static struct xk_pool *xk_pool_named(const struct xmem_join_request *join)
 }
 
 /*
- * Does it keep its name from its owner, who wants a new pool? A client of the owner's does, whoever
- * has what else, also what the owner has passed on. But nobody joins a drained pool.
+ * Does the pool keep its name when its owner wants a new one? It does while a client of the owner
+ * exists, whatever else others have, including what the owner has passed on. A drained pool does
+ * not, because nobody joins it.
  */
 static bool xk_pool_keeps_name(const struct xk_pool *pool)
 {
@@ -434,10 +436,10 @@ static bool xk_pool_keeps_name(const struct xk_pool *pool)
 }
 
 /*
- * Who wants a new pool finds none where xk_pool_enlist takes the name from one.
+ * A caller that wants a new pool finds none if xk_pool_enlist can take the name from the old one.
  *
- * Who may not join gets no use, not even for a moment: with many such moments it could keep a
- * pool that its users have left.
+ * A caller that may not join gets no use, not even for a moment: with many such moments it could
+ * keep a pool that its users have left.
  */
 static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join, u32 *ret_roles)
 {
@@ -454,7 +456,7 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join,
 		err = -ESHUTDOWN;
 	if (err)
 		return ERR_PTR(err);
-	/* It is in the list, so it has a use. */
+	/* A pool in the list has a use, unless that is going just now. */
 	if (!refcount_inc_not_zero(&pool->users))
 		return NULL;
 	xk_pool_joins(pool);
@@ -462,9 +464,9 @@ static struct xk_pool *xk_pool_find_locked(const struct xmem_join_request *join,
 }
 
 /*
- * The pool that @join names, or NULL. It gets one more use, which is the caller's, which may join
- * it in *@ret_roles; or an error says that it may not do so in the role for which it asks. Who has
- * found it and does not join calls xk_pool_unjoin.
+ * Find the pool that @join names, or NULL. It gets one more use, for the caller, which may join it
+ * in *@ret_roles. An error says that the caller may not join in the role that it asks for. A caller
+ * that does not join after all calls xk_pool_unjoin.
  */
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_roles)
 {
@@ -476,13 +478,13 @@ struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_role
 	return pool;
 }
 
-/* May the caller make the pool, if there is none? Nobody makes another's. */
+/* May the caller make the pool if there is none? Nobody can make a pool of another user. */
 bool xk_pool_is_callers(const struct xmem_join_request *join)
 {
 	return uid_eq(xk_pool_owner(join), current_fsuid());
 }
 
-/* It loses its name, with a reference for the caller. Who is in it goes on. */
+/* Take the pool's name away; it gets a reference, for the caller. Its clients go on. */
 static struct xk_pool *xk_pool_delist(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pools_lock);
@@ -492,9 +494,9 @@ static struct xk_pool *xk_pool_delist(struct xk_pool *pool)
 }
 
 /*
- * Lets others find @new by its name and returns it. If another pool has that name by now,
- * returns what xk_pool_find says of that one instead; but with EXCLUSIVE @new may take the name,
- * and *@ret_old is the other one then.
+ * Let others find @new by its name, and return it. If another pool has that name by now, return
+ * what xk_pool_find says of that pool; but with EXCLUSIVE @new may take the name, and *@ret_old
+ * becomes the other pool.
  */
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
 			       u32 *ret_roles, struct xk_pool **ret_old)
@@ -527,8 +529,8 @@ static void xk_pool_list_again(struct xk_pool *pool)
 }
 
 /*
- * Who took the name of @old has failed, and its pool has gone: so @old has its name again. It stays
- * without if it has gone too, or if others have joined the new one meanwhile, or made a third.
+ * The join that took the name of @old has failed, and its pool is gone: @old gets its name back. It
+ * does not if it is gone, too, or if others have joined the new pool meanwhile, or made a third.
  */
 void xk_pool_relist(struct xk_pool *old)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Descriptors of a pool: pool_fd gives one, narrow makes of one another for fewer roles, and a
+ * Descriptors of a pool: pool_fd makes one, narrow makes another with fewer roles from one, and a
  * join with XMEM_JOIN_FD takes one. Each is a use of the pool.
  *
- * A file of this kind never changes, because who was sent it over a socket has the same one.
+ * A file of this kind never changes, because several processes may share it: descriptors can be
+ * sent over sockets.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -13,9 +14,9 @@
 #include "xk.h"
 
 struct xk_pool_file {
-	struct xk_pool *pool;		/* with a use, and a reference */
-	struct xk_stake *stake;		/* of the user by whom it was made */
-	u32 roles;			/* in which it lets in whoever has it */
+	struct xk_pool *pool;		/* with a use and a reference */
+	struct xk_stake *stake;		/* of the user that made it */
+	u32 roles;			/* in which a process that has it may join */
 };
 
 static int xk_pool_fd_release(struct inode *inode, struct file *file)
@@ -44,7 +45,7 @@ static const struct file_operations xk_pool_fd_fops = {
 	.llseek = noop_llseek,
 };
 
-/* A new file, which takes over a use of @pool that the caller has, also if that fails. */
+/* Make a file. It takes over the caller's use of @pool, even if this fails. */
 static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles, struct xk_payer *payer)
 {
 	struct xk_pool_file *own = kmalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
@@ -72,7 +73,7 @@ err_use:
 	return file;
 }
 
-/* The pool of a descriptor, with a use for the caller, and the roles that the file carries. */
+/* Find the pool of a descriptor, with a use for the caller, and the roles of the file. */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles)
 {
 	struct file *file = fget(fd);
@@ -91,8 +92,8 @@ struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles)
 }
 
 /*
- * What the client may pass on: of what the mode gave it, it has what the mode gives now. The owner
- * has what it had when it joined.
+ * The roles that the client may pass on: of the roles that the mode gave it, those that the mode
+ * still gives. The owner may pass on what it had when it joined.
  */
 static u32 xk_client_roles(const struct xk_client *client)
 {
@@ -111,7 +112,7 @@ int xk_pool_fd_begin(struct xk_call *call)
 
 	if (!err)
 		err = xk_client_lock(call->client);
-	/* The client may be ending, but until end_work has this lock the pool is used. */
+	/* The client may be ending, but the pool is used until end_work has this lock. */
 	if (err)
 		return err;
 	pool = xk_pool_get_used(pool);
@@ -133,7 +134,10 @@ int xk_narrow_begin(struct xk_call *call)
 	u32 has;
 	int err;
 
-	/* Who is given a client's file, to poll it, does not spend what its user has. */
+	/*
+	 * A process that was given a client's file, to poll it, must not spend the quota of its
+	 * user.
+	 */
 	if (call->client && call->client->mm != current->mm)
 		return -EPERM;
 	if (!request->roles || request->roles & ~XMEM_ROLES_ALL)

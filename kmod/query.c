@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests that need no join: query, which tells what the module knows and allows; pools, which
- * lists the pools one by one; and quota, which tells of a limit how much is in use.
+ * The requests that need no join: query, which tells what the module knows and allows; pools, which
+ * lists the pools one by one; and quota, which tells how much of a limit is in use.
  */
 #include <linux/cred.h>
 #include <linux/string.h>
@@ -20,7 +20,7 @@ int xk_query_begin(struct xk_call *call)
 	return 0;
 }
 
-/* What it reads stays as long as the pool's struct, also where the pool ends meanwhile. */
+/* Everything that it reads stays as long as the pool's struct, even if the pool ends meanwhile. */
 int xk_pools_begin(struct xk_call *call)
 {
 	struct xmem_pools_request *request = &call->u.pools;
@@ -46,7 +46,7 @@ static u64 xk_no_limit(u64 most, u64 none)
 	return most == none ? U64_MAX : most;
 }
 
-/* Of the pool that the file has joined. false: it has no such limit. */
+/* A limit of the pool that the file has joined. false: it has no such limit. */
 static bool xk_quota_of_pool(const struct xk_client *client, struct xmem_quota_request *request)
 {
 	const struct xk_pool *pool = client->pool;
@@ -111,7 +111,7 @@ static u32 xk_scope_of(u32 quota)
 	return quota >= XMEM_QUOTA_POOLS ? XMEM_QUOTA_OF_HOST : XMEM_QUOTA_OF_USER;
 }
 
-/* As it was then. */
+/* Fill in the last refusal, with the numbers of that moment. */
 static int xk_quota_refused(struct xk_payer *payer, struct xmem_quota_request *request)
 {
 	struct xk_refusal refusal;
@@ -133,7 +133,7 @@ static int xk_quota_refused(struct xk_payer *payer, struct xmem_quota_request *r
 	return 0;
 }
 
-/* The capacities of the pool and what is in use of them are host words, read without a lock. */
+/* The capacities of the pool, and their use, are host words, which are read without a lock. */
 int xk_quota_begin(struct xk_call *call)
 {
 	struct xmem_quota_request *request = &call->u.quota;
@@ -141,7 +141,7 @@ int xk_quota_begin(struct xk_call *call)
 
 	if (request->flags & XMEM_QUOTA_REFUSED)
 		return xk_quota_refused(call->payer, request);
-	err = xk_pages_settle();	/* so that all is told of what has ended */
+	err = xk_pages_settle();	/* so that nothing of ended clients counts any more */
 	if (err)
 		return err;
 	for (; request->quota < XK_QUOTAS; request->quota++)

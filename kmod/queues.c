@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queues that clients can make as long as they like, with epoll items or with threads, and how
- * they are woken: those who poll (pollers.c), and those who sleep in the request wait (wait.c).
+ * Queues of which clients decide the length, with epoll items or with threads, and how they are
+ * woken: pollers (pollers.c), and threads that sleep in the request wait (wait.c).
  *
- * Whoever wakes such a queue, a publisher say, or a process that ends, shall not pay for its
- * length. So who wakes looks at a few who stand there only. If there are more, a work item wakes
- * all of them, a few at a time, and others get the queue's lock between. To queue work costs as
- * much as a wake-up. So the work comes half a millisecond later, and serves all wakes until then:
- * who stands there has made the queue long itself, and only its own wait is longer by this.
+ * The cost for a waker, for example a publisher or a process that ends, must not depend on the
+ * length of the queue. So the waker itself wakes only a short queue. If more than a few wait, a
+ * work item wakes all of them, a few at a time, and others can take the queue's lock in between.
+ * Queueing the work costs as much as a wake-up, so the work runs half a millisecond later and
+ * serves all wake-ups until then. Only the client that has made the queue long waits longer for
+ * that.
  *
- * No wake-up is lost. Who waits stands in the queue before it looks at what it waits for; who wakes
- * changes that first, and then finds `late` or sets it. The work takes `late` away, and wakes all
- * who stand there then. So who comes behind that finds the change when it looks. A thread that was
- * woken stands there until its wait is over; a poller that goes on is queued again before it looks
- * again. Model: tests/model/late.pml, whose poller is either of the two.
+ * No wake-up is lost. A waiter enters the queue before it looks at what it waits for. A waker
+ * changes that first, and then finds `late` set or sets it. The work clears `late` and wakes all
+ * waiters in the queue; a waiter that enters after that finds the change when it looks. A thread
+ * that was woken stays in the queue until its wait is over; a poller that goes on enters again
+ * before it looks again. Model: tests/model/late.pml, whose poller stands for both.
  */
 #include <linux/init.h>
 #include <linux/slab.h>
@@ -24,7 +25,7 @@
 #define XK_WOKEN_AT_ONCE	8u
 #define XK_LATE_NS		500000u
 
-/* It has a rescuer, because who waits for a buffer must not wait for memory. */
+/* With a rescuer (WQ_MEM_RECLAIM), because a waiter for a buffer must not wait for memory. */
 static struct workqueue_struct *xk_wake_wq;
 
 int __init xk_queues_init(void)
@@ -33,7 +34,7 @@ int __init xk_queues_init(void)
 	return xk_wake_wq ? 0 : -ENOMEM;
 }
 
-/* All pools and clients have gone. Waits for wake-ups that are on their way, and wake nobody. */
+/* All pools and clients are gone. This waits for work that is queued and will wake nobody. */
 void xk_queues_exit(void)
 {
 	destroy_workqueue(xk_wake_wq);
@@ -46,13 +47,13 @@ static void xk_call_waiter(struct wait_queue_entry *waiter, __poll_t events)
 	waiter->func(waiter, TASK_NORMAL, 0, poll_to_key(events));
 }
 
-/* In the place of the mark, which stands in the queue but waits for nothing. */
+/* The function of the mark, which is in the queue but waits for nothing. */
 static int xk_mark_woken(struct wait_queue_entry *mark, unsigned int mode, int sync, void *key)
 {
 	return 0;
 }
 
-/* Under the queue's lock: all are woken, unless they are more than a few: false. */
+/* Under the queue's lock: wake all waiters, unless there are more than a few: false. */
 static bool xk_wake_few(struct xk_queue *queue, __poll_t events)
 {
 	struct wait_queue_entry *waiter, *next;
@@ -66,7 +67,7 @@ static bool xk_wake_few(struct xk_queue *queue, __poll_t events)
 	return true;
 }
 
-/* Under the queue's lock: wakes the next few behind the mark. false: there are no more. */
+/* Under the queue's lock: wake the next few after the mark. false: there are no more. */
 static bool xk_wake_next(struct xk_queue *queue, __poll_t events)
 {
 	struct list_head *mark = &queue->mark.entry;
@@ -77,7 +78,7 @@ static bool xk_wake_next(struct xk_queue *queue, __poll_t events)
 		if (list_is_last(mark, &queue->head.head))
 			return false;
 		waiter = list_next_entry(&queue->mark, entry);
-		list_move(mark, &waiter->entry);	/* before it may leave the queue */
+		list_move(mark, &waiter->entry);	/* before the waiter may leave the queue */
 		xk_call_waiter(waiter, events);
 	}
 	return true;
@@ -90,9 +91,9 @@ static void xk_queue_work(struct work_struct *work)
 	__poll_t events;
 
 	spin_lock_irq(lock);
-	/* Who still saw events in it (xk_queue_wake) had stored before what a look finds now. */
+	/* A waker that still saw these events in it (xk_queue_wake) has made its change already. */
 	events = xchg(&queue->late, 0);
-	/* Who comes stands before the mark (EPOLLEXCLUSIVE: behind) and has yet to look. */
+	/* New waiters enter before the mark (EPOLLEXCLUSIVE: after it) and have yet to look. */
 	list_add(&queue->mark.entry, &queue->head.head);
 	while (xk_wake_next(queue, events)) {
 		spin_unlock_irq(lock);
@@ -104,7 +105,7 @@ static void xk_queue_work(struct work_struct *work)
 	kref_put(queue->kref, queue->release);
 }
 
-/* It is time for the work, which gets the timer's reference. It may run, but is not queued. */
+/* The work takes over the timer's reference. It may be running, but is not queued. */
 static enum hrtimer_restart xk_late_timeout(struct hrtimer *timer)
 {
 	queue_work(xk_wake_wq, &container_of(timer, struct xk_queue, timer)->work);
@@ -112,8 +113,8 @@ static enum hrtimer_restart xk_late_timeout(struct hrtimer *timer)
 }
 
 /*
- * Under the queue's lock, so whoever leaves the queue sees that the timer runs. Its reference is
- * one of what the queue is in: if that has gone already, nobody waits.
+ * Under the queue's lock, so a waiter that leaves the queue sees that the timer runs. The timer has
+ * a reference to the queue's container; if that is gone already, nobody waits.
  */
 static void xk_wake_later(struct xk_queue *queue, __poll_t events)
 {
@@ -126,14 +127,14 @@ static void xk_wake_later(struct xk_queue *queue, __poll_t events)
 	WRITE_ONCE(queue->late, queue->late | events);
 }
 
-/* Wakes all who wait for one of @events; many of them a little later. It takes spinlocks only. */
+/* Wake all waiters for one of @events; many of them a little later. Takes only spinlocks. */
 void xk_queue_wake(struct xk_queue *queue, __poll_t events)
 {
 	unsigned long flags;
 
-	smp_mb();	/* what has changed before: pairs with the xchg of the work */
+	smp_mb();	/* the change comes before this: pairs with the xchg of the work */
 	if ((READ_ONCE(queue->late) & events) == events)
-		return;		/* the work has yet to begin, and wakes all of them */
+		return;		/* the work has not begun, and will wake all of them */
 	spin_lock_irqsave(&queue->head.lock, flags);
 	if (!xk_wake_few(queue, events))
 		xk_wake_later(queue, events);
@@ -142,7 +143,7 @@ void xk_queue_wake(struct xk_queue *queue, __poll_t events)
 
 /* ---- making and freeing ---- */
 
-/* @kref: of what the queue is in. The timer has a reference to it, and then the work. */
+/* @kref: of the queue's container. The timer has a reference to it, and then the work. */
 void xk_queue_prepare(struct xk_queue *queue, struct kref *kref,
 		      void (*release)(struct kref *kref))
 {
@@ -157,8 +158,9 @@ void xk_queue_prepare(struct xk_queue *queue, struct kref *kref,
 }
 
 /*
- * Nobody waits any more. The timer's reference goes if that has yet to queue the work, for which
- * the module would not wait. The caller still has one of its own.
+ * Nobody waits any more. If the timer has not queued the work yet, it is cancelled and its
+ * reference dropped, because the unload of the module would not wait for it. The caller has a
+ * reference of its own.
  */
 void xk_queue_stop(struct xk_queue *queue)
 {
@@ -166,14 +168,14 @@ void xk_queue_stop(struct xk_queue *queue)
 		kref_put(queue->kref, queue->release);
 }
 
-/* ---- those of a pool ---- */
+/* ---- the queues of a pool ---- */
 
 static void xk_queues_release(struct kref *kref)
 {
 	kvfree(container_of(kref, struct xk_queues, kref));
 }
 
-/* The caller has the reference. */
+/* Returns them with a reference. */
 struct xk_queues *xk_queues_new(u32 count)
 {
 	struct xk_queues *queues = kvzalloc(struct_size(queues, word, count), GFP_KERNEL_ACCOUNT);
@@ -190,7 +192,7 @@ struct xk_queues *xk_queues_new(u32 count)
 	return queues;
 }
 
-/* Nobody waits any more; a work item may still be at it. NULL: there is nothing to do. */
+/* Nobody waits any more, but a work item may still be running. @queues may be NULL. */
 void xk_queues_free(struct xk_queues *queues)
 {
 	u32 i;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files of the module's own that stand for others. A process with a descriptor of a dma-buf or of
- * a shared memfd may be able to write it, or can open it anew for writing. So a client that is
- * only to read gets a file of ours, which can be mapped for reading, and cannot be read, written,
- * opened anew or mapped for writing.
+ * Files of the module's own that stand for other files. A process with a descriptor of a dma-buf or
+ * of a shared memfd may be able to write it, or to open it again for writing. So a client that may
+ * only read gets a file of ours, which can be mapped for reading, and cannot be read, written,
+ * opened again or mapped for writing.
  *
- * Its mapping is one of the other file, as of a descriptor that is open for reading only: a fault
- * needs that file there. The file of a mapping is to be had from /proc/PID/map_files, and only with
- * CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE in the initial user namespace.
+ * Its mapping is a mapping of the other file, as if of a read-only descriptor, because a fault
+ * needs the other file there. The file of a mapping can be opened through /proc/PID/map_files, but
+ * only with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE in the initial user namespace.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -15,13 +15,13 @@
 #include "compat.h"
 #include "xk.h"
 
-/* The other file. @file: one of ours. */
+/* The file for which @file, one of ours, stands. */
 struct file *xk_readonly_of(const struct file *file)
 {
 	return file->private_data;
 }
 
-/* For struct file_operations of files that xk_readonly_new has made. */
+/* For the file_operations of files that xk_readonly_new makes. */
 int xk_readonly_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_MAYSHARE))
@@ -33,8 +33,8 @@ int xk_readonly_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 /*
- * In a work item it must not be fput, by which a thread of the kernel leaves the other file's
- * release to one work item of the whole kernel: see xk_drop_now.
+ * A work item must not call fput: a kernel thread would leave the other file's release to one work
+ * item of the whole kernel. See xk_drop_now.
  */
 int xk_readonly_release(struct inode *inode, struct file *file)
 {
@@ -45,7 +45,10 @@ int xk_readonly_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* One that stands for @other. Takes over the caller's reference to @other, also if it fails. */
+/*
+ * Make a file that stands for @other. Takes over the caller's reference to @other, even if it
+ * fails.
+ */
 struct file *xk_readonly_new(const char *name, const struct file_operations *ops,
 			     struct file *other)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reaping: what ended clients have left is freed when nobody has it any more: payloads of
- * slots, groups of slots, and with the rings the clients. leave.c ends a client.
+ * Reaping: what ended clients have left is freed when nobody uses it any more: payloads of slots,
+ * groups of slots, and clients, once their rings are passed. leave.c ends a client.
  *
- * Whoever wants something reaped says so and waits for end_work. So requests that come at the same
- * time share one run, and between two runs others get the lock.
+ * A request that wants something reaped asks end_work for it and waits. So requests at one moment
+ * share a run, and between two runs others can take the lock.
  */
 #include <linux/pid.h>
 #include <linux/printk.h>
@@ -13,9 +13,8 @@
 #include "trace.h"
 
 /*
- * A step of end_work has been made, one of so many that make a batch: after each batch those who
- * wait for the pool's lock get it. *done begins with 0. The work of claims calls it likewise, and
- * nobody else.
+ * Called after a step of end_work. @weight: its share of a batch (XK_BATCH); after each batch
+ * waiters for the pool's lock get it. *done begins with 0. Only end_work calls this.
  */
 void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
 {
@@ -26,11 +25,11 @@ void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
 	xk_pool_let_in(pool);
 }
 
-/* ---- what goes ---- */
+/* ---- removing groups and clients ---- */
 
 /*
- * A group or an area that nobody uses any more. It stays the host's until nobody has it mapped
- * (xk_reap_finish), so nobody else gets its place before.
+ * Remove a group or an area that nobody uses any more. It still belongs to the host until nobody
+ * has it mapped (xk_reap_finish), so nobody else gets its place before that.
  */
 static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
 {
@@ -44,14 +43,15 @@ static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
 static void xk_remove_group(struct xk_pool *pool, u32 group)
 {
 	xk_show_group(pool, group, NULL);
-	xm_host_say_owner(&pool->host, group);	/* no writer gets it before the move is over */
+	xm_host_say_owner(&pool->host, group);	/* no writer gets the group before the removal is
+						 * over */
 	xk_let_go(pool, &pool->group[group], group);
 }
 
 /*
- * Old pages whose ready words the client's GPU may have written after its end (leave.c). Their
- * groups are still there, as nobody else gets them before the client's process has exited; unless
- * all clients have ended, and the pool is being emptied.
+ * Free old pages whose ready words the client's GPU may have written after its end (moved.c). Their
+ * groups still exist, because nobody else gets them before the client's process has exited, unless
+ * all clients have ended and the pool is being emptied.
  */
 void xk_late_free(struct xk_pool *pool, struct xk_client *client)
 {
@@ -78,12 +78,12 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	xk_late_free(pool, client);
 	xk_show_area(pool, id, NULL);
 	xk_let_go(pool, &pool->area[id], XMEM_MAX_GROUPS + id);
-	/* Nobody finds them here any more, so they hear of the end now. */
+	/* Nobody finds the pollers here any more, so wake them for the end now. */
 	RCU_INIT_POINTER(pool->pollers[id], NULL);
 	xk_pollers_wake(client->pollers, XK_POLL_ALL);
 }
 
-/* Under pool->lock: nobody has mapped @chunk, so its place is free for others. */
+/* Under pool->lock: nobody has a chunk of @place mapped any more, so others may get the place. */
 static void xk_place_is_free(struct xk_pool *pool, u32 place)
 {
 	struct xk_client *client;
@@ -110,7 +110,7 @@ static void xk_unmap_leaving(struct xk_pool *pool)
 	xk_unmap_places(pool, &places);
 }
 
-/* The rest of what xk_reap and xk_empty_pool began, without pool->lock. Only end_work calls it. */
+/* Finish what xk_reap and xk_empty_pool began, without pool->lock. Only end_work calls it. */
 void xk_reap_finish(struct xk_pool *pool)
 {
 	struct xk_client *client;
@@ -126,7 +126,7 @@ void xk_reap_finish(struct xk_pool *pool)
 		groups |= chunk->place < XMEM_MAX_GROUPS;
 	}
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
-	if (groups)	/* any writer may wait for slots */
+	if (groups)	/* writers may be waiting for slots */
 		xk_wake_owners(pool);
 	mutex_unlock(&pool->lock);
 	while ((chunk = pool->leaving)) {
@@ -139,21 +139,24 @@ void xk_reap_finish(struct xk_pool *pool)
 	}
 }
 
-/* The sweep has just looked at the ring of this client, which lives or has ended. */
+/*
+ * Report that the ring of this client, which may have ended, keeps no more than it may. Called
+ * after the sweep has looked at that ring.
+ */
 static void xk_tell_over(const struct xk_pool *pool, u32 id, const struct xm_sweep *sweep)
 {
 	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), sweep->ring_over,
 			 sweep->ring_most);
 	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) has forwarded more than %llu "
-			      "bytes of what ended clients have left, and it keeps no more of "
+			      "bytes that ended clients have left; its ring keeps no more than "
 			      "that\n", pool->number, id, XMEM_LABEL_BYTES,
 			      xm_client_row(&pool->host.map, id)->label,
 			      pid_nr(pool->client[id]->pid), sweep->ring_most);
 }
 
 /*
- * What a step of it weighs. For the holds of a group those of each client are looked at, and a ring
- * is as long as its pool says.
+ * The weight of a step of a sweep. The step for the holds of a group reads those of every client,
+ * and the size of a ring depends on the pool.
  */
 static u32 xk_sweep_weight(const struct xk_pool *pool, const struct xm_sweep *sweep)
 {
@@ -168,9 +171,9 @@ static u32 xk_sweep_weight(const struct xk_pool *pool, const struct xm_sweep *sw
 }
 
 /*
- * Frees the suspects that nobody uses. true: there were some. Clients can make the look at their
- * rings long, so that is done once for all suspects, however many have asked (P4); and others get
- * the lock after each of these looks, and after each few groups.
+ * Free the suspects that nobody uses. true: there were some. Clients can make a look at their rings
+ * slow. So each ring is read once for all suspects, however many were asked for (P4), and others
+ * can take the lock after each ring, and after every few groups.
  */
 static bool xk_sweep(struct xk_pool *pool)
 {
@@ -196,7 +199,7 @@ static bool xk_sweep(struct xk_pool *pool)
 			xk_tell_over(pool, at, &sweep);
 		xk_let_others(pool, &done, weight);
 	} while (slot != -ENOENT);
-	if (any)	/* waiting writers may get slots of left groups */
+	if (any)	/* writers that wait may get slots of groups that others have left */
 		xk_end_concerns_owners(pool);
 	return any;
 }
@@ -232,19 +235,21 @@ static void xk_remove_idle_groups(struct xk_pool *pool)
 	}
 }
 
-/* Reaps the slots that were named. false: a ring has gone too, so others may be free now. */
+/*
+ * Reap the slots that were asked for. false: a ring has gone, too, so other slots may be free now.
+ */
 static bool xk_reap_some(struct xk_pool *pool)
 {
 	if (xk_sweep(pool))
 		xk_remove_idle_groups(pool);
-	/* A ring that goes frees the slots that only it kept: its subscribers skipped them. */
+	/* Removing a ring frees the slots that only it kept: its subscribers skipped them. */
 	return !xk_bury_zombies(pool);
 }
 
 /*
- * A subscriber passes what it does not want to receive, and tells nobody, also after the sweep has
- * seen that it is in the ring. So a ring that goes is followed by another sweep: nobody else would
- * ask for one.
+ * A subscriber may pass publications that it does not want, and tells nobody, even after the sweep
+ * has seen them in the ring. So after a ring has been removed there is another sweep: nobody else
+ * would ask for it.
  */
 static void xk_reap_all(struct xk_pool *pool)
 {
@@ -256,7 +261,7 @@ static void xk_reap_all(struct xk_pool *pool)
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 }
 
-/* What was asked for without the lock since the last time. */
+/* Collect the requests for reaping that were made without the lock since the last run. */
 static u32 xk_reap_asked(struct xk_pool *pool)
 {
 	u32 what = atomic_xchg(&pool->asked_all, 0) ? XK_REAP_ALL : 0, slot;
@@ -271,7 +276,7 @@ static u32 xk_reap_asked(struct xk_pool *pool)
 	return what;
 }
 
-/* Reaps what was asked for since the last time; end_work does it, and then xk_reap_finish. */
+/* Reap what was asked for since the last run. end_work calls this, and then xk_reap_finish. */
 void xk_reap(struct xk_pool *pool)
 {
 	u32 what = pool->reap | xk_reap_asked(pool);
@@ -280,7 +285,7 @@ void xk_reap(struct xk_pool *pool)
 	pool->reap = 0;
 	if (what & XK_REAP_SOME && !xk_reap_some(pool))
 		what |= XK_REAP_ALL;
-	/* A ring that goes frees the slots that only it kept. */
+	/* Removing a ring frees the slots that only it kept. */
 	if (what & XK_REAP_CLIENTS && xk_bury_zombies(pool))
 		what |= XK_REAP_ALL;
 	if (what & XK_REAP_ALL)
@@ -288,7 +293,7 @@ void xk_reap(struct xk_pool *pool)
 }
 
 /*
- * Asks end_work to reap one slot, after a holder has put its last hold. true: it will, and the
+ * Ask end_work to reap one slot, after a holder has dropped its last hold. true: it will, and the
  * caller may wait for it (xk_reap_wait).
  */
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
@@ -302,16 +307,17 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 	return true;
 }
 
-/* The same without the lock, and without waiting. */
+/* Ask for the slot to be reaped, without the lock and without waiting. */
 void xk_reclaim_later(struct xk_pool *pool, u32 slot)
 {
 	if (xm_load(&xm_slot_row(&pool->host.map, slot)->owner) != XMEM_OWNER_HOST)
-		return;		/* nor will it be: who adopts it looks at its holds after that */
+		return;		/* nor will it be: when the host takes it over, it looks at the
+				 * holds */
 	set_bit(slot, pool->asked);
 	xk_pool_queue_collect(pool);
 }
 
-/* The same for all that ended clients have left and nobody has any more. */
+/* Ask end_work to reap every slot of ended clients that nobody uses. */
 void xk_reclaim_all(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
@@ -319,14 +325,14 @@ void xk_reclaim_all(struct xk_pool *pool)
 	xk_pool_queue_end(pool);
 }
 
-/* The same without the lock, and without waiting. */
+/* xk_reclaim_all, without the lock and without waiting. */
 void xk_reclaim_all_later(struct xk_pool *pool)
 {
 	atomic_set(&pool->asked_all, 1);
 	xk_pool_queue_end(pool);
 }
 
-/* The same for clients of which nobody has yet to receive anything. */
+/* Ask end_work to bury clients whose rings nobody has to receive from any more. */
 void xk_bury(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
@@ -334,16 +340,13 @@ void xk_bury(struct xk_pool *pool)
 	xk_pool_queue_end(pool);
 }
 
-/*
- * Waits until what was asked for has been reaped. The caller has no lock. -EINTR: it is killed, and
- * waits no longer.
- */
+/* Wait until what was asked for has been reaped. The caller holds no lock. -EINTR: it is killed. */
 int xk_reap_wait(struct xk_pool *pool)
 {
 	return xk_end_wait(pool);
 }
 
-/* Nobody uses the pool, so zombies and slots that are held go too. */
+/* Empty a pool that nobody uses: zombies and held slots go, too. */
 void xk_empty_pool(struct xk_pool *pool)
 {
 	struct xm_map *map = &pool->host.map;
@@ -364,7 +367,8 @@ void xk_empty_pool(struct xk_pool *pool)
 		xm_store(&xm_slot_row(map, i)->owner, XMEM_OWNER_NONE);
 	xk_payload_drop_all(pool);
 	WRITE_ONCE(pool->dead, true);
-	if (pool->serial)	/* else nobody has found it: another of that name was faster */
+	if (pool->serial)	/* otherwise nobody has found it: another pool of that name was
+				 * faster */
 		trace_xmem_pool_end(pool->number);
 	xk_sysfs_hide(pool);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What users share: nobody gets the last of it. And the folders of a user's dead pools, for which
- * the user waits before it makes another pool.
+ * Resources that users share: no user gets the last of them. And the folders of a user's dead
+ * pools: a user that has too many of them waits before it makes another pool.
  */
 #include <linux/delay.h>
 #include <linux/sched/signal.h>
@@ -12,16 +12,16 @@
 /* ---- folders of dead pools ---- */
 
 /*
- * The folder of a pool in sysfs goes when nobody is inside a read of it any more, and a reader that
- * a control group throttles stays there for as long as it likes. Such a pool is over and counts
- * as none, but its folder takes memory and a thread of the kernel. So its maker makes no new pool
- * while it has as many such folders as it may have pools. They have a count of their own because
- * they go a moment later than the pool: who opens a pool as soon as its last one is closed waits
- * for that moment, instead of being refused.
+ * The folder of a pool in sysfs is removed when nobody reads in it any more, and a reader that a
+ * control group throttles may stay there for any time. Such a pool counts in no limit, but its
+ * folder takes memory and a kernel thread. So a user makes no new pool while it has as many such
+ * folders as it may have pools. They are counted separately because a folder goes a moment later
+ * than its pool: a process that makes a pool as soon as its last one is closed waits for that
+ * moment instead of being refused.
  */
 #define XK_FOLDERS_PATIENCE	(2 * HZ)
 
-/* The folder of a pool that the payer has made is being removed. Any lock may be held. */
+/* A folder of a pool of the payer is being removed. Any lock may be held. */
 void xk_folder_goes(struct xk_payer *payer)
 {
 	u32 i;
@@ -30,7 +30,7 @@ void xk_folder_goes(struct xk_payer *payer)
 		atomic_inc(&payer->user[i]->folders);
 }
 
-/* It has been. The caller has a reference to the payer. */
+/* That folder has been removed. The caller has a reference to the payer. */
 void xk_folder_gone(struct xk_payer *payer)
 {
 	u32 i;
@@ -41,7 +41,10 @@ void xk_folder_gone(struct xk_payer *payer)
 	}
 }
 
-/* How many there are of one of its users, if these are too many for another pool; or 0. */
+/*
+ * The number of such folders of one of the payer's users, if they are too many for another pool;
+ * else 0.
+ */
 static u32 xk_folders_too_many(const struct xk_payer *payer, u32 level)
 {
 	u32 folders = atomic_read(&payer->user[level]->folders);
@@ -52,8 +55,8 @@ static u32 xk_folders_too_many(const struct xk_payer *payer, u32 level)
 }
 
 /*
- * The payer's user is going to make a pool. -EDQUOT: one of its users has too many folders that are
- * being removed, and goes on to have them for a while. -EINTR: the caller is killed.
+ * Wait before the payer's user makes a pool. -EDQUOT: one of its users still has too many folders
+ * that are being removed. -EINTR: the caller is killed.
  */
 int xk_folders_wait(struct xk_payer *payer)
 {
@@ -76,8 +79,9 @@ int xk_folders_wait(struct xk_payer *payer)
 /* ---- shares ---- */
 
 /*
- * What all users share nobody uses up alone: a user gets more of it only if afterwards as much is
- * left as it has itself. So one has at most half of it, and whoever comes later still gets some.
+ * No user uses up alone what all users share: a user gets more only if after that at least as much
+ * is left as it has. So one user has at most half of it, and a user that comes later still gets
+ * some.
  */
 static u64 xk_share_most(u64 has, u64 free)
 {
@@ -85,8 +89,8 @@ static u64 xk_share_most(u64 has, u64 free)
 }
 
 /*
- * In a module for tests it takes long from the look at what a user has until that has more: so whom
- * nothing keeps from looking meanwhile will do so (exhaust K8_shares_hold_for_many_at_once).
+ * In a test module there is a long time between the check of a user's share and its counting. So
+ * requests that no lock keeps out will check meanwhile (exhaust K8_shares_hold_for_many_at_once).
  */
 static void xk_share_slowly(void)
 {
@@ -96,8 +100,8 @@ static void xk_share_slowly(void)
 }
 
 /*
- * @n more of what the user has in @quota: @free are left of what all have. -EDQUOT. Who asks counts
- * them before another asks (limits.c).
+ * May the payer's users have @n more of what they have in @quota, while @free are left of what all
+ * users share? -EDQUOT: no. The caller counts them before another caller asks (limits.c).
  */
 int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
 	     u64 free)
@@ -121,8 +125,9 @@ int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 
 }
 
 /*
- * Is its user neither the pool's owner nor the one who has paid for it first? These are two where
- * somebody has made it by a file of the device that another user has opened.
+ * Is the payer's user a guest, that is neither the pool's owner nor the user that pays for the
+ * pool? These two differ if the owner made it through a file of the device that another user has
+ * opened.
  */
 bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer)
 {
@@ -131,8 +136,8 @@ bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer)
 }
 
 /*
- * A guest that has @has wants one more of what the pool has @most of, and @taken are taken: -EDQUOT
- * if it leaves less than it has then. But everybody may have one.
+ * A guest that has @has wants one more of what the pool has @most of, of which @taken are taken.
+ * -EDQUOT: it would leave less than it then has. But every guest may have one.
  */
 int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
 		     u32 taken, u32 most)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests of one slot: resolve (make a SCANNING slot LIVE), collect (reap it), renew (give
- * it a new tenancy). attach.c has detach.
+ * The requests of one slot: resolve (make a SCANNING slot LIVE), collect (reap it), renew (give it
+ * a new tenancy). attach.c has detach.
  */
 #include <linux/random.h>
 
 #include "xk.h"
 
-/* Reads the state word of a slot that the caller holds and believes to be SCANNING. */
+/* Read the state word of a slot that the caller holds and believes to be SCANNING. */
 static int xk_resolve_look(struct xk_client *client, const struct xmem_slot_request *request,
 			   u64 *word)
 {
@@ -54,11 +54,12 @@ int xk_resolve_begin(struct xk_call *call)
 }
 
 /*
- * It takes no lock and waits for nothing: whoever puts the last hold of what has no owner any more
- * does so in the middle of its own work.
+ * collect takes no lock and waits for nothing, because a client that drops the last hold of a slot
+ * without an owner does so in the middle of its own work.
  *
- * Who may not hold what is in that group has put nothing that kept it, and there is nothing to do.
- * Who could once can still, as long as it lives and these contents last (core/holders.c).
+ * A client that may not hold slots of that group has dropped nothing that kept the slot, so there
+ * is nothing to do. A client that could once hold them still can, as long as it lives and these
+ * contents last (core/holders.c).
  */
 int xk_collect_begin(struct xk_call *call)
 {
@@ -87,8 +88,8 @@ static int xk_renew(struct xk_client *client, struct xmem_slot_request *request)
 }
 
 /*
- * Every call consumes one of the slot's 2^24 tenancies, as an attach does. So a slot has a clock:
- * who comes in the same millisecond as another, in whatever thread, waits for the next one.
+ * Every call uses up one of the slot's 2^24 tenancies, as an attach does. So a slot has a clock: a
+ * call in the same millisecond as another one, from any thread, waits for the next millisecond.
  */
 int xk_renew_begin(struct xk_call *call)
 {

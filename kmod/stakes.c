@@ -2,21 +2,23 @@
 /*
  * Stakes: for which users a pool counts as one of theirs.
  *
- * Whoever has a client's file, a file of its poll_fd, or a descriptor of a pool, keeps the pool, or
- * what is left of it, whoever has made it. So the pool counts for each user who does, as long as it
- * does: for its maker no longer than for others, or a guest could keep it at the maker's expense.
- * The pool's table is paid for by one of them; its maker is the first.
+ * A user that has a client's file, a file of poll_fd, or a descriptor of a pool keeps the pool, or
+ * what is left of it, no matter which user made it. So the pool counts for each such user, for as
+ * long as the user keeps it. For its maker it counts no longer than for others; otherwise a guest
+ * could keep it at the maker's expense. One of these users pays for the pool's table; at first its
+ * maker does.
  *
- * A user is known by its payer: that of the file of /dev/xmem by which the client was made, or of
- * the client that made the descriptor. What it passes on to others stays its own.
+ * A user is known by its payer: the payer of the file of /dev/xmem through which the client was
+ * made, or of the client that made the descriptor. If the user passes a file on, that file still
+ * counts for it.
  */
 #include <linux/slab.h>
 
 #include "xk.h"
 
 struct xk_stake {
-	struct list_head node;		/* stakes_lock, as the next */
-	u32 count;			/* of what the payer's user has of the pool */
+	struct list_head node;		/* stakes_lock, like count */
+	u32 count;			/* of what keeps the pool for the payer's user */
 	struct xk_payer *payer;		/* with a reference; immutable */
 };
 
@@ -40,7 +42,7 @@ static void xk_stake_free(struct xk_stake *stake)
 	kfree(stake);
 }
 
-/* One for which the payer has been charged, and of which nobody knows. NULL: no memory. */
+/* Make a stake that nobody knows of yet; the payer has been charged for it. NULL: no memory. */
 static struct xk_stake *xk_stake_alloc(struct xk_payer *payer)
 {
 	struct xk_stake *stake = kzalloc(sizeof(*stake), GFP_KERNEL_ACCOUNT);
@@ -52,7 +54,7 @@ static struct xk_stake *xk_stake_alloc(struct xk_payer *payer)
 	return stake;
 }
 
-/* One that counts as a pool of the payer's. */
+/* Make a stake, and charge the payer for it. */
 static struct xk_stake *xk_stake_new(struct xk_pool *pool, struct xk_payer *payer)
 {
 	int err = xk_charge_stake(pool, payer);
@@ -68,8 +70,8 @@ static struct xk_stake *xk_stake_new(struct xk_pool *pool, struct xk_payer *paye
 }
 
 /*
- * That of a pool's maker, who has been charged for it (xk_charge_pool). Nobody else knows the pool.
- * NULL: no memory, and the maker is charged no more.
+ * The stake of a pool's maker, which has been charged for it (xk_charge_pool). Nobody else knows
+ * the pool. NULL: no memory, and the maker is not charged any more.
  */
 struct xk_stake *xk_stake_first(struct xk_pool *pool)
 {
@@ -83,8 +85,8 @@ struct xk_stake *xk_stake_first(struct xk_pool *pool)
 }
 
 /*
- * The payer has one more thing that keeps the pool. -EDQUOT: it is its first, and its user has as
- * many pools as it may have.
+ * The payer has one more thing that keeps the pool. -EDQUOT: it is the first one, and its user has
+ * as many pools as it may have.
  */
 struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer)
 {
@@ -113,7 +115,10 @@ struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer)
 	return stake;
 }
 
-/* Who has paid for the table has left, and somebody else keeps it: that one pays from now on. */
+/*
+ * The user that paid for the table does not keep the pool any more; another one does, and pays from
+ * now on.
+ */
 static void xk_stake_pass_table(struct xk_pool *pool, const struct xk_stake *left)
 {
 	const struct xk_stake *heir;
@@ -125,7 +130,9 @@ static void xk_stake_pass_table(struct xk_pool *pool, const struct xk_stake *lef
 		xk_chunk_pass(pool->table, heir->payer);
 }
 
-/* Does it count no more? Files of drivers that a dead pool had count until they are released. */
+/*
+ * Does the stake count no longer? After a pool's end it counts until files of drivers are released.
+ */
 static bool xk_stake_is_over(const struct xk_pool *pool, const struct xk_stake *stake)
 {
 	return !stake->count && (refcount_read(&pool->users) || !READ_ONCE(pool->files));
@@ -148,7 +155,7 @@ void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake)
 		xk_stake_free(stake);
 }
 
-/* Those of a pool that have waited for files of drivers, or all of a pool that is freed. */
+/* Drop the stakes of a pool that have waited for files of drivers, or all when it is freed. */
 void xk_stakes_sweep(struct xk_pool *pool)
 {
 	struct xk_stake *stake, *next;

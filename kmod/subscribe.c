@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Requests: subscribe and unsubscribe, by which a client follows the ring of a publisher. */
+/* The requests subscribe and unsubscribe, by which a client follows the ring of a publisher. */
 #include "xk.h"
 
 int xk_subscribe_begin(struct xk_call *call)
@@ -11,21 +11,21 @@ int xk_subscribe_begin(struct xk_call *call)
 	if (err)
 		return err;
 	err = xm_host_subscribe(&client->pool->host, client->id, &call->u.subscribe);
-	publisher = call->u.subscribe.publisher;	/* within bounds now if there is no error */
+	publisher = call->u.subscribe.publisher;	/* within bounds if there is no error */
 	if (!err)
 		xm_follow_begin(&client->followed, publisher, call->u.subscribe.flags);
 	if (!err && call->u.subscribe.flags & XMEM_SUBSCRIBE_JOINT)
 		WRITE_ONCE(client->pollers->joint, true);
 	mutex_unlock(&client->pool->lock);
 	/*
-	 * The cursor was 0 for a moment and pinned every entry. A publisher that scanned
-	 * just then may wait for a slot; and it may wait for subscribers, or poll for them.
+	 * The cursor was 0 for a moment and pinned every entry. A publisher that scanned at that
+	 * moment may be waiting for a slot; and it may wait for subscribers, or poll for them.
 	 */
 	if (!err) {
 		xk_wake_owners(client->pool);
 		xk_wake_pollers_of(client->pool, publisher, EPOLLIN | EPOLLRDNORM);
 	}
-	/* Those who poll for this client have not armed that ring: they look again. */
+	/* Pollers of this client have not armed that ring: they look again. */
 	if (!err)
 		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
 	return err;
@@ -44,8 +44,8 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 	publisher = xm_index(request->publisher, pool->host.map.clients);
 	xm_follow_end(&pool->host.map, &client->followed, client->id, request);
 	/*
-	 * The publisher has ended, or owners have, and this client may have been the last that
-	 * kept the ring, or what is forwarded in it.
+	 * The publisher or an owner has ended, and this client may have been the last that kept the
+	 * ring, or a slot that is forwarded in it.
 	 */
 	reap = !err && (xm_client_row(&pool->host.map, publisher)->state == XMEM_CLIENT_ZOMBIE ||
 			xm_host_forwards(&pool->host, publisher));
@@ -58,12 +58,12 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 		xk_wake_owners(pool);
 		xk_wake_pollers_of(pool, publisher, EPOLLIN | EPOLLRDNORM);
 	}
-	/* A ring that is followed no longer has ended for those who poll for it. */
+	/* For pollers, a ring that is no longer followed has ended. */
 	xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
 	return err;
 }
 
-/* A subscription has ended for good, begins to last, or is dropped: only pollers care. */
+/* A subscription has ended for good, begins to last, or is dropped: only pollers need to know. */
 static int xk_note_end(struct xk_client *client, const struct xmem_unsubscribe_request *request)
 {
 	int err = xk_client_lock(client);

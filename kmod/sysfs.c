@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/class/xmem: the folder of each pool, with the same files in each, and which users have how
- * much. It is for people and tools; nothing in xmem reads it. What the files of a pool say is in
- * sysfs_text.c and sysfs_records.c.
+ * /sys/class/xmem: a folder for each pool, with the same files in each, and a file about the users.
+ * It is for people and tools; nothing in xmem reads it. sysfs_text.c and sysfs_records.c have the
+ * files of a pool.
  *
- * Who makes a pool makes its folder, in its join. For what sysfs allocates there no memory cgroup
- * pays, but it is as much for each pool, so the limits of pools bound it. A work item removes the
- * folder, because that waits for whoever is reading; so readers need no reference to the pool.
- * There are no uevents, because any user can make pools come and go.
+ * The join that makes a pool makes its folder. No memory cgroup pays for what sysfs allocates for
+ * it, but that is the same amount for each pool, so the limits of pools bound it. A work item
+ * removes the folder, because removing waits for readers; so readers need no reference to the pool.
+ * There are no uevents, because any user can make and end pools at any rate.
  *
- * Who is throttled in a read lets the removal wait for as long as it likes, and the pool has gone
- * by then and counts in no limit of pools. So removals have a work queue of their own, in which
- * nothing else waits; and those that are under way count for who made the pool, who makes no
- * other one while there are too many (users.c).
+ * A throttled reader delays the removal for as long as it likes, and by then the pool is gone and
+ * counts in no limit. So removals have a work queue of their own, in which nothing else waits.
+ * Folders that are being removed count for the user that made the pool, which can make no other
+ * pool while it has too many (shares.c).
  */
 #include <linux/device.h>
 #include <linux/init.h>
@@ -22,7 +22,7 @@
 #include "compat.h"
 #include "xk.h"
 
-/* Folders that are removed at a time: a thread of the kernel for each that somebody reads. */
+/* How many folders can be removed at a time; each that is being read takes a kernel thread. */
 #define XK_LEAVING_FOLDERS	512
 
 static struct workqueue_struct *folder_wq;
@@ -76,7 +76,7 @@ static void xk_sysfs_remove(struct work_struct *work)
 	xk_pool_put(pool);
 }
 
-/* Shows a pool of which nobody else knows yet. */
+/* Make the folder of a pool that nobody else knows yet. */
 int xk_sysfs_show(struct xk_pool *pool)
 {
 	struct device *device = kzalloc(sizeof(*device), GFP_KERNEL_ACCOUNT);
@@ -120,7 +120,7 @@ int __init xk_sysfs_init(void)
 	return err;
 }
 
-/* All pools have been emptied. This waits for the folders that are still being read. */
+/* All pools have been emptied. This waits for folders that are still being read. */
 void xk_sysfs_exit(void)
 {
 	destroy_workqueue(folder_wq);

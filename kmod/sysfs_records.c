@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The binary files of /sys/class/xmem/poolN: slots, clients and devices, with a record for each
- * that the pool has room for. uapi.h has the records.
+ * that the pool has room for. uapi.h defines the records.
  *
- * A tool may read them all the time, and be throttled while it does. So it takes none of the
- * pool's locks but pages_lock, for the moment in which it copies what a client's struct says, and
- * keeps pages from being freed for no longer than one look takes.
+ * A tool may read them all the time, and be throttled while it does. So a read takes none of the
+ * pool's locks but pages_lock, for the moment in which it copies fields of a client's struct, and
+ * it keeps pages from being freed for no longer than one look takes.
  */
 #include <linux/cred.h>
 #include <linux/device.h>
@@ -16,12 +16,12 @@
 #include "xk.h"
 
 #define XK_RECORD_BYTES	128
-#define XK_TOGETHER	16	/* records: what a client holds of so many slots is a line */
-#define XK_LOOKS	4	/* at one record, until two have found the same */
-#define XK_HOLDS	1024	/* so many are counted in one go */
+#define XK_TOGETHER	16	/* records: the holds of this many slots share a cache line */
+#define XK_LOOKS	4	/* at one record, until two in a row are equal */
+#define XK_HOLDS	1024	/* holds that are counted in one look */
 
 union xk_record {
-	u32 flags;			/* all but the head begin with it */
+	u32 flags;			/* in all records but the head */
 	struct xmem_shown head;
 	struct xmem_shown_slot slot;
 	struct xmem_shown_client client;
@@ -32,20 +32,20 @@ union xk_record {
 struct xk_records {
 	struct bin_attribute attr;
 	u32 (*count)(const struct xk_pool *pool);
-	/* One look at it; @record is all zero. */
+	/* Take one look; @record is zeroed. */
 	void (*look)(struct xk_pool *pool, u32 index, union xk_record *record);
 	/*
-	 * NULL: they have none. Adds them to what the look has found, for those of a batch whose
-	 * bit is in @which; record[0] is that of @first.
+	 * Add the holds to the result of the look, for the records of a batch in the bitmap @which;
+	 * record[0] is that of @first. NULL: the records have no holds.
 	 */
 	void (*count_holds)(struct xk_pool *pool, u32 first, unsigned long which,
 			    union xk_record *record);
 };
 
-/* Records that are looked at together. Their first number is a multiple of XK_TOGETHER. */
+/* Records that are read together. The number of the first is a multiple of XK_TOGETHER. */
 struct xk_batch {
 	union xk_record record[XK_TOGETHER];
-	union xk_record before[XK_TOGETHER];	/* what the first of two looks has found */
+	union xk_record before[XK_TOGETHER];	/* result of the first of two looks */
 };
 
 static u32 xk_holds(const struct xk_pool *pool, u32 client, u32 slot)
@@ -80,9 +80,9 @@ static void xk_look_at_slot(struct xk_pool *pool, u32 s, union xk_record *record
 }
 
 /*
- * Those who hand buffers over write their holds all the time, and each look takes the line from
- * them. So it is one for all slots of a batch, which are of one group: client by client, and only
- * in the areas of those whose holds count there.
+ * Clients that exchange buffers write their holds all the time, and each read of a hold takes the
+ * cache line from them. So the holds of all slots of a batch, which are in one group, are read
+ * together, client by client, and only those of clients whose holds count in that group.
  */
 static void xk_count_holds_on_slots(struct xk_pool *pool, u32 first, unsigned long which,
 				    union xk_record *record)
@@ -112,7 +112,10 @@ static u32 xk_clients(const struct xk_pool *pool)
 	return pool->look.clients;
 }
 
-/* Whose process it is. The id's next client may have it by now: then the second look differs. */
+/*
+ * The process of a client. The next client of the id may have it by now: then the second look
+ * differs.
+ */
 static void xk_look_at_process(struct xk_pool *pool, u32 id, struct xmem_shown_client *client)
 {
 	const struct xk_client *who;
@@ -201,11 +204,11 @@ static void xk_look_at(const struct xk_records *records, struct xk_pool *pool, u
 }
 
 /*
- * Two looks that find the same have between them a time in which all of it was so: generations and
- * incarnations are never used again. The holds are counted in that time, so each of them was one of
- * these contents, or of this client. SRCU orders the three. How long the time is does not matter to
- * that, nor what else is looked at meanwhile; so the records of a batch share it. Returns which of
- * them have changed.
+ * If two looks are equal, everything in them was true at one time between them, because generations
+ * and incarnations are never used again. The holds are counted between the two looks, so each of
+ * them belongs to these contents, or to this client. SRCU orders the three steps. The time between
+ * the looks does not matter, nor what else is read meanwhile; so the records of a batch share it.
+ * Returns a bitmap of the records that have changed.
  */
 static unsigned long xk_look_twice(const struct xk_records *records, struct xk_pool *pool,
 				   u32 first, unsigned long which, struct xk_batch *batch)
@@ -228,7 +231,7 @@ static unsigned long xk_look_twice(const struct xk_records *records, struct xk_p
 	return changed;
 }
 
-/* All together, and then each that has changed by itself, for in that less time passes. */
+/* Read all records together, and then each that has changed alone, which takes less time. */
 static void xk_batch_fill(const struct xk_records *records, struct xk_pool *pool, u32 first,
 			  unsigned long which, struct xk_batch *batch)
 {
@@ -254,7 +257,7 @@ static void xk_head_fill(const struct xk_records *records, const struct xk_pool 
 	record->head.abi = XMEM_ABI;
 }
 
-/* The next records of the file that a read from @at is of, up to @end: how many bytes it gives. */
+/* Copy the next bytes of the file, from @at and at most up to @end. Returns how many. */
 static size_t xk_batch_read(const struct xk_records *records, struct xk_pool *pool,
 			    struct xk_batch *batch, char *to, loff_t at, loff_t end)
 {
@@ -278,8 +281,8 @@ static size_t xk_batch_read(const struct xk_records *records, struct xk_pool *po
 }
 
 /*
- * The kernel asks for at most a page at a time, and gives it to the reader only afterwards: so
- * whoever faults, or stops, between two pages keeps nothing.
+ * The kernel asks for at most a page at a time, and gives it to the reader only afterwards: so a
+ * reader that faults or stops between two pages keeps nothing.
  */
 static ssize_t xk_records_read(struct file *file, struct kobject *kobj,
 			       XK_BIN_CONST struct bin_attribute *attr, char *to, loff_t at,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The text files of /sys/class/xmem/poolN: what a pool has, all its slots and clients together,
- * and its limits. What each slot, client and GPU has is in sysfs_records.c.
+ * The text files of /sys/class/xmem/poolN: the settings of a pool, the sums over its slots and
+ * clients, and its limits. sysfs_records.c has each slot, client and GPU.
  *
- * Who may join a pool by its name may read its files: they have mode 0444, and each look at one
- * asks the pool's mode, which may change. What is read may be of two moments, if the pool changes
- * meanwhile.
+ * A user that may join a pool by its name may read its files. They have mode 0444, and each read
+ * checks the pool's mode, which may change. If the pool changes during a read, the result may mix
+ * two moments.
  */
 #include <linux/cred.h>
 #include <linux/device.h>
@@ -89,7 +89,10 @@ static struct xm_limbo xk_count_ended(const struct xk_pool *pool)
 	return limbo;
 }
 
-/* All else here is in the table; this looks at groups and areas, and lets pages go in between. */
+/*
+ * Everything else here is in the table. This reads groups and areas, and lets pages be freed in
+ * between.
+ */
 static struct xm_limbo xk_count_overdue(const struct xk_pool *pool)
 {
 	struct xm_limbo limbo = { .overdue = 0 };
@@ -105,7 +108,7 @@ static struct xm_limbo xk_count_overdue(const struct xk_pool *pool)
 	return limbo;
 }
 
-/* The clock of whoever said @since may be another one, in a time namespace. */
+/* The clock of @since may be that of another time namespace. */
 static u64 xk_age(u64 since)
 {
 	u64 now = ktime_get_ns();
@@ -122,7 +125,7 @@ static kgid_t xk_gid_of(struct xk_pool *pool)
 	return gid;
 }
 
-/* As chmod has it. */
+/* The mode, as chmod writes it. */
 static ssize_t xk_pool_show_mode(struct xk_pool *pool, char *page)
 {
 	kgid_t gid;

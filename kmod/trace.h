@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints, under events/xmem: a pool is made and ends; a client joins, is evicted by others,
- * ends and is buried, and in between
- * the process of one that was in quarantine exits; slots are attached and
- * reclaimed; memory of a GPU is opened, and closed by all; waiters are woken; a limit is reached.
- * Messages are not traced: they do not pass through the kernel. examples/trace/ uses them.
+ * Tracepoints, under events/xmem: a pool is made and ends; a client joins, is evicted, ends, is
+ * buried, and the process of a quarantined client exits; slots are attached and reclaimed; memory
+ * of a GPU is opened, and closed by all; waiters are woken; a limit is reached. Messages are not
+ * traced, because they do not pass through the kernel. examples/trace/ uses the tracepoints.
  *
- * pool is the number in /sys/class/xmem/poolN. Strings are arrays of fixed length, because what
- * __assign_str takes differs between kernels.
+ * pool is the number in /sys/class/xmem/poolN. Strings are arrays of fixed length, because the
+ * arguments of __assign_str differ between kernels.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM xmem
@@ -19,7 +18,7 @@
 #include <linux/tracepoint.h>
 
 #define XK_LIMIT_BYTES	24	/* of a limit's name, with its NUL */
-#define XK_NO_POOL	(-1)	/* it is refused before it has a number */
+#define XK_NO_POOL	(-1)	/* refused before the pool has a number */
 
 TRACE_EVENT(xmem_pool_create,
 	TP_PROTO(u32 pool, u32 owner, const u8 *name, u32 slots, u32 clients, u32 ring_entries),
@@ -80,7 +79,9 @@ DEFINE_EVENT(xk_client, xmem_client_exited,
 DEFINE_EVENT(xk_client, xmem_client_bury,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
 
-/* Others end it; reason: XMEM_REASON_* of the UAPI header. xmem_client_end follows. */
+/*
+ * Another client or the module ends it; reason: XMEM_REASON_* of uapi.h. xmem_client_end follows.
+ */
 TRACE_EVENT(xmem_client_evict,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation, u32 reason),
 	TP_ARGS(pool, client, incarnation, reason),
@@ -101,8 +102,8 @@ TRACE_EVENT(xmem_client_evict,
 );
 
 /*
- * holds, slots: what it had. duration_ns: from the moment at which its requests began to fail,
- * until its holds do not count any more and its slots are the host's.
+ * holds, slots: what the client had. duration_ns: from the moment at which its requests began to
+ * fail until its holds no longer count and its slots belong to the host.
  */
 TRACE_EVENT(xmem_client_end,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation, u64 holds, u32 slots, u64 duration_ns),
@@ -180,10 +181,13 @@ DECLARE_EVENT_CLASS(xk_payload,
 		  __entry->payload)
 );
 
-/* client: who opens it. */
+/* client: the one that opens it. */
 DEFINE_EVENT(xk_payload, xmem_payload_open,
 	TP_PROTO(u32 pool, u32 client, u64 payload), TP_ARGS(pool, client, payload));
-/* It has gone, and nobody has it open any more. client: who attached it, maybe long ago. */
+/*
+ * It has no slots, and no client has it open any more. client: the one that attached it, which may
+ * have ended long ago.
+ */
 DEFINE_EVENT(xk_payload, xmem_payload_close,
 	TP_PROTO(u32 pool, u32 client, u64 payload), TP_ARGS(pool, client, payload));
 
@@ -204,9 +208,9 @@ TRACE_EVENT(xmem_wake,
 );
 
 /*
- * Somebody is refused because of a limit: a parameter of the module, or what the pool has room
- * for. wanted: how many, or how many bytes, there would have been, and of slots how many more;
- * most: how many there may be.
+ * A request is refused because of a limit: a parameter of the module, or a capacity of the pool.
+ * wanted: how many, or how many bytes, there would have been; for slots, how many more; most: how
+ * many there may be.
  */
 TRACE_EVENT(xmem_limit,
 	TP_PROTO(s32 pool, const char *limit, u64 wanted, u64 most),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Unmapping: step 3 of pages.c, in the mappings of each client of a pool. It waits for page locks
- * and for the lock of each client's address space, which its process may hold while it is
- * throttled: so the caller has no lock of ours.
+ * and for the lock of each client's address space, which the client's process may hold while it is
+ * throttled. So the caller holds no lock of ours.
  *
- * A client that has ended is unmapped once, altogether. From then on it maps nothing but pages of
- * its own, and nobody looks at it again.
+ * A client that has ended is unmapped once, completely. From then on it maps only pages of its own,
+ * and nobody looks at it again.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -14,7 +14,7 @@
 
 #include "xk.h"
 
-/* A group, or an area: see xk_chunk.place. */
+/* Add a group or an area; @place: as in struct xk_chunk. */
 void xk_places_add(struct xk_places *places, u32 place)
 {
 	if (place < XMEM_MAX_GROUPS)
@@ -24,9 +24,10 @@ void xk_places_add(struct xk_places *places, u32 place)
 }
 
 /*
- * Those @places, of @size, that begin at @offset and have @stride bytes each. What stands side by
- * side goes together; but nothing between them goes, or who has the first and the last of them
- * would take all others' pages away from everybody, by each end.
+ * Unmap the places in the bitmap @places of @size bits; they begin at @offset and have @stride
+ * bytes each. Adjacent places are unmapped together, but nothing between two others is: otherwise a
+ * client that has the first and the last place would, at each of its ends, take the pages of all
+ * others away from everybody.
  */
 static void xk_unmap_runs(struct xk_client *client, const unsigned long *places, u32 size,
 			  u64 offset, u64 stride)
@@ -51,14 +52,14 @@ static void xk_unmap_places_of(struct xk_client *client, const struct xk_places 
 		      header->area_stride);
 }
 
-/* Does it still see what others see? One that is evicted does as long as it can store. */
+/* Does the client still see what others see? An evicted client does as long as it can store. */
 static bool xk_sees_others(const struct xk_client *client)
 {
 	return !smp_load_acquire(&client->ended) ||
 	       READ_ONCE(client->evicting) == XK_EVICT_STORES;
 }
 
-/* One look at each client, however many places there are: many clients may have ended at once. */
+/* One look at each client for all places: many clients may have ended at once. */
 void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places)
 {
 	struct xk_client *client;
@@ -87,7 +88,9 @@ void xk_unmap_place(struct xk_pool *pool, u32 place)
 
 static DECLARE_WAIT_QUEUE_HEAD(xk_evicted_queue);
 
-/* A store of an evicted client waits until it has lost all it maps. -EINTR: it is killed. */
+/*
+ * A store of an evicted client waits until the client has lost all mappings. -EINTR: it is killed.
+ */
 int xk_evicted_wait(const struct xk_client *client)
 {
 	return wait_event_killable(xk_evicted_queue, !READ_ONCE(client->evicting)) ? -EINTR : 0;
@@ -100,7 +103,7 @@ static void xk_set_evicting(struct xk_client *client, u8 evicting)
 	spin_unlock(&client->pool->pages_lock);
 }
 
-/* What the client can store into: its groups, and all others with them, and its area. */
+/* Unmap what the client can store into: its area and its groups, and with these all groups. */
 static void xk_unmap_stores(struct xk_client *client)
 {
 	struct xk_places places = { 0 };
@@ -111,15 +114,15 @@ static void xk_unmap_stores(struct xk_client *client)
 }
 
 /*
- * Clients that others have ended may still run, and store into their area and their groups, and no
- * more when this is done. Only end_work calls it, without a lock, and before it copies any of these
- * pages: what such a client stored behind the copy, others could see, and count on.
+ * Stop evicted clients from storing. They may still be running and store into their area and their
+ * groups; after this they cannot. Only end_work calls it, without a lock, before it copies any of
+ * these pages: others could see, and rely on, what such a client stored after the copy.
  *
- * Such a client may be in the middle of a scan, and what it sees must stay true as long as it can
- * store: it would take a slot whose holds it reads as zeros. And what it stores must reach others,
- * or it must know that it has ended: it would write contents that others have got meanwhile. So it
- * loses what it can store into first, and who stores there waits until the client reads zeros
- * everywhere: then each call finds the client's end (tests/model/blind.pml).
+ * An evicted client may be in the middle of a scan, and what it sees must stay true as long as it
+ * can store: otherwise it would take a slot whose holds it reads as zeros. And its stores must
+ * reach others, or it must learn that it has ended: otherwise it would write contents that others
+ * have got meanwhile. So it first loses what it can store into, and a store there waits until the
+ * client reads zeros everywhere. Then each of its calls finds its end (tests/model/blind.pml).
  */
 void xk_unmap_evicted(struct xk_pool *pool)
 {
@@ -134,14 +137,14 @@ void xk_unmap_evicted(struct xk_pool *pool)
 	}
 	if (bitmap_empty(evicted, XMEM_MAX_CLIENTS))
 		return;
-	/* No fault of theirs that saw them alive is under way any more. */
+	/* Wait for faults that saw these clients alive. */
 	xk_pool_drain(pool);
 	for_each_set_bit(c, evicted, XMEM_MAX_CLIENTS) {
 		client = READ_ONCE(pool->client[c]);
 		xk_unmap_stores(client);
 		xk_set_evicting(client, XK_EVICT_LOOKS);
 	}
-	/* Nor one that only read. */
+	/* Wait also for read faults. */
 	xk_pool_drain(pool);
 	for_each_set_bit(c, evicted, XMEM_MAX_CLIENTS) {
 		client = READ_ONCE(pool->client[c]);
@@ -153,8 +156,8 @@ void xk_unmap_evicted(struct xk_pool *pool)
 }
 
 /*
- * All that an ended client maps. The caller has drained the pool's pages since it ended, unless
- * its mm is gone: then nobody can fault there, and there is nothing to unmap.
+ * Unmap everything that an ended client maps. The caller has drained the pool's pages since the
+ * client ended. If the client's mm is gone, nobody can fault there, and there is nothing to unmap.
  */
 void xk_unmap_ended(struct xk_client *client)
 {

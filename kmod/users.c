@@ -27,9 +27,9 @@ static unsigned long user_max[XK_USER_QUOTAS] = {
 };
 
 module_param_named(user_max_pools, user_max[XMEM_QUOTA_USER_POOLS], ulong, 0644);
-MODULE_PARM_DESC(user_max_pools, "how many pools a user may have; one that has ended counts until "
-		 "its clients' files are closed and its files of drivers released; and how many "
-		 "of its pools that have gone may still have a folder in sysfs");
+MODULE_PARM_DESC(user_max_pools, "how many pools a user may have; a pool that has ended counts "
+		 "until its clients' files are closed and its drivers' files released; also how "
+		 "many of its dead pools may still have a folder in sysfs");
 module_param_named(user_max_clients, user_max[XMEM_QUOTA_USER_CLIENTS], ulong, 0644);
 MODULE_PARM_DESC(user_max_clients, "how many clients a user may have in all pools");
 module_param_named(user_max_slots, user_max[XMEM_QUOTA_USER_SLOTS], ulong, 0644);
@@ -39,15 +39,15 @@ MODULE_PARM_DESC(user_max_groups, "how many groups of slots a user may have in a
 module_param_named(user_max_files, user_max[XMEM_QUOTA_USER_FILES], ulong, 0644);
 MODULE_PARM_DESC(user_max_files, "how many payloads a user may have attached in all pools");
 module_param_named(user_max_file_bytes, user_max[XMEM_QUOTA_USER_FILE_BYTES], ulong, 0644);
-MODULE_PARM_DESC(user_max_file_bytes, "how many bytes the payload files of a user may have; each "
-		 "file counts as often as it is attached");
+MODULE_PARM_DESC(user_max_file_bytes, "how many bytes the payload files of a user may have; a "
+		 "file counts once for each attach");
 module_param_named(user_max_page_bytes, user_max[XMEM_QUOTA_USER_PAGE_BYTES], ulong, 0644);
 MODULE_PARM_DESC(user_max_page_bytes, "how much memory the shared pages of a user may take, in "
 		 "bytes: tables of its pools, areas of its clients, groups of its writers");
 module_param_named(user_max_mappings, user_max[XMEM_QUOTA_USER_MAPPINGS], ulong, 0644);
 MODULE_PARM_DESC(user_max_mappings, "how many mappings of shared pages a user may have");
 
-/* ULONG_MAX: there is no limit. */
+/* The limit of a user in @quota. U64_MAX: there is no limit. */
 u64 xk_user_most(u32 quota)
 {
 	unsigned long most = READ_ONCE(user_max[quota]);
@@ -55,7 +55,7 @@ u64 xk_user_most(u32 quota)
 	return most == ULONG_MAX ? U64_MAX : most;
 }
 
-/* The names of all limits, of whatever scope: those of parameters where there is one. */
+/* The names of all limits, of every scope: the name of the parameter where there is one. */
 static const char *const names[XK_QUOTAS] = {
 	[XMEM_QUOTA_USER_POOLS] = "user_max_pools",
 	[XMEM_QUOTA_USER_CLIENTS] = "user_max_clients",
@@ -89,7 +89,7 @@ const char *xk_quota_name(u32 quota)
 /* ---- users ---- */
 
 #define XK_USER_BITS	6
-#define XK_USER_LINE	320		/* bytes of a line that tells of one, or more */
+#define XK_USER_LINE	320		/* at least as long as the line of a user */
 
 static DEFINE_SPINLOCK(users_lock);
 static struct hlist_head users[1 << XK_USER_BITS];	/* users_lock; by uid */
@@ -151,7 +151,7 @@ void xk_user_put(struct xk_user *user)
 	if (!last)
 		return;
 	for (i = 0; i < XK_USER_QUOTAS; i++)
-		WARN(atomic64_read(&user->used[i]), "xmem: %s: %lld are left", names[i],
+		WARN(atomic64_read(&user->used[i]), "xmem: %s: %lld are still charged", names[i],
 		     (long long)atomic64_read(&user->used[i]));
 	WARN_ON(atomic_read(&user->folders));
 	kfree(user);
@@ -191,8 +191,8 @@ static int xk_user_print(const struct xk_user *user, char *page, int at)
 }
 
 /*
- * A line for the reader, or for root one for each user who has a file open or something left; as
- * many as a page of sysfs has room for.
+ * Print a line for the reader's user, or for root a line for each user that has a file open or is
+ * still charged for something; as many as a page of sysfs has room for.
  */
 ssize_t xk_users_print(char *page)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The structs of users.c, payers.c and shares.c, and what these files share. */
+/* The structs of users.c, payers.c and shares.c, and functions that only these files share. */
 #ifndef XK_USERS_H
 #define XK_USERS_H
 
@@ -10,19 +10,21 @@ struct xk_user {
 	u32 refs;			/* users_lock */
 	kuid_t uid;			/* immutable */
 	atomic64_t used[XK_USER_QUOTAS];
-	atomic_t folders;		/* of its dead pools, that sysfs has yet to let go */
-	wait_queue_head_t folder_queue;	/* who waits for one of them to go */
+	atomic_t folders;		/* folders of its dead pools that sysfs still keeps */
+	wait_queue_head_t folder_queue;	/* waiters until one of them is removed */
 };
 
 struct xk_payer {
 	struct kref kref;
-	bool unlimited;			/* immutable, as all but refusal, asker and their lock */
-	bool joins;			/* of a file of the device, by which any thread may join */
+	bool unlimited;			/* immutable, like all fields but refusal, asker and
+					 * their lock */
+	bool joins;			/* for a file of the device, through which any thread may
+					 * join */
 	spinlock_t lock;
 	struct xk_refusal refusal;	/* the last one */
-	struct pid *asker;		/* if @joins: the thread that it was told; or NULL */
+	struct pid *asker;		/* if @joins: the thread that was refused; or NULL */
 	u32 count;
-	struct xk_user *user[];		/* [0] has opened the file; the others own namespaces */
+	struct xk_user *user[];		/* [0] opened the file; the others own namespaces */
 };
 
 static inline bool xk_user_is_bound(const struct xk_payer *payer, u32 level)
@@ -30,13 +32,16 @@ static inline bool xk_user_is_bound(const struct xk_payer *payer, u32 level)
 	return !payer->unlimited && !uid_eq(payer->user[level]->uid, GLOBAL_ROOT_UID);
 }
 
-/* users.c: a user with a reference, or NULL: no memory. */
+/* users.c. xk_user_get returns a user with a reference, or NULL: no memory. */
 struct xk_user *xk_user_get(kuid_t uid);
 void xk_user_ref(struct xk_user *user);
 void xk_user_put(struct xk_user *user);
 
 /* payers.c */
-/* Notes what the payer is refused, for whom it asks (XMEM_IOC_QUOTA). @pool: or NULL. */
+/*
+ * Refuse a request: remember the refusal for the payer (XMEM_IOC_QUOTA). @pool may be NULL. Returns
+ * -EDQUOT.
+ */
 int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
 		    const struct xk_refusal *refusal);
 

@@ -2,20 +2,19 @@
 /*
  * Waiting and waking by the waiters words of the pool table.
  *
- * A waiters word exists as long as the pool's struct and is changed atomically, so no
- * lock is needed. Each word has a queue.
+ * A waiters word exists as long as the pool's struct and is changed atomically, so no lock is
+ * needed. Each word has a queue.
  *
- * Whoever wakes a word pays for eight threads of each client. The queue has two parts: one for a
- * client's first eight threads that wait, for whatever, and one for the others, which may be any
- * number, and are woken as queues.c says. So a client with many threads makes only its own waits
- * longer: not those of other clients, nor what a publisher does, or a process that ends. Who sleeps
- * stands in one of the parts before it looks at the word; who wakes changes the word first, and
- * then wakes both. So no wake-up is lost in either.
+ * A waker pays for at most eight threads of each client. So the queue has two parts: one for the
+ * first eight threads of a client that wait, for any word, and one for all other threads, whose
+ * number is unlimited and which are woken as queues.c says. A client with many threads makes only
+ * its own waits longer: not those of other clients, and not the work of a publisher or the end of a
+ * process. A sleeper enters one of the parts before it looks at the word; a waker changes the word
+ * first, and then wakes both. So no wake-up is lost.
  *
- * A further queue is for those who poll a client's descriptors (poll.c). epoll asks for a
- * queue only once, when nobody knows yet which publishers the client will follow. So that
- * queue exists as long as the client's struct, and whatever wakes a ring also wakes the
- * pollers of its subscribers.
+ * Another queue is for the pollers of a client's descriptors (poll.c). epoll asks for a queue only
+ * once, when it is not known yet which publishers the client will follow. So that queue exists as
+ * long as the client's struct, and a waker of a ring also wakes the pollers of its subscribers.
  */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -29,7 +28,7 @@
 
 /* ---- queues ---- */
 
-#define XK_FEW	8	/* threads of one client that whoever wakes them wakes itself */
+#define XK_FEW	8	/* threads of one client that a waker wakes itself */
 
 /* [0] is for the client table; rings and slots follow, one of each per client. */
 static struct xk_word_queue *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
@@ -72,7 +71,7 @@ void xk_wake_pollers_of(struct xk_pool *pool, u32 client, __poll_t events)
 	rcu_read_unlock();
 }
 
-/* The client table concerns only those who follow rings as one. */
+/* A change of the client table concerns only clients that follow rings as one. */
 static void xk_wake_joint_pollers(struct xk_pool *pool)
 {
 	struct xk_pollers *pollers;
@@ -103,12 +102,13 @@ static void xk_wake_pollers(struct xk_pool *pool, u32 kind, u32 client)
 
 /* ---- waking ---- */
 
-/* Wakes all who wait on a word, if it is armed. */
+/* Wake all waiters of a word, if it is armed. */
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 {
 	struct xk_word_queue *queue;
 
-	client = xm_index(client, pool->host.map.clients);	/* of a request: it was checked */
+	client = xm_index(client, pool->host.map.clients);	/* it may come from a request,
+								 * which was checked */
 	queue = xk_queue(pool, kind, client);
 	if (!xm_disarm(xk_word(pool, kind, client)))
 		return;
@@ -119,8 +119,8 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 }
 
 /*
- * A cursor moved, slots came free, or a client follows a ring or does no longer: waiters for slots
- * or for subscribers may find them now (I5).
+ * A cursor has moved, slots are free, or a client has begun or stopped to follow a ring: waiters
+ * for slots or for subscribers may find them now (I5).
  */
 void xk_wake_owners(struct xk_pool *pool)
 {
@@ -130,7 +130,10 @@ void xk_wake_owners(struct xk_pool *pool)
 		xk_wake(pool, XMEM_WAIT_SLOTS, c);
 }
 
-/* Who waits for what is published may want to close memory of a GPU that its owner wants back. */
+/*
+ * Subscribers that wait for publications may want to close memory of a GPU that its owner wants
+ * back.
+ */
 void xk_wake_rings(struct xk_pool *pool)
 {
 	u32 c;
@@ -139,14 +142,17 @@ void xk_wake_rings(struct xk_pool *pool)
 		xk_wake(pool, XMEM_WAIT_RING, c);
 }
 
-/* Ends the waits of a client's threads that began before. They see all that was stored before. */
+/* End the waits of a client's threads that began before this. They see all stores before it. */
 static void xk_kick(struct xk_client *client)
 {
 	atomic_add_return(XK_NEXT_KICKS, &client->kicks);
 	xk_queue_wake(&client->pollers->sleepers, XK_POLL_ALL);
 }
 
-/* A writer has come: who follows rings as one waits for others, and may follow this one, too. */
+/*
+ * A writer has joined. A client that follows rings as one may be waiting, and may want to follow
+ * this writer, too.
+ */
 void xk_wake_newcomers(struct xk_pool *pool)
 {
 	struct xk_client *client;
@@ -165,8 +171,9 @@ void xk_wake_newcomers(struct xk_pool *pool)
 /* ---- ends ---- */
 
 /*
- * A client has ended, or what its process did on a GPU. Any owner may find now what it waits for,
- * because the client held it; or put it, moved a cursor, and died before it could say so.
+ * A client has ended, or the GPU work of its process. Any owner may find now what it waits for,
+ * because the client held it, or because the client dropped it or moved a cursor and died before it
+ * could wake the owner.
  */
 void xk_end_concerns(struct xk_pool *pool, u32 client)
 {
@@ -183,14 +190,14 @@ void xk_end_concerns(struct xk_pool *pool, u32 client)
 	pool->concerned.owners = true;
 }
 
-/* A ring has gone, and with it what others have forwarded there, of whatever owner. */
+/* A ring has been removed, and with it entries that forward slots of any owner. */
 void xk_end_concerns_owners(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
 	pool->concerned.owners = true;
 }
 
-/* Its own threads return, and whoever polls for it; its subscribers look again. */
+/* The client's own threads and pollers return; its subscribers look again. */
 static void xk_wake_ended(struct xk_pool *pool, u32 id)
 {
 	xk_queue_wake(&pool->client[id]->pollers->sleepers, XK_POLL_ALL);
@@ -198,7 +205,7 @@ static void xk_wake_ended(struct xk_pool *pool, u32 id)
 	xk_wake_pollers_of(pool, id, XK_POLL_ALL);
 }
 
-/* Wakes those whom ends have concerned since the last time, and nobody who waits for others. */
+/* Wake the clients that ends have concerned since the last call, and no others. */
 void xk_wake_concerned(struct xk_pool *pool)
 {
 	struct xk_concerned *whom = &pool->concerned;
@@ -239,7 +246,10 @@ int xk_arm_begin(struct xk_call *call)
 	if (!word)
 		return err;
 	call->u.wait.value = xm_arm(word);
-	/* Then the caller looks whether it is to stop; who says so does that first, then kicks. */
+	/*
+	 * After this the caller checks whether it is to stop; another thread that stops it sets
+	 * that first and then kicks.
+	 */
 	call->u.wait.kicks = atomic_read_acquire(&call->client->kicks);
 	return 0;
 }
@@ -263,7 +273,7 @@ int xk_wake_begin(struct xk_call *call)
 	return 0;
 }
 
-/* How the wait ends: 0 or an errno; -EAGAIN: it goes on. */
+/* Does the wait end? 0 or an errno; -EAGAIN: it goes on. */
 static int xk_wait_over(const struct xk_client *client, u32 *word,
 			const struct xmem_wait_request *request, bool late)
 {
@@ -278,7 +288,7 @@ static int xk_wait_over(const struct xk_client *client, u32 *word,
 	return signal_pending(current) ? -ERESTARTSYS : -EAGAIN;
 }
 
-/* The caller is one of @count threads of its client that wait. */
+/* The caller is one of @count waiting threads of its client. */
 static wait_queue_head_t *xk_wait_queue(const struct xk_pool *pool,
 					const struct xmem_wait_request *request, u32 count)
 {
@@ -287,7 +297,7 @@ static wait_queue_head_t *xk_wait_queue(const struct xk_pool *pool,
 	return count > XK_FEW ? &queue->many.head : &queue->few;
 }
 
-/* In a module for tests there is time between the two queues of a wait, in which it is woken. */
+/* In a test module the thread can be woken between the two queues of a wait. */
 static void xk_wait_halfway(void)
 {
 #ifdef XMEM_DEBUG
@@ -296,9 +306,9 @@ static void xk_wait_halfway(void)
 }
 
 /*
- * The entries stay in both queues until it returns: they are not taken out by who wakes them, as
- * those of DEFINE_WAIT are. Else a late wake-up that comes between the two steps below, for which
- * nothing has changed, would leave it asleep where the next kick does not find it.
+ * The entries stay in both queues until this returns: a waker does not remove them, as it does
+ * those of DEFINE_WAIT. Otherwise a late wake-up between the two steps below, for which nothing has
+ * changed, would leave the thread asleep where the next kick does not find it.
  */
 static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_request *request,
 		   wait_queue_head_t *queue)
@@ -344,8 +354,8 @@ int xk_wait_begin(struct xk_call *call)
 /* ---- time ---- */
 
 /*
- * Waits a millisecond, also if something wakes the caller before: whoever gives away a mutex for
- * which it has waited may do so late. -EINTR: it is killed.
+ * Wait for a millisecond, even if something wakes the caller earlier: a thread that releases a
+ * mutex may wake a former waiter of it late. -EINTR: the caller is killed.
  */
 int xk_pause(void)
 {
@@ -359,7 +369,7 @@ int xk_pause(void)
 	return 0;
 }
 
-/* A clock for each slot: see xm_is_young in core/slot.c. */
+/* Give each slot a clock: see xm_is_young in core/slot.c. */
 int xk_clock_prepare(struct xk_pool *pool)
 {
 	pool->host.born_ms = kvcalloc(pool->host.map.slots, sizeof(*pool->host.born_ms),
@@ -367,7 +377,7 @@ int xk_clock_prepare(struct xk_pool *pool)
 	return pool->host.born_ms ? 0 : -ENOMEM;
 }
 
-/* Before each request that may begin a tenancy. */
+/* Called before each request that may begin a tenancy. */
 void xk_clock_set(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);

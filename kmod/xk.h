@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the module's files share: which file may call which, which lock guards what, and the
- * functions of each file. The structs are in objects.h.
+ * The common header of the module's files: which file may call which, which lock protects what, and
+ * the functions of each file. The structs are in objects.h.
  *
- * What is counted in the pages is not done here but in core/, which is pure. The
- * module adds what the core cannot have: memory, files, waiting, and the knowledge
- * that a client has ended.
+ * The bookkeeping in the pages is not done here but in core/, which is pure. The module adds what
+ * the core cannot have: memory, files, waiting, and the knowledge that a client has ended.
  *
  * Layers. A file calls only files on earlier lines; tests/check-layers.sh reads this table and
  * checks it. A lower file tells a higher one something through a work item of the pool, which the
@@ -65,50 +64,52 @@
  *
  * Locks, outermost first
  *
- *   mmap_lock             of any process; ->mmap, ->fault and a VMA's ->close run
- *                         under it. It is never taken below a lock of ours, so user
- *                         memory is touched under none.
- *   xk_client.attach_lock attaches of one client, one at a time
- *   xk_pool.upgrade_lock  of upgrades, one at a time
- *   xk_pool.end_work      not a lock, but who lacks what ended clients have left waits for it
- *                         like one (ends.c), and who stores into what it is
- *                         losing to it, in its fault (unmap.c); who ends does not
- *   i_mmap_rwsem, page locks  of each client's inode, of the pool's pages: taken when
- *                         something is unmapped, and by faults. A client's process that is
- *                         throttled may have them for long, so never below the next.
- *   xk_pool.lock          the pool: its host words, chunks, payloads, client table
- *   xk_pool.pages_lock    what a fault looks at; who may write; who has ended
- *   xk_client.look_lock   what its last poll found, and the timer of its pollers
- *   pools_lock            the list of pools, and which count as pools (pool.c)
- *   xk_pool.access_lock   who may join: group and mode
- *   stakes_lock           for whom pools count (stakes.c)
- *   pid->wait_pidfd.lock  of a client's process: exited.c, which runs below tasklist_lock, too
- *   shares_lock           what users have of what all share (limits.c)
- *   users_lock, xk_payer.lock  the users, and what a payer was last refused (users.c, payers.c)
- *   ends_lock             what has been asked of end_work, in all pools, and when it runs (ends.c)
+ *   mmap_lock             of any process. ->mmap, ->fault and a VMA's ->close run under it. It
+ *                         is never taken under a lock of ours, so no user memory is touched
+ *                         under one.
+ *   xk_client.attach_lock serialises the attaches of one client
+ *   xk_pool.upgrade_lock  serialises the upgrades of one pool
+ *   xk_pool.end_work      not a lock, but a request that lacks something waits like for a lock
+ *                         until end_work has freed what ended clients have left (ends.c), and
+ *                         the fault of an evicted client waits until end_work has unmapped its
+ *                         pages (unmap.c). A process that ends never waits for it.
+ *   i_mmap_rwsem, page locks  of each client's inode, and of the pool's pages: unmapping and
+ *                         faults take them. A client's process that is throttled may hold
+ *                         them for long, so they are never taken under pool->lock.
+ *   xk_pool.lock          the pool: its host words, chunks, payloads and client table
+ *   xk_pool.pages_lock    what a fault reads: which pages are where, which client may write
+ *                         them, which clients have ended
+ *   xk_client.look_lock   the result of the client's last poll, and its pollers' timer
+ *   pools_lock            the list of pools, and which pools count in max_pools (pool.c)
+ *   xk_pool.access_lock   the group and mode of the pool
+ *   stakes_lock           the users for which each pool counts (stakes.c)
+ *   pid->wait_pidfd.lock  of a client's process. exited.c takes it, even below tasklist_lock.
+ *   shares_lock           how much each user has of what all users share (limits.c)
+ *   users_lock, xk_payer.lock  the users, and what each payer was last refused (users.c, payers.c)
+ *   ends_lock             what end_work has been asked for, in all pools, and when it runs (ends.c)
  *
- * Who polls or reads sysfs takes none of these but look_lock, and pages_lock for a moment: it reads
- * by xk_pool.look, between xk_look_begin and xk_look_end (pages.c). What it reads of the structs is
- * written once.
+ * poll and sysfs take none of these locks, except look_lock, and pages_lock for a moment. They read
+ * the pages through xk_pool.look, between xk_look_begin and xk_look_end (pages.c). The fields of
+ * the structs that they read are written only once.
  *
- * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of
- * the pool. When the last use goes, the name is free at once and end_work empties the
- * pool. The struct, the pool table and the wait queues stay as long as anything points
- * to them (kref), so that a request reads host words without a lock.
+ * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of the pool.
+ * When the last use goes, the name is free at once, and end_work empties the pool. The struct, the
+ * pool table and the wait queues stay as long as anything points to them (kref), so a request can
+ * read host words without a lock.
  *
- * A client's file is made by join, on an inode of its own: what the client maps is in the
- * address space of that inode, and costs nobody else anything once the client has ended.
+ * A join makes a client's file on an inode of its own. All mappings of the client are in the
+ * address space of that inode, so they cost nobody else anything once the client has ended.
  *
- * A client in quarantine stays in its pool's table until its process has exited, whether its
- * file is open or not, or until the pool is emptied. It keeps neither the pool used nor the
- * module loaded.
+ * A client in quarantine stays in its pool's table until its process has exited, or until the pool
+ * is emptied, whether its file is open or not. It keeps neither the pool used nor the module
+ * loaded.
  *
- * The struct of a pool stays also while files of drivers that it had are being released, and the
- * pool counts in max_pools until then, and until the structs of its clients have gone: a file of a
- * client that has ended keeps the table and the queues.
+ * A pool counts in max_pools until the structs of its clients and the files of drivers that it has
+ * kept have been released; until then its struct stays, too. A file of a client that has ended
+ * keeps the table and the queues.
  *
- * Nothing allocates memory under xk_pool.lock: end_work takes it to free memory, and when
- * memory runs out an allocation may have to wait for that.
+ * Nothing allocates memory under xk_pool.lock, because end_work takes that lock to free memory, and
+ * an allocation may have to wait for memory to be freed.
  */
 #ifndef XK_PRIVATE_H
 #define XK_PRIVATE_H
@@ -262,7 +263,7 @@ void xk_pool_lock_long(struct xk_pool *pool);
 void xk_pool_let_in(struct xk_pool *pool);
 
 /* ends.c */
-extern struct workqueue_struct *xk_end_wq;	/* only for end_work */
+extern struct workqueue_struct *xk_end_wq;	/* for end_work only */
 void xk_end_ask(struct xk_pool *pool, bool collect);
 void xk_end_begins(struct xk_pool *pool);
 void xk_end_goes_on(struct xk_pool *pool);
