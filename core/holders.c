@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Whose holds count in which group. A client writes its holds itself, in its own area, so they are
- * trusted only in the groups of owners that could have given it something: owners of its own user,
- * publishers that it has subscribed to, owners whose buffers are forwarded to it, and owners that
- * have let it in by a grant. Clients of the pool's owner count in every group. Scans look at one
- * bitmap of each group (scan.c); a client that does not count everywhere checks its bit there for
- * each get (xm_may_hold).
+ * Which clients' holds count in which group. A client writes its holds itself, in its own area, so
+ * they are trusted only in the groups of owners that could have given it something: owners of its
+ * own user, publishers that it has subscribed to, owners whose buffers are forwarded to it, and
+ * owners that have let it in by a grant. Clients of the pool's owner count in every group. Scans
+ * look at one bitmap of each group (scan.c); a client that does not count everywhere checks its bit
+ * there for each get (xm_may_hold).
  *
  * The rule: the bit is set before the client can get anything because of it, that is before its
  * cursor, before the entry, before the answer to a grant. It stays as long as the client and the

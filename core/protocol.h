@@ -10,7 +10,7 @@
  *   slot        one place in the table; only its *owner* publishes and reclaims it
  *   group       64 slots with one owner, which alone writes the page with their state words
  *   area        the pages that one client alone writes: its cursors, its ring and its holds
- *   generation  a number that each new content of a slot raises
+ *   generation  a number that rises with each new content of a slot
  *   tenancy     a range of generations, which the host gives to a slot
  *   token       generation << 16 | slot; it names one content of one slot for ever
  *   hold        how many references to one slot a client has; a word in that client's area
@@ -76,8 +76,8 @@
  *   I10 In the daemon's pools an owner may add claims to its own contents without the host, if it
  *      holds them, if the slot has no claims, and only once for each content. Together with
  *      the claims it stores the generation of the content in place of the first one of the
- *      tenancy. So a host that has noted something of earlier claims sees by the generation that
- *      those have gone, and leaves the new ones alone. Claims that are in no list of the host
+ *      tenancy. So a host that has a record of earlier claims sees by the generation that those
+ *      have gone, and leaves the new ones alone. Claims that are in no list of the host
  *      belong to the owner. The owner holds the content until the claims are there, and a
  *      scan looks at the holds, then at the claims; so no scan misses them. An upgrade of that
  *      very hold can miss them, so the owner looks at the state word after it has added them.
@@ -95,7 +95,7 @@
  *   claims.c         claims: what a client does with them
  *   ring.c           publishing and receiving
  *   history.c        publications from before a subscription began
- *   policy.c         whom an owner waits for, and what it may evict
+ *   policy.c         which subscribers an owner waits for, and what it may evict
  *   forward.c        buffers of others in a client's own ring
  *   scan.c           an owner looks for slots that nobody uses
  *   retract.c        a publisher takes publications back

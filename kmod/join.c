@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The request join, which makes a client of a pool, with a file of its own, and the pool if need
- * be. leave.c ends a client.
+ * be; and the request writer, by which a client that may be either becomes a writer. leave.c ends a
+ * client.
  */
 #include <linux/cred.h>
 #include <linux/file.h>

@@ -42,7 +42,7 @@
 
 /*
  * A reader may sleep between these calls, and may be throttled there for long. So this is not the
- * kernel's RCU, for whose grace periods others wait: only our own pages are freed late.
+ * kernel's RCU: others wait for its grace periods. Only our own pages are freed late here.
  */
 DEFINE_STATIC_SRCU(xk_lookers);
 static LLIST_HEAD(xk_retired);			/* pages that may still be read */

@@ -30,9 +30,9 @@
  *   unmap.c          what clients have mapped, and removing it
  *   exited.c         the exit of a client's process
  *   wait.c           waiting and waking by the waiters words
- *   keep.c           files that the module keeps for others
+ *   keep.c           files that the module keeps for clients
  *   payload.c        the table of a pool's payloads
- *   readonly.c       files of ours that others map only for reading
+ *   readonly.c       files that clients can only map for reading
  *   files.c          payloads that are memfds
  *   dmabuf.c         payloads that are dma-bufs
  *   drivers.c        the drivers whose files may be payloads
@@ -48,9 +48,9 @@
  *   limbo.c          clients that hold too much limbo
  *   moved.c          the pages of a client that has ended
  *   leave.c          the end of a client and of a pool
- *   evict.c          the requests evict, drain, grant and writer
+ *   evict.c          the requests evict, drain and grant
  *   pool_fd.c        descriptors of a pool
- *   join.c           the request join
+ *   join.c           the requests join and writer
  *   attach.c         the requests attach and detach
  *   subscribe.c      the requests subscribe and unsubscribe
  *   slot.c           the requests resolve, collect and renew
@@ -69,8 +69,8 @@
  *                         under one.
  *   xk_client.attach_lock serialises the attaches of one client
  *   xk_pool.upgrade_lock  serialises the upgrades of one pool
- *   xk_pool.end_work      not a lock, but a request that lacks something waits like for a lock
- *                         until end_work has freed what ended clients have left (ends.c), and
+ *   xk_pool.end_work      not a lock, but a request that lacks something waits for it as for a
+ *                         lock, until end_work has freed what ended clients have left (ends.c), and
  *                         the fault of an evicted client waits until end_work has unmapped its
  *                         pages (unmap.c). A process that ends never waits for it.
  *   i_mmap_rwsem, page locks  of each client's inode, and of the pool's pages: unmapping and
@@ -464,7 +464,6 @@ void xk_client_closed(struct xk_client *client);
 int xk_evict_begin(struct xk_call *call);
 int xk_drain_begin(struct xk_call *call);
 int xk_grant_begin(struct xk_call *call);
-int xk_writer_begin(struct xk_call *call);
 
 /* pool_fd.c */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);
@@ -474,6 +473,7 @@ int xk_narrow_begin(struct xk_call *call);
 /* join.c */
 int xk_join_begin(struct xk_call *call);
 void xk_join_finish(struct xk_call *call, int err);
+int xk_writer_begin(struct xk_call *call);
 
 /* attach.c */
 int xk_attach_begin(struct xk_call *call);
