@@ -57,7 +57,7 @@ struct xm_claim {
  */
 struct xm_claims {
 	u32 count;
-	u32 alone;				/* 1: owners may add claims without it; or 0 */
+	u32 alone;				/* 1: owners may use xm_claim_alone; or 0 */
 	struct xm_claim slot[];			/* [slots of the pool] */
 };
 
@@ -283,7 +283,7 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
  * the group zeroed pages, and then gives it to @me.
  */
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
-/* The owner of the group that the row of its first slot shows, and writing it there. */
+/* The owner that the row of the group's first slot has to show; and writing it there. */
 u32 xm_host_said_owner(const struct xm_host *host, u32 group);
 void xm_host_say_owner(const struct xm_host *host, u32 group);
 /* Give the group to @me, also XMEM_OWNER_HOST or XMEM_OWNER_NONE, and show that in the rows. */
@@ -340,11 +340,11 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 u64 xm_host_payload_of(const struct xm_host *host, u32 slot);
 
 /*
- * Update the number and bytes of payload files in the header. The host calls _comes when a file is
- * attached, _kept when its owner has ended and other clients still use it, and _goes when it is
- * dropped, after the rows of its slots have been freed. @bytes: of the file; @traits: XMEM_TRAIT_*;
- * @kept: its owner has ended. Memory of GPUs is counted in the device table, and its end is
- * xm_cuda_goes.
+ * Update the number and bytes of payload files in the header. The host calls the first function
+ * when a file is attached; the second when its owner has ended and other clients still use it; the
+ * third when it is dropped, after the rows of its slots have been freed. @bytes: of the file;
+ * @traits: XMEM_TRAIT_*; @kept: its owner has ended. Memory of GPUs is counted in the device table,
+ * and for its end there is xm_cuda_goes.
  */
 void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits);
 void xm_host_payload_kept(struct xm_host *host, u64 bytes, u32 traits);

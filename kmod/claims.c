@@ -9,8 +9,7 @@
 #include "xk.h"
 #include "trace.h"
 
-#define XK_LONGEST_NS	(3600 * NSEC_PER_SEC)	/* after this the work looks again, and goes on
-						 * waiting */
+#define XK_LONGEST_NS	(3600 * NSEC_PER_SEC)	/* then the work looks again */
 
 /* ---- deadlines ---- */
 

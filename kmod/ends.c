@@ -142,8 +142,7 @@ void xk_end_over(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
 	xk_end_rests(pool);
-	smp_store_release(&ends_runs, ends_runs + 1);	/* after everything that the run has
-							 * freed */
+	smp_store_release(&ends_runs, ends_runs + 1);	/* after all that the run freed */
 	WRITE_ONCE(pool->end_done, pool->end_serves);
 	if (pool->end_asked == pool->end_serves) {
 		list_del_init(&pool->end_node);

@@ -51,8 +51,7 @@ static u64 xk_holds_among(const struct xk_client *client, u32 first, u32 end)
 		if (xm_holds_count(map, client->id, s))
 			holds += xm_holds_of(map, client->id, s, xm_hold(map, client->id, s));
 	xk_look_end(looker);
-	smp_rmb();	/* pairs with xk_show_area, before which a row shows that its client has
-			 * gone */
+	smp_rmb();	/* pairs with xk_show_area: the row changes before it */
 	if (xm_load_acquire(&row->state) == XMEM_CLIENT_NONE ||
 	    xm_load(&row->incarnation) != client->incarnation)
 		return 0;

@@ -136,8 +136,9 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 }
 
 /*
- * Put the client into the client table and give it its area. Scans may read the area, as zeros,
- * before they count the client; so the zero page is unmapped there between the two steps.
+ * Put the client into the client table and give it its area. Others must be able to read the area,
+ * as zeros, before any scan counts the client. So the zero pages that they have mapped there are
+ * unmapped between the two steps.
  */
 static int xk_client_enter(struct xk_call *call, struct xk_client *client, struct xk_chunk *area)
 {

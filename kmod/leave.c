@@ -369,8 +369,7 @@ static void xk_end_work(struct work_struct *work)
 	bool unused, any, goes_on = false;
 
 #ifdef XMEM_DEBUG
-	usleep_range(500, 1000);	/* others may queue the work again after this run has
-					 * started */
+	usleep_range(500, 1000);	/* others may queue it again in this time */
 #endif
 	xk_end_begins(pool);
 	/*

@@ -162,8 +162,7 @@ void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 
 static void xk_retired_work(struct work_struct *work)
 {
-	u64 count = atomic64_read_acquire(&xk_retired_count);	/* before the list is taken,
-								 * which then has them */
+	u64 count = atomic64_read_acquire(&xk_retired_count);	/* first: they are in the list */
 	struct llist_node *all = llist_del_all(&xk_retired);
 	struct xk_pages *pages, *next;
 

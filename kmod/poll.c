@@ -194,8 +194,7 @@ static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *w
 	int err = xk_look(client, what, wanted, &events);
 
 	/* The caller may have looked while others ended the client, and seen part of its end. */
-	smp_rmb();	/* pairs with queueing end_work, which changes the pages after `ended` is
-			 * set */
+	smp_rmb();	/* pairs with queueing end_work, after `ended` is set */
 	if (err == -ENOTCONN || READ_ONCE(client->ended))
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
 	if (err)	/* The caller is being killed; other pollers with it look again. */

@@ -43,8 +43,7 @@ static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
 static void xk_remove_group(struct xk_pool *pool, u32 group)
 {
 	xk_show_group(pool, group, NULL);
-	xm_host_say_owner(&pool->host, group);	/* no writer gets the group before the removal is
-						 * over */
+	xm_host_say_owner(&pool->host, group);	/* no writer gets it before the removal is over */
 	xk_let_go(pool, &pool->group[group], group);
 }
 
@@ -311,8 +310,7 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 void xk_reclaim_later(struct xk_pool *pool, u32 slot)
 {
 	if (xm_load(&xm_slot_row(&pool->host.map, slot)->owner) != XMEM_OWNER_HOST)
-		return;		/* nor will it be: when the host takes it over, it looks at the
-				 * holds */
+		return;		/* if the host takes it over later, it looks at the holds then */
 	set_bit(slot, pool->asked);
 	xk_pool_queue_collect(pool);
 }
@@ -367,8 +365,7 @@ void xk_empty_pool(struct xk_pool *pool)
 		xm_store(&xm_slot_row(map, i)->owner, XMEM_OWNER_NONE);
 	xk_payload_drop_all(pool);
 	WRITE_ONCE(pool->dead, true);
-	if (pool->serial)	/* otherwise nobody has found it: another pool of that name was
-				 * faster */
+	if (pool->serial)	/* otherwise another pool was faster */
 		trace_xmem_pool_end(pool->number);
 	xk_sysfs_hide(pool);
 }

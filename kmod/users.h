@@ -16,10 +16,8 @@ struct xk_user {
 
 struct xk_payer {
 	struct kref kref;
-	bool unlimited;			/* immutable, like all fields but refusal, asker and
-					 * their lock */
-	bool joins;			/* for a file of the device, through which any thread may
-					 * join */
+	bool unlimited;			/* immutable, like all but refusal, asker, lock */
+	bool joins;			/* for a device's file: any thread may join by it */
 	spinlock_t lock;
 	struct xk_refusal refusal;	/* the last one */
 	struct pid *asker;		/* if @joins: the thread that was refused; or NULL */

@@ -107,8 +107,7 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 {
 	struct xk_word_queue *queue;
 
-	client = xm_index(client, pool->host.map.clients);	/* it may come from a request,
-								 * which was checked */
+	client = xm_index(client, pool->host.map.clients);	/* checked if from a request */
 	queue = xk_queue(pool, kind, client);
 	if (!xm_disarm(xk_word(pool, kind, client)))
 		return;
