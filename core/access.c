@@ -54,7 +54,7 @@ int xm_role_permit(u32 roles, u32 role, bool owner)
 	return roles || owner ? -EACCES : -ENOENT;
 }
 
-void xm_role_settle(u32 roles, struct xmem_join_request *join)
+void xm_role_decide(u32 roles, struct xmem_join_request *join)
 {
 	if (join->role != XMEM_ROLE_EITHER || roles & xm_role_bits(XMEM_ROLE_WRITER))
 		return;

@@ -34,7 +34,7 @@ int xm_mode_check(u32 mode);
 int xm_role_permit(u32 roles, u32 role, bool owner);
 
 /* A caller with @roles joins. If it asks for EITHER and may not write, it becomes a reader. */
-void xm_role_settle(u32 roles, struct xmem_join_request *join);
+void xm_role_decide(u32 roles, struct xmem_join_request *join);
 
 /*
  * Is an existing pool of @mode and group @gid as strict as its owner asks by @join? 0, or -ERANGE:

@@ -115,10 +115,10 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot's owner is not its group's";
 		if (row->owner == XMEM_OWNER_HOST && !xm_has_limbo(host, s / XMEM_GROUP_SLOTS))
 			return "the host owns a slot in a group without limbo";
-		if (!(s % XMEM_GROUP_SLOTS) && xm_limbo_is_past(host, s / XMEM_GROUP_SLOTS))
+		if (!(s % XMEM_GROUP_SLOTS) && xm_limbo_is_stale(host, s / XMEM_GROUP_SLOTS))
 			return "a group without limbo has a time of limbo";
 		if (!(s % XMEM_GROUP_SLOTS) &&
-		    row->group_owner != xm_host_said_owner(host, s / XMEM_GROUP_SLOTS) + 1)
+		    row->group_owner != xm_host_shown_owner(host, s / XMEM_GROUP_SLOTS) + 1)
 			return "a row shows a wrong owner of its group";
 		if (row->owner < XMEM_OWNER_HOST &&
 		    (row->owner >= map->clients ||

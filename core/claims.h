@@ -8,7 +8,7 @@
 
 #include "host.h"
 
-static inline bool xm_is_noted(const struct xm_claims *claims, u32 slot)
+static inline bool xm_is_listed(const struct xm_claims *claims, u32 slot)
 {
 	return claims->slot[slot].place;
 }
@@ -48,7 +48,7 @@ void xm_heap_move(struct xm_claims *claims, u32 slot);
  * the list does not know, all earlier claims were taken and the owner has added these without the
  * host; they last as long as the owner lives.
  */
-u64 xm_claims_settle(struct xm_host *host, u32 slot);
+u64 xm_claims_update(struct xm_host *host, u32 slot);
 
 /*
  * Void the claims of @slot that the list knows. false: the owner has added other claims since, and

@@ -66,8 +66,8 @@ static void xm_bound_slot(struct xm_host *host, u32 slot, u64 now_ns)
 
 	if (xm_slot_row(&host->map, slot)->owner != XMEM_OWNER_HOST)
 		return;
-	xm_claims_settle(host, slot);
-	if (!xm_is_noted(host->claims, slot) ||
+	xm_claims_update(host, slot);
+	if (!xm_is_listed(host->claims, slot) ||
 	    claim->deadline_ns <= now_ns + XMEM_CLAIM_LONGEST_NS)
 		return;
 	claim->deadline_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
@@ -121,8 +121,8 @@ int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
 	while (*at < map->slots) {
 		u32 slot = (*at)++;
 
-		xm_claims_settle(host, slot);
-		if (!xm_is_noted(host->claims, slot))
+		xm_claims_update(host, slot);
+		if (!xm_is_listed(host->claims, slot))
 			continue;
 		/* The last client may add more claims, or take some. */
 		if (last != XMEM_OWNER_NONE && (xm_slot_row(map, slot)->owner != last ||

@@ -60,7 +60,7 @@ void xm_heap_move(struct xm_claims *claims, u32 slot)
 }
 
 /* The header counts one more if owners may add claims without the host. */
-static void xm_say_claimed(struct xm_host *host)
+static void xm_update_claimed(struct xm_host *host)
 {
 	xm_store_release(&host->map.pool->claimed, host->claims->count + host->claims->alone);
 }
@@ -75,14 +75,14 @@ void xm_delist(struct xm_host *host, u32 slot)
 		xm_heap_put(claims, place, last);
 		xm_heap_move(claims, last);
 	}
-	xm_say_claimed(host);
+	xm_update_claimed(host);
 }
 
 void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 keeper)
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
-	bool noted = xm_is_noted(claims, slot);
+	bool noted = xm_is_listed(claims, slot);
 
 	if (!noted || !xm_claims(word) || deadline_ns > claim->deadline_ns) {
 		claim->deadline_ns = deadline_ns;
@@ -91,7 +91,7 @@ void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 ke
 	xm_store(&claim->first, xm_first_generation(word));
 	if (!noted) {
 		xm_heap_put(claims, claims->count++, slot);
-		xm_say_claimed(host);
+		xm_update_claimed(host);
 	}
 	xm_heap_move(claims, slot);
 }
@@ -101,17 +101,17 @@ void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 ke
 void xm_claims_share(struct xm_host *host)
 {
 	host->claims->alone = 1;
-	xm_say_claimed(host);
+	xm_update_claimed(host);
 }
 
-u64 xm_claims_settle(struct xm_host *host, u32 slot)
+u64 xm_claims_update(struct xm_host *host, u32 slot)
 {
 	struct xm_claim *claim = &host->claims->slot[slot];
 	u64 word = xm_load_acquire(&xm_slot_row(&host->map, slot)->generation_first);
 	u32 owner = xm_slot_row(&host->map, slot)->owner, i;
 
 	if (!xm_claims(word) ||
-	    (xm_is_noted(host->claims, slot) && claim->first == xm_first_generation(word)))
+	    (xm_is_listed(host->claims, slot) && claim->first == xm_first_generation(word)))
 		return word;
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
 		claim->adders[i] = claim->counted[i] = 0;
@@ -131,7 +131,7 @@ bool xm_claims_void(struct xm_host *host, u32 slot)
 		before = xm_load(word);
 		if (xm_claims(before) &&
 		    xm_first_generation(before) != host->claims->slot[slot].first) {
-			xm_claims_settle(host, slot);
+			xm_claims_update(host, slot);
 			return false;
 		}
 	} while (xm_claims(before) && !xm_cas_full(word, before, xm_first_generation(before)));
@@ -143,8 +143,8 @@ void xm_claims_end(struct xm_host *host, u32 slot)
 {
 	if (!host->claims)
 		return;
-	xm_claims_settle(host, slot);
-	if (xm_is_noted(host->claims, slot))
+	xm_claims_update(host, slot);
+	if (xm_is_listed(host->claims, slot))
 		xm_claims_void(host, slot);
 }
 

@@ -27,7 +27,7 @@ static int xm_claims_add(const struct xm_map *map, u32 slot, u64 first, u32 coun
  * Record that @me has added claims and whether one is its own. If there were no claims before, the
  * records of earlier ones are out of date.
  */
-static void xm_claims_note(struct xm_host *host, u32 me, u32 slot, u32 before,
+static void xm_claims_mark(struct xm_host *host, u32 me, u32 slot, u32 before,
 			   const struct xmem_claim_request *request)
 {
 	struct xm_claim *claim = &host->claims->slot[slot];
@@ -95,7 +95,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	if (xm_slot_row(map, slot)->owner != me && request->timeout_ns > XMEM_CLAIM_LONGEST_NS)
 		return -EPERM;
 	xm_delist_empty(host);
-	word = xm_claims_settle(host, slot);
+	word = xm_claims_update(host, slot);
 	err = xm_may_claim(map, me, request);
 	if (err && !(err == -EAGAIN && xm_claims(word)))
 		return err;
@@ -113,7 +113,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	if (!err)
 		err = xm_may_claim(map, me, request);
 	if (!added && (!err || (err == -EAGAIN && before))) {
-		xm_claims_note(host, me, slot, before, request);
+		xm_claims_mark(host, me, slot, before, request);
 		return 0;
 	}
 	/* The owner may have seen the claims meanwhile, and may sleep because of them. */
@@ -148,7 +148,7 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 	u64 last = request->generation;
 	int err;
 
-	xm_claims_settle(host, slot);
+	xm_claims_update(host, slot);
 	err = xm_may_take(host, me, slot, holds, own);
 	if (err)
 		return err;
@@ -160,7 +160,7 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 	err = xm_claim_take(map, slot, last, request->count);
 	if (err)
 		return err;
-	if (!xm_claims_of(map, slot) && xm_is_noted(host->claims, slot))
+	if (!xm_claims_of(map, slot) && xm_is_listed(host->claims, slot))
 		xm_delist(host, slot);
 	if (!holds)
 		*pending = xm_claims_pending(host, slot);
@@ -170,7 +170,7 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 static int xm_host_claim_void(struct xm_host *host, u32 me, u32 slot, bool privileged,
 			      struct xm_pending *pending)
 {
-	if (!xm_claims(xm_claims_settle(host, slot)))
+	if (!xm_claims(xm_claims_update(host, slot)))
 		return -ENOENT;
 	if (!privileged && xm_slot_row(&host->map, slot)->owner != me &&
 	    !xm_has_added(host, me, slot))

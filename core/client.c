@@ -308,7 +308,7 @@ static bool xm_drop_cursors(const struct xm_map *map, u32 client)
 	return any;
 }
 
-bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds)
+bool xm_client_release(const struct xm_map *map, u32 client, u64 *ret_holds)
 {
 	bool any;
 	u32 s;
@@ -428,7 +428,7 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 	struct xmem_client_row *row = xm_client_row(map, client);
 	u32 c;
 
-	opens |= xm_note_late(host, client);
+	opens |= xm_mark_late(host, client);
 	xm_adopt_slots(host, client);
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(xm_client_row(map, c)->subscribers, client))
@@ -440,7 +440,7 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 	opens |= xm_end_holds(map, client);
 	xm_set_bit(host->quarantined, client, opens);
 	if (!opens)
-		xm_end_late(host, client);
+		xm_clear_late(host, client);
 	xm_store_release(&row->state, XMEM_CLIENT_ZOMBIE);
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(row->subscribers, c))
@@ -456,7 +456,7 @@ void xm_host_exited(struct xm_host *host, u32 client)
 	if (!xm_host_is_quarantined(host, client))
 		return;
 	xm_end_upgrades(host, client, true);
-	xm_end_late(host, client);
+	xm_clear_late(host, client);
 	for (s = 0; s < map->slots; s++) {
 		u32 *hold = xm_hold(map, client, s);
 
@@ -510,7 +510,7 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 	for (c = 0; c < map->groups; c++)
 		if (host->group_tenant[c] == client) {
 			host->group_tenant[c] = XMEM_OWNER_NONE;
-			xm_host_say_owner(host, c);
+			xm_host_show_owner(host, c);
 		}
 	if (xm_host_is_quarantined(host, client))
 		return gone;

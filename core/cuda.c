@@ -46,7 +46,7 @@ static int xm_cuda_close(struct xm_cuda *cuda, u32 client)
 {
 	if (!xm_bit(cuda->openers, client))
 		return -ENOENT;
-	xm_cuda_left(cuda, client);
+	xm_cuda_unopen(cuda, client);
 	return 0;
 }
 
@@ -103,7 +103,7 @@ int xm_payload_file_check(const struct xmem_payload_request *request)
 
 /* ---- the end of a payload ---- */
 
-void xm_cuda_goes(struct xm_host *host, struct xm_cuda *cuda)
+void xm_cuda_retire(struct xm_host *host, struct xm_cuda *cuda)
 {
 	struct xmem_device_row *row = xm_device_row(&host->map, xm_device(cuda->traits));
 
@@ -111,7 +111,7 @@ void xm_cuda_goes(struct xm_host *host, struct xm_cuda *cuda)
 	xm_store(&row->closing_bytes, row->closing_bytes + cuda->bytes);
 }
 
-void xm_cuda_left(struct xm_cuda *cuda, u32 client)
+void xm_cuda_unopen(struct xm_cuda *cuda, u32 client)
 {
 	xm_set_bit(cuda->openers, client, false);
 }

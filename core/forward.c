@@ -49,7 +49,7 @@ static u64 xm_in_use_from(const struct xm_map *map, u32 publisher, u64 evicts)
 		return xm_passed(map, publisher, &culprit);
 	if (evicts > xm_load(&xm_client_row(map, publisher)->wait_bound_ns))
 		return ~0ULL;
-	xm_look_at_waited(map, publisher, &waited);
+	xm_read_waited(map, publisher, &waited);
 	return waited.evictable;
 }
 

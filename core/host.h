@@ -227,7 +227,7 @@ bool xm_host_forwards(const struct xm_host *host, u32 publisher);
  * of what the client has forwarded stay, and so do holds with a GPU pointer. true: the client had
  * something, and the caller wakes all slots_waiters. *ret_holds: how many holds were dropped.
  */
-bool xm_client_lets_go(const struct xm_map *map, u32 client, u64 *ret_holds);
+bool xm_client_release(const struct xm_map *map, u32 client, u64 *ret_holds);
 
 /*
  * A client has ended and can store nothing any more (its pages belong to the host by now). The host
@@ -284,8 +284,8 @@ u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
  */
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count);
 /* The owner that the row of the group's first slot has to show; and writing it there. */
-u32 xm_host_said_owner(const struct xm_host *host, u32 group);
-void xm_host_say_owner(const struct xm_host *host, u32 group);
+u32 xm_host_shown_owner(const struct xm_host *host, u32 group);
+void xm_host_show_owner(const struct xm_host *host, u32 group);
 /* Give the group to @me, also XMEM_OWNER_HOST or XMEM_OWNER_NONE, and show that in the rows. */
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me);
 
@@ -344,11 +344,11 @@ u64 xm_host_payload_of(const struct xm_host *host, u32 slot);
  * when a file is attached; the second when its owner has ended and other clients still use it; the
  * third when it is dropped, after the rows of its slots have been freed. @bytes: of the file;
  * @traits: XMEM_TRAIT_*; @kept: its owner has ended. Memory of GPUs is counted in the device table,
- * and for its end there is xm_cuda_goes.
+ * and for its end there is xm_cuda_retire.
  */
-void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits);
+void xm_host_payload_add(struct xm_host *host, u64 bytes, u32 traits);
 void xm_host_payload_kept(struct xm_host *host, u64 bytes, u32 traits);
-void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept);
+void xm_host_payload_drop(struct xm_host *host, u64 bytes, u32 traits, bool kept);
 
 /* ---- CUDA payloads (cuda.c) ---- */
 
@@ -389,7 +389,7 @@ int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
 
 /*
  * Does @client have it open only by its request @number? If the answer to that request did not
- * reach the client, it has nothing open, and the caller calls xm_cuda_left.
+ * reach the client, it has nothing open, and the caller calls xm_cuda_unopen.
  */
 bool xm_cuda_is_opened_by(const struct xm_cuda *cuda, u32 client, u64 number);
 
@@ -398,17 +398,17 @@ int xm_payload_file_check(const struct xmem_payload_request *request);
 
 /*
  * The payload has lost its last slot and is closing from now on. The caller drops its file and
- * calls xm_host_payload_goes.
+ * calls xm_host_payload_drop.
  */
-void xm_cuda_goes(struct xm_host *host, struct xm_cuda *cuda);
+void xm_cuda_retire(struct xm_host *host, struct xm_cuda *cuda);
 
 /* A client has ended and, if it was quarantined, its process has exited: it has nothing open. */
-void xm_cuda_left(struct xm_cuda *cuda, u32 client);
+void xm_cuda_unopen(struct xm_cuda *cuda, u32 client);
 
 /*
  * Is it closing, and does no client have it open any more? Then the device table and the header are
  * updated, and the caller frees it and wakes its owner's slots_waiters. The caller asks after each
- * xm_cuda_serve, xm_cuda_goes and xm_cuda_left until the answer is yes.
+ * xm_cuda_serve, xm_cuda_retire and xm_cuda_unopen until the answer is yes.
  */
 bool xm_cuda_is_closed(struct xm_host *host, const struct xm_cuda *cuda);
 
@@ -484,9 +484,9 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns);
  */
 bool xm_host_idle_group(const struct xm_host *host, u32 group);
 /* Is limbo_ns set although the group has no slot of an ended owner any more? */
-bool xm_limbo_is_past(const struct xm_host *host, u32 group);
+bool xm_limbo_is_stale(const struct xm_host *host, u32 group);
 /* If so, clear it. */
-void xm_host_limbo_went(struct xm_host *host, u32 group);
+void xm_host_limbo_reset(struct xm_host *host, u32 group);
 void xm_host_return_group(struct xm_host *host, u32 group);
 
 /*

@@ -120,7 +120,7 @@ u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 cl
 	return bytes;
 }
 
-bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look)
+bool xm_limbo_step(const struct xm_map *map, struct xm_limbo_look *look)
 {
 	u64 *held = &look->held[look->group], bytes;
 

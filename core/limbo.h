@@ -99,7 +99,7 @@ struct xm_limbo_look {
  * Look at one more group. true: the check is over, and the client keeps too much if `bytes` is
  * above `most`.
  */
-bool xm_limbo_go_on(const struct xm_map *map, struct xm_limbo_look *look);
+bool xm_limbo_step(const struct xm_map *map, struct xm_limbo_look *look);
 
 /* Does an existing pool that allows @most bytes fit what @join asks for? 0 or -ERANGE. */
 int xm_limbo_fits(u64 most, const struct xmem_join_request *join);

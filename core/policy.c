@@ -2,7 +2,7 @@
 /* The owner's policy; policy.h says what it decides. */
 #include "policy.h"
 
-static struct xmem_cursor *xm_note(const struct xm_map *map, u32 owner, u32 client)
+static struct xmem_cursor *xm_demotion(const struct xm_map *map, u32 owner, u32 client)
 {
 	return (struct xmem_cursor *)((char *)xm_area(map, owner) +
 				      (size_t)client * map->cursor_stride);
@@ -10,7 +10,7 @@ static struct xmem_cursor *xm_note(const struct xm_map *map, u32 owner, u32 clie
 
 bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor)
 {
-	const struct xmem_cursor *note = xm_note(map, owner, client);
+	const struct xmem_cursor *note = xm_demotion(map, owner, client);
 
 	return xm_load(&note->demoted_incarnation) ==
 		       xm_load(&xm_client_row(map, client)->incarnation) &&
@@ -51,7 +51,7 @@ static void xm_subscribers(const struct xm_map *map, u32 owner, bool waits, u64 
 	}
 }
 
-void xm_look_at_waited(const struct xm_map *map, u32 owner, struct xm_waited *ret)
+void xm_read_waited(const struct xm_map *map, u32 owner, struct xm_waited *ret)
 {
 	u64 words[XMEM_CLIENT_WORDS], cursor;
 	u32 c;
@@ -98,7 +98,7 @@ u32 xm_demote(const struct xm_map *map, u32 owner, u64 place)
 
 	xm_subscribers(map, owner, true, words);
 	while (xm_next_client(map, words, &c)) {
-		struct xmem_cursor *note = xm_note(map, owner, c);
+		struct xmem_cursor *note = xm_demotion(map, owner, c);
 
 		cursor = xm_load_acquire(xm_cursor(map, c, owner));
 		if (cursor >= place || xm_is_demoted(map, owner, c, cursor))

@@ -36,7 +36,7 @@ struct xm_waited {
 };
 
 /* Fill in *ret. It reads no cursor of a subscriber that may lose the oldest publications. */
-void xm_look_at_waited(const struct xm_map *map, u32 owner, struct xm_waited *ret);
+void xm_read_waited(const struct xm_map *map, u32 owner, struct xm_waited *ret);
 
 /*
  * Find the place that is passed. *ret_culprit is a subscriber whose cursor is there, or

@@ -38,7 +38,7 @@ void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 m
 	xm_mark(followed->joint, publisher, false);
 }
 
-static int xm_note_lasting(struct xm_followed *followed, bool dropped)
+static int xm_count_lasting(struct xm_followed *followed, bool dropped)
 {
 	if (!dropped && followed->lasting == ~0u)
 		return -EINVAL;
@@ -48,7 +48,7 @@ static int xm_note_lasting(struct xm_followed *followed, bool dropped)
 	return 0;
 }
 
-int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_request *request)
+int xm_follow_update(struct xm_followed *followed, const struct xmem_unsubscribe_request *request)
 {
 	u32 joint = request->flags & XMEM_UNSUBSCRIBE_JOINT ? 1 : 0;
 	u32 what = request->flags & ~XMEM_UNSUBSCRIBE_JOINT;
@@ -56,7 +56,7 @@ int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_r
 	if (request->publisher || request->incarnation)
 		return -EINVAL;
 	if ((request->flags & ~XMEM_UNSUBSCRIBE_DROPPED) == XMEM_UNSUBSCRIBE_LASTS)
-		return xm_note_lasting(followed, request->flags & XMEM_UNSUBSCRIBE_DROPPED);
+		return xm_count_lasting(followed, request->flags & XMEM_UNSUBSCRIBE_DROPPED);
 	if (what != XMEM_UNSUBSCRIBE_ENDED && what != XMEM_UNSUBSCRIBE_DROPPED)
 		return -EINVAL;
 	if (what == XMEM_UNSUBSCRIBE_ENDED) {

@@ -50,7 +50,7 @@ void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 m
  * that had ended is dropped, or one begins or stops to last without a ring. 0, -EINVAL, or -ENOENT:
  * there is none.
  */
-int xm_follow_note(struct xm_followed *followed, const struct xmem_unsubscribe_request *request);
+int xm_follow_update(struct xm_followed *followed, const struct xmem_unsubscribe_request *request);
 
 /* Check the fields of a request for a descriptor and fill in *ret_poll. -EINVAL. */
 int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_request *request,

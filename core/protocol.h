@@ -124,8 +124,8 @@
 
 /* The caller's duty after it has dropped a hold or moved a cursor (I5). */
 struct xm_pending {
-	enum { XM_NOTHING, XM_WAKE_OWNER, XM_TELL_HOST } what;
-	u32 who;			/* XM_WAKE_OWNER: client; XM_TELL_HOST: slot */
+	enum { XM_NOTHING, XM_WAKE_OWNER, XM_RECLAIM_SLOT } what;
+	u32 who;			/* XM_WAKE_OWNER: client; XM_RECLAIM_SLOT: slot */
 };
 
 /* Take one more hold of a slot that this client holds already. -EOVERFLOW: it has 2^28 holds. */
@@ -153,7 +153,7 @@ static inline struct xm_pending xm_put_pending(const struct xm_map *map, u32 slo
 					    XMEM_WAITERS_ARMED), 0))
 			return (struct xm_pending){ XM_WAKE_OWNER, owner };
 	} else if (owner == XMEM_OWNER_HOST) {
-		return (struct xm_pending){ XM_TELL_HOST, slot };
+		return (struct xm_pending){ XM_RECLAIM_SLOT, slot };
 	}
 	return (struct xm_pending){ XM_NOTHING, 0 };
 }

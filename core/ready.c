@@ -70,7 +70,7 @@ void xm_ready_end_old(const struct xm_map *map, u32 g, void *old)
  * slot that is being written or was released, and no other client may get the word before that is
  * over.
  */
-bool xm_note_late(struct xm_host *host, u32 client)
+bool xm_mark_late(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
 	bool incomplete = false;
@@ -88,7 +88,7 @@ bool xm_note_late(struct xm_host *host, u32 client)
 	return incomplete;
 }
 
-void xm_end_late(struct xm_host *host, u32 client)
+void xm_clear_late(struct xm_host *host, u32 client)
 {
 	u32 g;
 

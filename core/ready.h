@@ -9,12 +9,12 @@
  * The client ends: its groups become late. true: the GPU has yet to write contents of their slots
  * and then the ready words, so the client is quarantined.
  */
-bool xm_note_late(struct xm_host *host, u32 client);
+bool xm_mark_late(struct xm_host *host, u32 client);
 
 /*
  * The groups of the client are late no longer: its process has exited, or had nothing to write.
  * Clients that wait for one of these ready words go on, and see the reason.
  */
-void xm_end_late(struct xm_host *host, u32 client);
+void xm_clear_late(struct xm_host *host, u32 client);
 
 #endif

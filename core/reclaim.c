@@ -186,7 +186,7 @@ static u64 xm_sweep_free(struct xm_host *host, u32 slot)
 		return 0;
 	xm_store(&xm_slot(&host->map, slot)->position, 0);
 	payload = xm_free_slot(host, slot);
-	xm_host_limbo_went(host, slot / XMEM_GROUP_SLOTS);
+	xm_host_limbo_reset(host, slot / XMEM_GROUP_SLOTS);
 	return payload;
 }
 
@@ -205,7 +205,7 @@ static int xm_sweep_end(struct xm_host *host, u32 group, u64 *ret_payload)
 }
 
 /* Move on to the next group or ring, or after the last one to the next stage. */
-static void xm_sweep_go_on(const struct xm_map *map, struct xm_sweep *sweep)
+static void xm_sweep_next(const struct xm_map *map, struct xm_sweep *sweep)
 {
 	if (++sweep->at < (sweep->stage == XM_SWEEP_RINGS ? map->clients : map->groups))
 		return;
@@ -239,6 +239,6 @@ int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u64 *ret_payload
 		return -ENOENT;
 	}
 	if (slot < 0)
-		xm_sweep_go_on(&host->map, sweep);
+		xm_sweep_next(&host->map, sweep);
 	return slot;
 }

@@ -64,7 +64,7 @@ struct xm_held {
 
 /* Add the holds of @client on the slots in @among to *ret. */
 static __attribute__((__noinline__)) void
-xm_look_at_holds(const u32 *hold, u64 among, u32 client, struct xm_held *ret, u8 *ret_holder)
+xm_read_holds(const u32 *hold, u64 among, u32 client, struct xm_held *ret, u8 *ret_holder)
 {
 	for (among &= ~ret->held; among; among &= among - 1) {
 		u32 i = __builtin_ctzll(among);
@@ -108,7 +108,7 @@ static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
 }
 
 /* Look at the holds of all holders of the group, until all slots in @among are held. */
-static xm_inline struct xm_held xm_look_at_all(const struct xm_map *map, u32 group, u64 among,
+static xm_inline struct xm_held xm_group_holds(const struct xm_map *map, u32 group, u64 among,
 					       u8 *ret_holder)
 {
 	const struct xmem_group_row *row = xm_group_row(map, group);
@@ -127,7 +127,7 @@ static xm_inline struct xm_held xm_look_at_all(const struct xm_map *map, u32 gro
 				continue;
 			hold = xm_hold(map, c, group * XMEM_GROUP_SLOTS);
 			if (__builtin_expect(xm_lines_held(hold, &lines), 0))
-				xm_look_at_holds(hold, among, c, &found, ret_holder);
+				xm_read_holds(hold, among, c, &found, ret_holder);
 		}
 	}
 	found.forwarded &= ~found.held;
@@ -136,7 +136,7 @@ static xm_inline struct xm_held xm_look_at_all(const struct xm_map *map, u32 gro
 
 u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u64 *ret_forwarded)
 {
-	struct xm_held found = xm_look_at_all(map, group, among, NULL);
+	struct xm_held found = xm_group_holds(map, group, among, NULL);
 
 	*ret_forwarded = found.forwarded;
 	return found.held;
@@ -144,7 +144,7 @@ u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u64 *ret_forwa
 
 u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder)
 {
-	struct xm_held found = xm_look_at_all(map, group, among, ret_holder);
+	struct xm_held found = xm_group_holds(map, group, among, ret_holder);
 
 	/* First all holds, then all that was forwarded (I6). */
 	if (__builtin_expect(found.forwarded != 0, 0))

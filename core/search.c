@@ -150,7 +150,7 @@ void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret)
 		.demote_at_ns = xm_load(&ring->demote_at_ns),
 		.recall_at_ns = xm_load(&ring->recall_at_ns),
 	};
-	xm_look_at_waited(map, owner, &ret->waited);
+	xm_read_waited(map, owner, &ret->waited);
 	ret->bound = ret->waited.lagging && ret->demote_at_ns;
 	ret->later = ret->waited;
 	/* Once the bound has passed, the owner demotes the subscribers that lag. */
@@ -173,7 +173,7 @@ static bool xm_search_is_open(const struct xm_map *map, const struct xm_search *
 	       !(search->found_later && !search->later.count);
 }
 
-bool xm_search_go_on(const struct xm_map *map, u32 owner, struct xm_search *search, u32 groups)
+bool xm_search_step(const struct xm_map *map, u32 owner, struct xm_search *search, u32 groups)
 {
 	for (; groups && xm_search_is_open(map, search); groups--)
 		xm_search_group(map, owner, search, search->group++);
@@ -200,7 +200,7 @@ bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64
 	return false;
 }
 
-bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm_search *search)
+bool xm_search_should_ask(const struct xm_map *map, u32 owner, const struct xm_search *search)
 {
 	bool waits = !search->in_hand || search->wanted;
 
@@ -230,7 +230,7 @@ static bool xm_search_all(const struct xm_map *map, u32 owner, struct xm_search 
 			  u64 now_ns, u64 *ret_deadline)
 {
 	xm_search_begin(map, owner, search);
-	xm_search_go_on(map, owner, search, map->groups);
+	xm_search_step(map, owner, search, map->groups);
 	return xm_search_end(map, search, now_ns, ret_deadline);
 }
 
@@ -241,10 +241,10 @@ bool xm_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadl
 	return xm_search_all(map, owner, &search, now_ns, ret_deadline);
 }
 
-bool xm_says_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline)
+bool xm_poll_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline)
 {
 	struct xm_search search;
 
 	return xm_search_all(map, owner, &search, now_ns, ret_deadline) ||
-	       xm_search_wants_to_ask(map, owner, &search);
+	       xm_search_should_ask(map, owner, &search);
 }

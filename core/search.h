@@ -32,7 +32,7 @@ struct xm_search {
 void xm_search_begin(const struct xm_map *map, u32 owner, struct xm_search *ret);
 
 /* Look at up to @groups more groups. true: the search is not over. */
-bool xm_search_go_on(const struct xm_map *map, u32 owner, struct xm_search *search, u32 groups);
+bool xm_search_step(const struct xm_map *map, u32 owner, struct xm_search *search, u32 groups);
 
 /*
  * After the search: would an acquire with timeout 0 succeed at @now_ns? If it will succeed later
@@ -47,7 +47,7 @@ bool xm_search_end(const struct xm_map *map, const struct xm_search *search, u64
  * a subscriber lags that did not lag when the owner last worked, because it was demoted then; or a
  * client that does not wait for ever has forwarded what the owner wants.
  */
-bool xm_search_wants_to_ask(const struct xm_map *map, u32 owner, const struct xm_search *search);
+bool xm_search_should_ask(const struct xm_map *map, u32 owner, const struct xm_search *search);
 
 /*
  * Does @search, which has just begun, ask the same question as @before? Then the answer has changed
@@ -59,6 +59,6 @@ bool xm_search_is_same(const struct xm_search *search, const struct xm_search *b
 bool xm_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline);
 
 /* Run a whole search for poll(): also true if the owner should call acquire nevertheless. */
-bool xm_says_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline);
+bool xm_poll_writable(const struct xm_map *map, u32 owner, u64 now_ns, u64 *ret_deadline);
 
 #endif

@@ -23,7 +23,7 @@ static bool xm_is_unordered(const struct xm_map *map, u32 group)
  * once the ring of its last owner is gone. The new writer can then write the state words of slots
  * that the old one published, so both have to belong to the user that owns the pool.
  */
-u32 xm_host_said_owner(const struct xm_host *host, u32 group)
+u32 xm_host_shown_owner(const struct xm_host *host, u32 group)
 {
 	u32 owner = host->group_owner[group];
 
@@ -33,10 +33,10 @@ u32 xm_host_said_owner(const struct xm_host *host, u32 group)
 	       XMEM_OWNER_LEFT : owner;
 }
 
-void xm_host_say_owner(const struct xm_host *host, u32 group)
+void xm_host_show_owner(const struct xm_host *host, u32 group)
 {
 	xm_store(&xm_slot_row(&host->map, group * XMEM_GROUP_SLOTS)->group_owner,
-		 xm_host_said_owner(host, group) + 1);
+		 xm_host_shown_owner(host, group) + 1);
 }
 
 void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
@@ -47,8 +47,8 @@ void xm_host_give_group(struct xm_host *host, u32 group, u32 me)
 		host->group_tenant[group] = me;
 	else
 		host->limbo_ns[group] = 0;	/* limbo begins now, also of what was left before */
-	xm_host_limbo_went(host, group);
-	xm_host_say_owner(host, group);
+	xm_host_limbo_reset(host, group);
+	xm_host_show_owner(host, group);
 }
 
 u32 xm_slot_of(const struct xm_host *host, u32 client, u32 slot)
@@ -215,7 +215,7 @@ int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
 	for (g = 0; g < host->map.groups; g++) {
 		bool free = host->group_owner[g] == XMEM_OWNER_NONE;
 
-		if (!free && xm_host_said_owner(host, g) != XMEM_OWNER_LEFT)
+		if (!free && xm_host_shown_owner(host, g) != XMEM_OWNER_LEFT)
 			continue;
 		more = xm_spare_slots(&host->map, me, g);
 		if (free && spare + more >= count)
@@ -432,7 +432,7 @@ static void xm_device_add(const struct xm_map *map, u32 traits, u64 bytes)
 	xm_store(&row->bytes, row->bytes + bytes);
 }
 
-void xm_host_payload_comes(struct xm_host *host, u64 bytes, u32 traits)
+void xm_host_payload_add(struct xm_host *host, u64 bytes, u32 traits)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
@@ -454,7 +454,7 @@ void xm_host_payload_kept(struct xm_host *host, u64 bytes, u32 traits)
 		xm_store(&pool->kept_bytes, pool->kept_bytes + bytes);
 }
 
-void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept)
+void xm_host_payload_drop(struct xm_host *host, u64 bytes, u32 traits, bool kept)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
@@ -470,7 +470,7 @@ void xm_host_payload_goes(struct xm_host *host, u64 bytes, u32 traits, bool kept
 	xm_store_release(&pool->payloads_gone, pool->payloads_gone + 1);
 }
 
-static void xm_say_limbo(struct xm_host *host)
+static void xm_update_limbo(struct xm_host *host)
 {
 	u64 first = 0;
 	u32 g;
@@ -488,7 +488,7 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns)
 	for (g = 0; g < host->map.groups; g++)
 		if (host->group_owner[g] == XMEM_OWNER_HOST && !host->limbo_ns[g])
 			host->limbo_ns[g] = now_ns;
-	xm_say_limbo(host);
+	xm_update_limbo(host);
 }
 
 bool xm_host_idle_group(const struct xm_host *host, u32 group)
@@ -503,7 +503,7 @@ bool xm_host_idle_group(const struct xm_host *host, u32 group)
 	return true;
 }
 
-bool xm_limbo_is_past(const struct xm_host *host, u32 group)
+bool xm_limbo_is_stale(const struct xm_host *host, u32 group)
 {
 	u32 s, first = group * XMEM_GROUP_SLOTS;
 
@@ -515,12 +515,12 @@ bool xm_limbo_is_past(const struct xm_host *host, u32 group)
 	return host->group_owner[group] != XMEM_OWNER_HOST;
 }
 
-void xm_host_limbo_went(struct xm_host *host, u32 group)
+void xm_host_limbo_reset(struct xm_host *host, u32 group)
 {
-	if (!xm_limbo_is_past(host, group))
+	if (!xm_limbo_is_stale(host, group))
 		return;
 	host->limbo_ns[group] = 0;
-	xm_say_limbo(host);
+	xm_update_limbo(host);
 }
 
 void xm_host_return_group(struct xm_host *host, u32 group)

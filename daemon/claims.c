@@ -48,7 +48,7 @@ static void do_pending(struct xd_pool *pool, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER)
 		xd_wake(&xm_client_row(&pool->host.map, pending.who)->slots_waiters);
-	else if (pending.what == XM_TELL_HOST)
+	else if (pending.what == XM_RECLAIM_SLOT)
 		xd_pool_collect(pool, pending.who);
 }
 

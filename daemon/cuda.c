@@ -166,7 +166,7 @@ void xd_cuda_left(struct xd_pool *pool, u32 client)
 			next = payload->next;
 			if (!payload->cuda)
 				continue;
-			xm_cuda_left(payload->cuda, client);
+			xm_cuda_unopen(payload->cuda, client);
 			xd_payload_closed(pool, payload);
 		}
 	}

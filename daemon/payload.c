@@ -116,7 +116,7 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 	pool->host.last_payload = payload->id;
 	pool->payload_count++;
 	pool->daemon->payload_count++;
-	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
+	xm_host_payload_add(&pool->host, payload->bytes, payload->traits);
 }
 
 int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
@@ -222,7 +222,7 @@ static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 {
 	if (payload->slots)
 		return;
-	xm_host_payload_goes(&pool->host, payload->bytes, payload->traits, payload->kept);
+	xm_host_payload_drop(&pool->host, payload->bytes, payload->traits, payload->kept);
 	if (!payload->cuda) {
 		remove_payload(pool, payload);
 		return;
@@ -230,7 +230,7 @@ static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 	if (payload->fd >= 0)
 		close(payload->fd);
 	payload->fd = -1;
-	xm_cuda_goes(&pool->host, payload->cuda);
+	xm_cuda_retire(&pool->host, payload->cuda);
 	xd_wake_rings(pool);
 	xd_payload_closed(pool, payload);
 }

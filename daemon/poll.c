@@ -158,9 +158,9 @@ static u64 look_out(const struct xd_poll *poll)
 	filled = filled_with(poll);
 	if (!filled)
 		return 0;
-	if (!xm_says_writable(map, me, xd_now_ns(), &deadline)) {
+	if (!xm_poll_writable(map, me, xd_now_ns(), &deadline)) {
 		xm_arm(&xm_client_row(map, me)->slots_waiters);
-		if (!xm_says_writable(map, me, xd_now_ns(), &deadline))
+		if (!xm_poll_writable(map, me, xd_now_ns(), &deadline))
 			return deadline;
 	}
 	say_writable(poll, filled);

@@ -289,7 +289,7 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 			  pool->layout.clients);
 		return client;
 	}
-	xm_role_settle(from->roles, join);
+	xm_role_decide(from->roles, join);
 	err = xm_host_join(&pool->host, client, join, &who);
 	if (err)
 		return err;

@@ -332,7 +332,7 @@ static int serve_unsubscribe(struct xd_call *call)
 	int err;
 
 	if (request->flags)
-		return xm_follow_note(&call->from->followed, request);
+		return xm_follow_update(&call->from->followed, request);
 	err = xm_host_unsubscribe(&pool->host, call->from->client, request);
 	xm_follow_end(map, &call->from->followed, call->from->client, request);
 	if (err)

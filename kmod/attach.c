@@ -264,9 +264,9 @@ static void xk_bury_ended(struct xk_pool *pool)
 static bool xk_attach_again(struct xk_call *call, int err)
 {
 	if (err != -ENOSPC)
-		return xk_ends_bring(call, err);
+		return xk_ends_retry(call, err);
 	xk_bury_ended(call->client->pool);
-	return xk_end_brings(call);
+	return xk_end_retry(call);
 }
 
 int xk_attach_begin(struct xk_call *call)

@@ -18,7 +18,7 @@ static void xk_claims_do(struct xk_pool *pool, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER)
 		xk_wake(pool, XMEM_WAIT_SLOTS, pending.who);
-	else if (pending.what == XM_TELL_HOST)
+	else if (pending.what == XM_RECLAIM_SLOT)
 		xk_reclaim_slot(pool, pending.who);
 }
 
@@ -65,7 +65,7 @@ static bool xk_claims_expire_one(struct xk_pool *pool)
 		return false;
 	}
 	pending = xm_claims_pending(&pool->host, slot);
-	if (pending.what == XM_TELL_HOST)
+	if (pending.what == XM_RECLAIM_SLOT)
 		xk_reclaim_later(pool, pending.who);
 	else
 		xk_claims_do(pool, pending);
@@ -144,11 +144,11 @@ void xk_claims_left(struct xk_pool *pool)
 	lockdep_assert_held(&pool->lock);
 	while ((slot = xm_host_orphaned_claims(&pool->host, &at)) >= 0) {
 		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
-		xk_let_others(pool, &done, XK_BATCH / 64);
+		xk_lock_yield(pool, &done, XK_BATCH / 64);
 	}
 	for (g = 0; g < pool->host.map.groups; g++)
 		if (xm_host_bound_group(&pool->host, g, ktime_get_ns()))
-			xk_let_others(pool, &done, XK_BATCH / 64);
+			xk_lock_yield(pool, &done, XK_BATCH / 64);
 	if (xk_claims_expire_one(pool))
 		xk_claims_arm_now(pool);
 }
@@ -157,7 +157,7 @@ void xk_claims_left(struct xk_pool *pool)
  * The clients whose claims these were are not known any more. A client that was evicted because of
  * its claims has been named.
  */
-static void xk_claims_tell(const struct xk_pool *pool, const struct xm_kept *kept)
+static void xk_claims_report(const struct xk_pool *pool, const struct xm_kept *kept)
 {
 	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), kept->over,
 			 kept->most);
@@ -184,10 +184,10 @@ void xk_claims_limit(struct xk_pool *pool)
 	while ((slot = xm_host_void_kept(&pool->host, &kept)) != -ENOENT) {
 		if (slot >= 0)
 			xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
-		xk_let_others(pool, &done, XK_BATCH / 64);
+		xk_lock_yield(pool, &done, XK_BATCH / 64);
 	}
 	if (kept.over)
-		xk_claims_tell(pool, &kept);
+		xk_claims_report(pool, &kept);
 }
 
 /* The pool is dead, so the work must not wait any more. A run that has begun sees that. */
@@ -242,7 +242,7 @@ int xk_claim_begin(struct xk_call *call)
 	if (!err && request->op == XMEM_CLAIM_ADD && xk_claims_expire_one(pool))
 		xk_claims_arm_now(pool);
 	mutex_unlock(&pool->lock);
-	if (pending.what == XM_TELL_HOST)
+	if (pending.what == XM_RECLAIM_SLOT)
 		xk_reap_wait(pool);
 out:
 	kvfree(memory);

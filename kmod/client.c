@@ -31,7 +31,7 @@ static void xk_client_free(struct xk_client *client)
 	mmdrop(client->mm);
 	if (client->stake)
 		xk_stake_drop(client->pool, client->stake);
-	xk_pool_client_goes(client->pool);
+	xk_pool_client_drop(client->pool);
 	xk_pool_put(client->pool);
 	kfree(client);
 }
@@ -259,7 +259,7 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	spin_lock_init(&client->look_lock);
 	atomic_set(&client->kicks, XK_FIRST_KICKS);
 	xk_pool_get(pool);
-	xk_pool_client_comes(pool);
+	xk_pool_client_add(pool);
 	client->payer = own;
 	client->pool = pool;
 	client->role = role;

@@ -59,11 +59,11 @@ static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
 }
 
 /* Clients that have it open close it when they notice. */
-static void xk_cuda_goes(struct xk_pool *pool, struct xk_payload *payload)
+static void xk_cuda_retire(struct xk_pool *pool, struct xk_payload *payload)
 {
 	xk_keep_put(payload->keep);
 	payload->keep = NULL;
-	xm_cuda_goes(&pool->host, xk_cuda(payload));
+	xm_cuda_retire(&pool->host, xk_cuda(payload));
 	xk_wake_rings(pool);
 	xk_cuda_close(pool, payload);
 }
@@ -75,7 +75,7 @@ static bool xk_cuda_opened(const struct xk_payload *payload, u32 client)
 
 static void xk_cuda_exited(struct xk_pool *pool, struct xk_payload *payload, u32 client)
 {
-	xm_cuda_left(xk_cuda(payload), client);
+	xm_cuda_unopen(xk_cuda(payload), client);
 	xk_cuda_close(pool, payload);
 }
 
@@ -130,7 +130,7 @@ const struct xk_kind xk_kind_cuda = {
 	.serve = xk_cuda_serve,
 	.open = xk_cuda_open,
 	.undo = xk_cuda_undo,
-	.goes = xk_cuda_goes,
+	.goes = xk_cuda_retire,
 	.opened = xk_cuda_opened,
 	.exited = xk_cuda_exited,
 };

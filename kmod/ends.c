@@ -107,7 +107,7 @@ void xk_end_ask(struct xk_pool *pool, bool collect)
 }
 
 /* A run of end_work begins. It serves everything that has been asked for by now. */
-void xk_end_begins(struct xk_pool *pool)
+void xk_end_start(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
 	pool->end_queued = false;
@@ -119,7 +119,7 @@ void xk_end_begins(struct xk_pool *pool)
 }
 
 /* The run is over and has asked for another one, which reports the end of both. */
-void xk_end_goes_on(struct xk_pool *pool)
+void xk_end_continue(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
 	pool->end_runs = false;
@@ -138,7 +138,7 @@ static void xk_end_rests(struct xk_pool *pool)
 }
 
 /* The run has done everything that had been asked for when it began. */
-void xk_end_over(struct xk_pool *pool)
+void xk_end_done(struct xk_pool *pool)
 {
 	spin_lock_irq(&ends_lock);
 	xk_end_rests(pool);
@@ -183,7 +183,7 @@ u64 xk_end_runs(void)
  * A request lacks something of its pool. true: it may find more now, because cleanup was under way
  * and is over, or a run has ended since the request began.
  */
-bool xk_end_brings(const struct xk_call *call)
+bool xk_end_retry(const struct xk_call *call)
 {
 	struct xk_pool *pool = call->client->pool;
 
@@ -209,7 +209,7 @@ static bool xk_any_end(u64 until)
  * because cleanup of some pools was under way and is over, or a run has ended since the request
  * began. A request gets true once.
  */
-bool xk_ends_bring(struct xk_call *call, int err)
+bool xk_ends_retry(struct xk_call *call, int err)
 {
 	struct xk_pool *pool;
 	u64 until;

@@ -42,7 +42,7 @@ static int xk_free_id(const struct xk_pool *pool)
 }
 
 /* Will an id be free after a run of end_work: has a client ended, or can one be buried? */
-static bool xk_id_comes(const struct xk_pool *pool)
+static bool xk_id_pending(const struct xk_pool *pool)
 {
 	const struct xk_client *client;
 	u32 c;
@@ -91,7 +91,7 @@ static int xk_client_id(struct xk_pool *pool)
 	xk_end_the_gone(pool);
 	if (xk_pool_lock_killable(pool))
 		return -EINTR;
-	if (!xk_id_comes(pool))
+	if (!xk_id_pending(pool))
 		return xk_free_id(pool);
 	xk_bury(pool);
 	mutex_unlock(&pool->lock);
@@ -112,7 +112,7 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 	id = pool->drained ? -ESHUTDOWN : xk_client_share(client);
 	if (id == -EDQUOT) {
 		mutex_unlock(&pool->lock);
-		xk_ends_bring(call, id);
+		xk_ends_retry(call, id);
 		if (xk_pool_lock_killable(pool))
 			return -EINTR;
 		id = xk_client_share(client);
@@ -275,7 +275,7 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 /* ---- join ---- */
 
 /* Fill in the access rules of the pool in the answer. */
-static void xk_join_say_access(struct xk_pool *pool, u32 roles, struct xmem_join_request *join)
+static void xk_join_fill_access(struct xk_pool *pool, u32 roles, struct xmem_join_request *join)
 {
 	kgid_t gid;
 
@@ -297,7 +297,7 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 
 	do
 		client = xk_client_new(pool, call->u.join.role, call->payer);
-	while (IS_ERR(client) && xk_ends_bring(call, PTR_ERR(client)));
+	while (IS_ERR(client) && xk_ends_retry(call, PTR_ERR(client)));
 	if (IS_ERR(client)) {
 		xk_pool_unjoin(pool);
 		return ERR_CAST(client);
@@ -319,7 +319,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	struct file *file;
 	int err;
 
-	xm_role_settle(roles, join);
+	xm_role_decide(roles, join);
 	file = xk_join_file(call, pool);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
@@ -329,7 +329,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	do {
 		area = xk_chunk_new(pool, client->payer, xk_header(pool)->area_stride, XK_AREA);
 		err = PTR_ERR_OR_ZERO(area);
-	} while (xk_ends_bring(call, err));
+	} while (xk_ends_retry(call, err));
 	if (!err) {
 		err = xk_client_enter(call, client, area);
 		if (err)
@@ -345,7 +345,7 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 	if (join->role == XMEM_ROLE_WRITER)
 		xk_wake_newcomers(pool);
-	xk_join_say_access(pool, roles, join);
+	xk_join_fill_access(pool, roles, join);
 	call->give = file;
 	join->fd = -1;	/* until the descriptor is installed */
 	return 0;
@@ -392,7 +392,7 @@ static int xk_join_pool(struct xk_call *call)
 	do
 		pool = join->flags & XMEM_JOIN_FD ? xk_pool_permit(join, &roles) :
 			xk_pool_open(call, &roles);
-	while (IS_ERR(pool) && xk_ends_bring(call, PTR_ERR(pool)));
+	while (IS_ERR(pool) && xk_ends_retry(call, PTR_ERR(pool)));
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	err = xm_host_fits(&pool->host.map, join) ?: xk_access_fits(pool, join);

@@ -46,7 +46,7 @@ static void xk_slow_work(struct work_struct *work)
 
 	llist_for_each_entry_safe(keep, next, all, node) {
 		xk_drop_now(keep);
-		xk_pool_file_goes(pool);
+		xk_pool_file_drop(pool);
 	}
 	xk_pool_put(pool);
 }
@@ -86,7 +86,7 @@ void xk_keep_discard(struct xk_keep *keep)
 void xk_keep_count(struct xk_keep *keep)
 {
 	keep->counted = true;
-	xk_pool_file_comes(keep->pool);
+	xk_pool_file_add(keep->pool);
 }
 
 /* The caller has a reference to the pool, which may have been emptied. */

@@ -52,7 +52,7 @@ static void xk_client_ended(struct xk_client *client)
 	struct xk_pool *pool = client->pool;
 
 	if (client->incarnation &&
-	    xm_client_lets_go(&pool->host.map, client->id, &client->had_holds))
+	    xm_client_release(&pool->host.map, client->id, &client->had_holds))
 		xk_wake_owners(pool);
 	smp_store_release(&client->let_go, true);
 	xk_pool_unuse(pool);
@@ -298,7 +298,7 @@ static bool xk_end_quarantines(struct xk_pool *pool)
 			continue;
 		xk_end_quarantine(pool, client);
 		any = true;
-		xk_let_others(pool, &done, XK_BATCH);
+		xk_lock_yield(pool, &done, XK_BATCH);
 	}
 	return any;
 }
@@ -318,7 +318,7 @@ static bool xk_end_clients(struct xk_pool *pool)
 			continue;
 		xk_end_client(pool, client, &done);
 		any = true;
-		xk_let_others(pool, &done, XK_BATCH);
+		xk_lock_yield(pool, &done, XK_BATCH);
 	}
 	return any;
 }
@@ -357,7 +357,7 @@ static bool xk_end_hoarders(struct xk_pool *pool)
 	while ((client = xk_limbo_next(pool, &at))) {
 		if (!xk_client_evict(client, client->incarnation, XMEM_REASON_LIMBO))
 			continue;	/* it has just ended by itself */
-		xk_limbo_tell(client);
+		xk_limbo_report(client);
 		any = true;
 	}
 	return any;
@@ -371,7 +371,7 @@ static void xk_end_work(struct work_struct *work)
 #ifdef XMEM_DEBUG
 	usleep_range(500, 1000);	/* others may queue it again in this time */
 #endif
-	xk_end_begins(pool);
+	xk_end_start(pool);
 	/*
 	 * First: if the pool has no use, all its clients have ended, and this run serves the last
 	 * end.
@@ -407,9 +407,9 @@ static void xk_end_work(struct work_struct *work)
 	 * next run reports the end of this one, even if it finds others to evict.
 	 */
 	if (goes_on)
-		xk_end_goes_on(pool);
+		xk_end_continue(pool);
 	else
-		xk_end_over(pool);
+		xk_end_done(pool);
 	xk_pool_put(pool);
 }
 

@@ -23,7 +23,7 @@ static int xk_max_limbo_set(const char *value, const struct kernel_param *param)
 	int err = param_set_ulong(value, param);
 
 	if (!err)
-		xk_pools_look();
+		xk_pools_recheck();
 	return err;
 }
 
@@ -60,7 +60,7 @@ void xk_limbo_stop(struct xk_pool *pool)
 		xk_pool_put(pool);
 }
 
-static void xk_limbo_look_again(struct xk_pool *pool)
+static void xk_limbo_check_later(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
 	if (!queue_delayed_work(xk_wq, &pool->limbo_work, HZ))
@@ -79,11 +79,11 @@ bool xk_limbo_is_much(struct xk_pool *pool)
 	for (g = 0; g < pool->host.map.groups; g++) {
 		bytes = xm_has_limbo(&pool->host, g) ? xm_limbo_in_group(&pool->host.map, g) : 0;
 		if (bytes > left) {
-			xk_limbo_look_again(pool);
+			xk_limbo_check_later(pool);
 			return true;
 		}
 		left -= bytes;
-		xk_let_others(pool, &done, XK_BATCH / 32);
+		xk_lock_yield(pool, &done, XK_BATCH / 32);
 	}
 	return false;
 }
@@ -120,8 +120,8 @@ struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
 		look->since_ns = pool->host.limbo_ns;
 		look->claims = pool->host.claims;
 		look->now_ns = ktime_get_ns();
-		while (!xm_limbo_go_on(&pool->host.map, look))
-			xk_let_others(pool, &done, XK_BATCH / 64);
+		while (!xm_limbo_step(&pool->host.map, look))
+			xk_lock_yield(pool, &done, XK_BATCH / 64);
 		if (look->bytes > look->most)
 			return pool->client[c];
 	}
@@ -129,7 +129,7 @@ struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at)
 }
 
 /* Report that @client, which the last check has found, has been evicted. */
-void xk_limbo_tell(const struct xk_client *client)
+void xk_limbo_report(const struct xk_client *client)
 {
 	const struct xk_pool *pool = client->pool;
 	const struct xm_limbo_look *look = &pool->limbo;

@@ -104,7 +104,7 @@ static void xk_vma_open(struct vm_area_struct *vma)
 	spin_unlock(&client->pool->pages_lock);
 	xk_charge_anyhow(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
 	if (vma->vm_mm != client->mm)
-		excess |= xk_user_is_over(client->payer, XMEM_QUOTA_USER_MAPPINGS, 0);
+		excess |= xk_user_exceeds(client->payer, XMEM_QUOTA_USER_MAPPINGS, 0);
 	if (excess)
 		xk_client_evict(client, 0, XMEM_REASON_NONE);
 }
@@ -153,7 +153,7 @@ static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
 	spin_unlock(&client->pool->pages_lock);
 	if (maps < most) {
 		quota = XMEM_QUOTA_USER_MAPPINGS;
-		if (!xk_user_is_over(client->payer, quota, 1))
+		if (!xk_user_exceeds(client->payer, quota, 1))
 			return 0;
 		maps = xk_user_used(client->payer, quota);
 		most = xk_user_most(quota);

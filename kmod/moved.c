@@ -38,7 +38,7 @@ static void xk_move_groups(struct xk_pool *pool, struct xk_client *client, u32 *
 		xk_show_group(pool, g, xk_chunk_copy(pool->group[g]));
 		__set_bit(g, pool->moving);
 		xk_keep_old(client, xk_chunk_swap(pool, pool->group[g]), g);
-		xk_let_others(pool, done, XK_BATCH / 64);
+		xk_lock_yield(pool, done, XK_BATCH / 64);
 	}
 }
 
@@ -123,7 +123,7 @@ static void xk_end_all_old(struct xk_pool *pool)
 		while (client && (old = client->old)) {
 			client->old = old->next;
 			xk_end_old(pool, client, old, &free);
-			xk_let_others(pool, &done, XK_BATCH / 64);
+			xk_lock_yield(pool, &done, XK_BATCH / 64);
 		}
 	}
 	bitmap_zero(pool->moving, XMEM_MAX_GROUPS);

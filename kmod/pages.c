@@ -204,7 +204,7 @@ void xk_pages_exit(void)
  * Wait for retired pages to be freed, which count until then. -EINTR: the caller is killed; a
  * throttled reader may make this long.
  */
-int xk_pages_settle(void)
+int xk_pages_flush(void)
 {
 	u64 count = atomic64_read(&xk_retired_count);
 
@@ -219,7 +219,7 @@ static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 cou
 
 	if (err != -EDQUOT)
 		return err;
-	err = xk_pages_settle();
+	err = xk_pages_flush();
 	return err ?: xk_charge_pages(pool, payer, count);
 }
 

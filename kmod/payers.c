@@ -259,7 +259,7 @@ bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
 /* ---- reading ---- */
 
 /* Does one of the payer's users have more than it may have, or would it with @n more? */
-bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n)
+bool xk_user_exceeds(const struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;
 

@@ -83,7 +83,7 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 	if (payload->kind->enter)
 		payload->kind->enter(pool, payload, what, request);
 	hlist_add_head(&payload->node, &pool->payloads[payload->id % XK_PAYLOAD_LISTS]);
-	xm_host_payload_comes(&pool->host, payload->bytes, payload->traits);
+	xm_host_payload_add(&pool->host, payload->bytes, payload->traits);
 }
 
 /* Only its driver counts the bytes of GPU memory. */
@@ -123,7 +123,7 @@ void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots)
 	xk_uncharge(payload->payer, XMEM_QUOTA_USER_SLOTS, slots);
 	if (payload->slots)
 		return;
-	xm_host_payload_goes(&pool->host, payload->bytes, payload->traits, payload->kept);
+	xm_host_payload_drop(&pool->host, payload->bytes, payload->traits, payload->kept);
 	payload->kind->goes(pool, payload);
 }
 
@@ -155,7 +155,7 @@ void xk_payload_drop_all(struct xk_pool *pool)
 
 	xk_for_each_payload(pool, i, next, payload) {
 		if (payload->slots)
-			xm_host_payload_goes(&pool->host, payload->bytes, payload->traits,
+			xm_host_payload_drop(&pool->host, payload->bytes, payload->traits,
 					     payload->kept);
 		xk_payload_forget(pool, payload);
 	}

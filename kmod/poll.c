@@ -67,7 +67,7 @@ static bool xk_in_vain(struct xk_client *client, u32 armed, struct xm_search *se
 	return known;
 }
 
-static void xk_note_vain(struct xk_client *client, u32 armed, const struct xm_search *search)
+static void xk_save_vain(struct xk_client *client, u32 armed, const struct xm_search *search)
 {
 	spin_lock(&client->look_lock);
 	client->nothing = *search;
@@ -94,12 +94,12 @@ static int xk_search(struct xk_client *client, u32 armed, struct xm_search *ret)
 
 	xm_search_begin(map, client->id, ret);
 	more = !xk_in_vain(client, armed, ret) &&
-	       xm_search_go_on(map, client->id, ret, XK_SEARCH_GROUPS);
+	       xm_search_step(map, client->id, ret, XK_SEARCH_GROUPS);
 	xk_look_end(looker);
 	while (more && !err) {
 		err = xk_search_pauses(client);
 		looker = xk_look_begin();
-		more = !err && xm_search_go_on(map, client->id, ret, XK_SEARCH_GROUPS);
+		more = !err && xm_search_step(map, client->id, ret, XK_SEARCH_GROUPS);
 		xk_look_end(looker);
 	}
 	return err;
@@ -127,7 +127,7 @@ static bool xk_found(struct xk_client *client, const struct xm_search *search)
 	ktime_t at;
 
 	if (xm_search_end(map, search, now, &deadline) ||
-	    xm_search_wants_to_ask(map, client->id, search))
+	    xm_search_should_ask(map, client->id, search))
 		return true;
 	at = xk_host_time(deadline, client->clock_offset);
 	if (deadline && at < KTIME_MAX)
@@ -156,7 +156,7 @@ static int xk_writable(struct xk_client *client, bool edges)
 		return err;
 	if (xk_found(client, &search))
 		return 1;
-	xk_note_vain(client, armed, &search);
+	xk_save_vain(client, armed, &search);
 	return 0;
 }
 

@@ -272,14 +272,14 @@ static void xk_pool_uncharge(struct xk_pool *pool)
 }
 
 /* The struct of a client is made. */
-void xk_pool_client_comes(struct xk_pool *pool)
+void xk_pool_client_add(struct xk_pool *pool)
 {
 	spin_lock(&pools_lock);
 	pool->clients++;
 	spin_unlock(&pools_lock);
 }
 
-void xk_pool_client_goes(struct xk_pool *pool)
+void xk_pool_client_drop(struct xk_pool *pool)
 {
 	spin_lock(&pools_lock);
 	pool->clients--;
@@ -288,7 +288,7 @@ void xk_pool_client_goes(struct xk_pool *pool)
 }
 
 /* The pool keeps one more file of a driver. */
-void xk_pool_file_comes(struct xk_pool *pool)
+void xk_pool_file_add(struct xk_pool *pool)
 {
 	spin_lock(&pools_lock);
 	WRITE_ONCE(pool->files, pool->files + 1);
@@ -296,7 +296,7 @@ void xk_pool_file_comes(struct xk_pool *pool)
 }
 
 /* A file of a driver has been released. */
-void xk_pool_file_goes(struct xk_pool *pool)
+void xk_pool_file_drop(struct xk_pool *pool)
 {
 	spin_lock(&pools_lock);
 	WRITE_ONCE(pool->files, pool->files - 1);
@@ -343,7 +343,7 @@ void xk_pool_unjoin(struct xk_pool *pool)
 /* ---- all pools ---- */
 
 /* A limit of what their clients may hold has changed: ask for end_work, which checks them. */
-void xk_pools_look(void)
+void xk_pools_recheck(void)
 {
 	struct xk_pool *pool;
 

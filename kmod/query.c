@@ -141,7 +141,7 @@ int xk_quota_begin(struct xk_call *call)
 
 	if (request->flags & XMEM_QUOTA_REFUSED)
 		return xk_quota_refused(call->payer, request);
-	err = xk_pages_settle();	/* so that nothing of ended clients counts any more */
+	err = xk_pages_flush();	/* so that nothing of ended clients counts any more */
 	if (err)
 		return err;
 	for (; request->quota < XK_QUOTAS; request->quota++)

@@ -16,7 +16,7 @@
  * Called after a step of end_work. @weight: its share of a batch (XK_BATCH); after each batch
  * waiters for the pool's lock get it. *done begins with 0. Only end_work calls this.
  */
-void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
+void xk_lock_yield(struct xk_pool *pool, u32 *done, u32 weight)
 {
 	*done += weight;
 	if (*done < XK_BATCH)
@@ -31,7 +31,7 @@ void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight)
  * Remove a group or an area that nobody uses any more. It still belongs to the host until nobody
  * has it mapped (xk_reap_finish), so nobody else gets its place before that.
  */
-static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
+static void xk_chunk_unlink(struct xk_pool *pool, struct xk_chunk **place, u32 number)
 {
 	struct xk_chunk *chunk = xk_chunk_take(pool, place);
 
@@ -43,8 +43,8 @@ static void xk_let_go(struct xk_pool *pool, struct xk_chunk **place, u32 number)
 static void xk_remove_group(struct xk_pool *pool, u32 group)
 {
 	xk_show_group(pool, group, NULL);
-	xm_host_say_owner(&pool->host, group);	/* no writer gets it before the removal is over */
-	xk_let_go(pool, &pool->group[group], group);
+	xm_host_show_owner(&pool->host, group);	/* no writer gets it before the removal is over */
+	xk_chunk_unlink(pool, &pool->group[group], group);
 }
 
 /*
@@ -76,7 +76,7 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	xk_exit_forget(client);
 	xk_late_free(pool, client);
 	xk_show_area(pool, id, NULL);
-	xk_let_go(pool, &pool->area[id], XMEM_MAX_GROUPS + id);
+	xk_chunk_unlink(pool, &pool->area[id], XMEM_MAX_GROUPS + id);
 	/* Nobody finds the pollers here any more, so wake them for the end now. */
 	RCU_INIT_POINTER(pool->pollers[id], NULL);
 	xk_pollers_wake(client->pollers, XK_POLL_ALL);
@@ -142,7 +142,7 @@ void xk_reap_finish(struct xk_pool *pool)
  * Report that the ring of this client, which may have ended, keeps no more than it may. Called
  * after the sweep has looked at that ring.
  */
-static void xk_tell_over(const struct xk_pool *pool, u32 id, const struct xm_sweep *sweep)
+static void xk_report_ring(const struct xk_pool *pool, u32 id, const struct xm_sweep *sweep)
 {
 	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), sweep->ring_over,
 			 sweep->ring_most);
@@ -195,8 +195,8 @@ static bool xk_sweep(struct xk_pool *pool)
 			any = true;
 		}
 		if (ring && sweep.ring_over)
-			xk_tell_over(pool, at, &sweep);
-		xk_let_others(pool, &done, weight);
+			xk_report_ring(pool, at, &sweep);
+		xk_lock_yield(pool, &done, weight);
 	} while (slot != -ENOENT);
 	if (any)	/* writers that wait may get slots of groups that others have left */
 		xk_end_concerns_owners(pool);
@@ -216,7 +216,7 @@ static bool xk_bury_zombies(struct xk_pool *pool)
 		if (buried == XM_BURIED)
 			xk_remove_client(pool, c);
 		any = true;
-		xk_let_others(pool, &done, XK_BATCH / 4);
+		xk_lock_yield(pool, &done, XK_BATCH / 4);
 	}
 	if (any)
 		xk_end_concerns_owners(pool);
@@ -230,7 +230,7 @@ static void xk_remove_idle_groups(struct xk_pool *pool)
 	for (g = 0; g < pool->host.map.groups; g++) {
 		if (pool->group[g] && xm_host_idle_group(&pool->host, g))
 			xk_remove_group(pool, g);
-		xk_let_others(pool, &done, XK_BATCH / 64);
+		xk_lock_yield(pool, &done, XK_BATCH / 64);
 	}
 }
 

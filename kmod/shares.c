@@ -22,7 +22,7 @@
 #define XK_FOLDERS_PATIENCE	(2 * HZ)
 
 /* A folder of a pool of the payer is being removed. Any lock may be held. */
-void xk_folder_goes(struct xk_payer *payer)
+void xk_folder_charge(struct xk_payer *payer)
 {
 	u32 i;
 
@@ -31,7 +31,7 @@ void xk_folder_goes(struct xk_payer *payer)
 }
 
 /* That folder has been removed. The caller has a reference to the payer. */
-void xk_folder_gone(struct xk_payer *payer)
+void xk_folder_uncharge(struct xk_payer *payer)
 {
 	u32 i;
 

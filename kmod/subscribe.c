@@ -64,13 +64,13 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 }
 
 /* A subscription has ended for good, begins to last, or is dropped: only pollers need to know. */
-static int xk_note_end(struct xk_client *client, const struct xmem_unsubscribe_request *request)
+static int xk_poll_update(struct xk_client *client, const struct xmem_unsubscribe_request *request)
 {
 	int err = xk_client_lock(client);
 
 	if (err)
 		return err;
-	err = xm_follow_note(&client->followed, request);
+	err = xm_follow_update(&client->followed, request);
 	if (client->followed.lasting)
 		WRITE_ONCE(client->pollers->joint, true);
 	mutex_unlock(&client->pool->lock);
@@ -82,7 +82,7 @@ static int xk_note_end(struct xk_client *client, const struct xmem_unsubscribe_r
 int xk_unsubscribe_begin(struct xk_call *call)
 {
 	if (call->u.unsubscribe.flags)
-		return xk_note_end(call->client, &call->u.unsubscribe);
+		return xk_poll_update(call->client, &call->u.unsubscribe);
 	return xk_unsubscribe(call->client, &call->u.unsubscribe);
 }
 

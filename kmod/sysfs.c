@@ -72,7 +72,7 @@ static void xk_sysfs_remove(struct work_struct *work)
 
 	device_unregister(pool->device);
 	pool->device = NULL;
-	xk_folder_gone(pool->payer);
+	xk_folder_uncharge(pool->payer);
 	xk_pool_put(pool);
 }
 
@@ -103,7 +103,7 @@ int xk_sysfs_show(struct xk_pool *pool)
 void xk_sysfs_hide(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
-	xk_folder_goes(pool->payer);
+	xk_folder_charge(pool->payer);
 	queue_work(folder_wq, &pool->sysfs_work);
 }
 

@@ -60,7 +60,7 @@ static u32 xk_slots(const struct xk_pool *pool)
 	return pool->look.slots;
 }
 
-static void xk_look_at_slot(struct xk_pool *pool, u32 s, union xk_record *record)
+static void xk_read_slot(struct xk_pool *pool, u32 s, union xk_record *record)
 {
 	const struct xm_map *map = &pool->look;
 	const struct xmem_slot_row *row = xm_slot_row(map, s);
@@ -116,7 +116,7 @@ static u32 xk_clients(const struct xk_pool *pool)
  * The process of a client. The next client of the id may have it by now: then the second look
  * differs.
  */
-static void xk_look_at_process(struct xk_pool *pool, u32 id, struct xmem_shown_client *client)
+static void xk_read_process(struct xk_pool *pool, u32 id, struct xmem_shown_client *client)
 {
 	const struct xk_client *who;
 	kuid_t uid = INVALID_UID;
@@ -131,7 +131,7 @@ static void xk_look_at_process(struct xk_pool *pool, u32 id, struct xmem_shown_c
 	client->uid = from_kuid_munged(current_user_ns(), uid);
 }
 
-static void xk_look_at_client(struct xk_pool *pool, u32 id, union xk_record *record)
+static void xk_read_client(struct xk_pool *pool, u32 id, union xk_record *record)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->look, id);
 	struct xmem_shown_client *client = &record->client;
@@ -144,7 +144,7 @@ static void xk_look_at_client(struct xk_pool *pool, u32 id, union xk_record *rec
 	memcpy(client->label, row->label, XMEM_LABEL_BYTES - 1);
 	if (xm_host_is_quarantined(&pool->host, id))
 		client->flags |= XMEM_SHOWN_QUARANTINE;
-	xk_look_at_process(pool, id, client);
+	xk_read_process(pool, id, client);
 }
 
 static void xk_count_holds_of_client(struct xk_pool *pool, u32 id, union xk_record *record)
@@ -181,7 +181,7 @@ static u32 xk_devices(const struct xk_pool *pool)
 	return XMEM_MAX_DEVICES;
 }
 
-static void xk_look_at_device(struct xk_pool *pool, u32 index, union xk_record *record)
+static void xk_read_device(struct xk_pool *pool, u32 index, union xk_record *record)
 {
 	const struct xmem_device_row *row = xm_device_row(&pool->look, index + 1);
 	struct xmem_shown_device *device = &record->device;
@@ -193,7 +193,7 @@ static void xk_look_at_device(struct xk_pool *pool, u32 index, union xk_record *
 
 /* ---- records ---- */
 
-static void xk_look_at(const struct xk_records *records, struct xk_pool *pool, u32 index,
+static void xk_read_at(const struct xk_records *records, struct xk_pool *pool, u32 index,
 		       union xk_record *record)
 {
 	int looker = xk_look_begin();
@@ -210,7 +210,7 @@ static void xk_look_at(const struct xk_records *records, struct xk_pool *pool, u
  * the looks does not matter, nor what else is read meanwhile; so the records of a batch share it.
  * Returns a bitmap of the records that have changed.
  */
-static unsigned long xk_look_twice(const struct xk_records *records, struct xk_pool *pool,
+static unsigned long xk_read_twice(const struct xk_records *records, struct xk_pool *pool,
 				   u32 first, unsigned long which, struct xk_batch *batch)
 {
 	unsigned long changed = 0;
@@ -218,13 +218,13 @@ static unsigned long xk_look_twice(const struct xk_records *records, struct xk_p
 	u32 i;
 
 	for_each_set_bit(i, &which, XK_TOGETHER) {
-		xk_look_at(records, pool, first + i, &batch->before[i]);
+		xk_read_at(records, pool, first + i, &batch->before[i]);
 		batch->record[i] = batch->before[i];
 	}
 	if (records->count_holds)
 		records->count_holds(pool, first, which, batch->record);
 	for_each_set_bit(i, &which, XK_TOGETHER) {
-		xk_look_at(records, pool, first + i, &after);
+		xk_read_at(records, pool, first + i, &after);
 		if (memcmp(&batch->before[i], &after, sizeof(after)))
 			changed |= BIT(i);
 	}
@@ -235,13 +235,13 @@ static unsigned long xk_look_twice(const struct xk_records *records, struct xk_p
 static void xk_batch_fill(const struct xk_records *records, struct xk_pool *pool, u32 first,
 			  unsigned long which, struct xk_batch *batch)
 {
-	unsigned long changed = xk_look_twice(records, pool, first, which, batch), still;
+	unsigned long changed = xk_read_twice(records, pool, first, which, batch), still;
 	u32 i, looks;
 
 	for_each_set_bit(i, &changed, XK_TOGETHER) {
 		still = BIT(i);
 		for (looks = 1; still && looks < XK_LOOKS; looks++)
-			still = xk_look_twice(records, pool, first, still, batch);
+			still = xk_read_twice(records, pool, first, still, batch);
 		if (still)
 			batch->record[i].flags |= XMEM_SHOWN_CHANGING;
 	}
@@ -318,9 +318,9 @@ static struct xk_records xk_pool_##name_ = {							\
 	.count = count_, .look = look_, .count_holds = holds_,					\
 }
 
-XK_POOL_RECORDS(slots, xk_slots, xk_look_at_slot, xk_count_holds_on_slots);
-XK_POOL_RECORDS(clients, xk_clients, xk_look_at_client, xk_count_holds_of_clients);
-XK_POOL_RECORDS(devices, xk_devices, xk_look_at_device, NULL);
+XK_POOL_RECORDS(slots, xk_slots, xk_read_slot, xk_count_holds_on_slots);
+XK_POOL_RECORDS(clients, xk_clients, xk_read_client, xk_count_holds_of_clients);
+XK_POOL_RECORDS(devices, xk_devices, xk_read_device, NULL);
 
 static XK_BIN_CONST struct bin_attribute *XK_BIN_CONST xk_pool_bin_attrs[] = {
 	&xk_pool_slots.attr, &xk_pool_clients.attr, &xk_pool_devices.attr,

@@ -273,7 +273,7 @@ int xk_wake_begin(struct xk_call *call)
 }
 
 /* Does the wait end? 0 or an errno; -EAGAIN: it goes on. */
-static int xk_wait_over(const struct xk_client *client, u32 *word,
+static int xk_wait_test(const struct xk_client *client, u32 *word,
 			const struct xmem_wait_request *request, bool late)
 {
 	if (READ_ONCE(client->ended))
@@ -324,7 +324,7 @@ static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_r
 		prepare_to_wait(sleepers, &own, TASK_INTERRUPTIBLE);
 		xk_wait_halfway();
 		prepare_to_wait(queue, &wait, TASK_INTERRUPTIBLE);
-		err = xk_wait_over(client, word, request, late);
+		err = xk_wait_test(client, word, request, late);
 		if (err != -EAGAIN)
 			break;
 		late = !schedule_hrtimeout(until, HRTIMER_MODE_ABS);

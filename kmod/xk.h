@@ -141,13 +141,13 @@ void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
 void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
 bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b);
 bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b);
-bool xk_user_is_over(const struct xk_payer *payer, u32 quota, u64 n);
+bool xk_user_exceeds(const struct xk_payer *payer, u32 quota, u64 n);
 u64 xk_user_used(const struct xk_payer *payer, u32 quota);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
 
 /* shares.c */
-void xk_folder_goes(struct xk_payer *payer);
-void xk_folder_gone(struct xk_payer *payer);
+void xk_folder_charge(struct xk_payer *payer);
+void xk_folder_uncharge(struct xk_payer *payer);
 int xk_folders_wait(struct xk_payer *payer);
 int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
 	     u64 free);
@@ -179,7 +179,7 @@ int xk_pages_init(void);
 void xk_pages_exit(void);
 int xk_look_prepare(struct xk_pool *pool);
 void xk_look_free(struct xk_pool *pool);
-int __must_check xk_pages_settle(void);
+int __must_check xk_pages_flush(void);
 int __must_check xk_look_begin(void);
 void xk_look_end(int looker);
 #ifdef XMEM_DEBUG
@@ -265,13 +265,13 @@ void xk_pool_let_in(struct xk_pool *pool);
 /* ends.c */
 extern struct workqueue_struct *xk_end_wq;	/* for end_work only */
 void xk_end_ask(struct xk_pool *pool, bool collect);
-void xk_end_begins(struct xk_pool *pool);
-void xk_end_goes_on(struct xk_pool *pool);
-void xk_end_over(struct xk_pool *pool);
+void xk_end_start(struct xk_pool *pool);
+void xk_end_continue(struct xk_pool *pool);
+void xk_end_done(struct xk_pool *pool);
 int xk_end_wait(struct xk_pool *pool);
 u64 xk_end_runs(void);
-bool xk_end_brings(const struct xk_call *call);
-bool xk_ends_bring(struct xk_call *call, int err);
+bool xk_end_retry(const struct xk_call *call);
+bool xk_ends_retry(struct xk_call *call, int err);
 
 /* pool.c */
 extern struct workqueue_struct *xk_wq;		/* for claims and limbo */
@@ -285,7 +285,7 @@ bool xk_pool_is_callers(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
 			       u32 *ret_roles, struct xk_pool **ret_old);
 void xk_pool_relist(struct xk_pool *old);
-void xk_pools_look(void);
+void xk_pools_recheck(void);
 bool xk_pool_is_shown(struct xk_pool *pool);
 struct xk_pool *xk_pool_after(u64 serial);
 u32 xk_pools_count(void);
@@ -297,10 +297,10 @@ void xk_pool_unjoin(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
 void xk_pool_queue_end(struct xk_pool *pool);
 void xk_pool_queue_collect(struct xk_pool *pool);
-void xk_pool_client_comes(struct xk_pool *pool);
-void xk_pool_client_goes(struct xk_pool *pool);
-void xk_pool_file_comes(struct xk_pool *pool);
-void xk_pool_file_goes(struct xk_pool *pool);
+void xk_pool_client_add(struct xk_pool *pool);
+void xk_pool_client_drop(struct xk_pool *pool);
+void xk_pool_file_add(struct xk_pool *pool);
+void xk_pool_file_drop(struct xk_pool *pool);
 
 /* client.c */
 pid_t xk_pid_of_client(const struct xk_client *client);
@@ -429,7 +429,7 @@ void xk_bury(struct xk_pool *pool);
 int xk_reap_wait(struct xk_pool *pool);
 void xk_reap(struct xk_pool *pool);
 void xk_reap_finish(struct xk_pool *pool);
-void xk_let_others(struct xk_pool *pool, u32 *done, u32 weight);
+void xk_lock_yield(struct xk_pool *pool, u32 *done, u32 weight);
 void xk_empty_pool(struct xk_pool *pool);
 
 /* claims.c */
@@ -443,7 +443,7 @@ int xk_claim_begin(struct xk_call *call);
 void xk_limbo_prepare(struct xk_pool *pool);
 bool xk_limbo_is_much(struct xk_pool *pool);
 struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at);
-void xk_limbo_tell(const struct xk_client *client);
+void xk_limbo_report(const struct xk_client *client);
 void xk_limbo_stop(struct xk_pool *pool);
 
 /* moved.c */

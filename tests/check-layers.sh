@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Which folder may include the headers of which (the table below, which CONTRIBUTING.md tells in
-# words), and which file may call which: the tables of layers at the heads of kmod/xk.h and
-# lib/private.h, checked in the symbols of the objects.
+# words), and which file may call which: the tables of layers at the heads of kmod/xk.h,
+# core/protocol.h and lib/private.h, checked in the symbols of the objects.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bad=0
@@ -147,6 +147,7 @@ check_module() {
 
 check_library() {
 	make -s build/release/libxmem.a >/dev/null || { complain 'make fails'; return; }
+	check_calls core/protocol.h core build/release/obj 100
 	check_calls lib/private.h lib build/release/obj 300
 }
 

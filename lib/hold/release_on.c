@@ -27,7 +27,7 @@ static void put(struct xmem_pool *pool, u32 slot)
 
 	if (pending.what == XM_WAKE_OWNER)
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
-	else if (pending.what == XM_TELL_HOST)
+	else if (pending.what == XM_RECLAIM_SLOT)
 		xl_post(pool, XMEM_IOC_COLLECT, &request);
 }
 

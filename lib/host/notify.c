@@ -34,11 +34,11 @@ static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
 	u64 deadline;
 
 	poll->full = false;
-	if (xm_says_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+	if (xm_poll_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
 		return full;
 	xm_wire_fill(poll->fd);
 	xm_arm(&xm_client_row(&pool->map, pool->me)->slots_waiters);
-	if (xm_says_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
+	if (xm_poll_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
 		return true;
 	poll->full = true;
 	return deadline;	/* the host sets its timer, unless it was late and saw no need */
@@ -73,7 +73,7 @@ void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argu
 
 	pthread_mutex_lock(&polls->lock);
 	if (request == XMEM_IOC_UNSUBSCRIBE && unsubscribe->flags)
-		xm_follow_note(&polls->followed, unsubscribe);
+		xm_follow_update(&polls->followed, unsubscribe);
 	else if (request == XMEM_IOC_UNSUBSCRIBE)
 		xm_follow_end(&pool->map, &polls->followed, pool->me, unsubscribe);
 	else if (!err)

@@ -71,7 +71,7 @@ static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 	struct xm_waited waited;
 	u64 bytes = 0;
 
-	xm_look_at_waited(&pool->map, pool->me, &waited);
+	xm_read_waited(&pool->map, pool->me, &waited);
 	xl_count_evictable(pool, &waited);
 	for (file = pool->owned.files; file; file = file->next_file) {
 		if (file->idle_ns || file->idle + file->evictable < file->slots ||
@@ -145,7 +145,7 @@ static bool evict_for_slots(struct xmem_pool *pool)
 	bool any;
 
 	xl_lock(&owned->lock);
-	xm_look_at_waited(&pool->map, pool->me, &waited);
+	xm_read_waited(&pool->map, pool->me, &waited);
 	any = owned->once && xl_evict(pool, owned->once, &waited);
 	if (!any) {
 		xl_cache_look(pool);

@@ -60,7 +60,7 @@ void xl_note_passed(struct xmem_pool *pool)
 /* Look at the ring, and remember until when there is room in it. */
 static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
 {
-	xm_look_at_waited(&pool->map, pool->me, ret);
+	xm_read_waited(&pool->map, pool->me, ret);
 	if (ret->demoted)	/* that may end at any time, and then less has room */
 		xl_room_is_over(&pool->owned);
 	else
@@ -195,7 +195,7 @@ static bool begin_bound(struct xmem_pool *pool, const struct xl_chain *chain, u6
 	u64 bound = owned->wait_bound_ns, at = xl_now_ns() + bound;
 	struct xm_waited waited;
 
-	xm_look_at_waited(&pool->map, pool->me, &waited);
+	xm_read_waited(&pool->map, pool->me, &waited);
 	note_asked(owned, chain, bytes);
 	if (xm_load(&ring->demote_at_ns) && owned->bound_place > waited.evictable)
 		return false;
@@ -251,7 +251,7 @@ void xl_note_forwarded(struct xmem_pool *pool)
 
 	if (!xl_bound_stands(owned))
 		return;
-	xm_look_at_waited(&pool->map, pool->me, &waited);
+	xm_read_waited(&pool->map, pool->me, &waited);
 	if (!owned->refused || owned->bound_place <= waited.evictable)
 		end_bound(owned);
 }
@@ -287,7 +287,7 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 	struct xm_waited waited;
 
 	if (xl_bound_stands(owned)) {
-		xm_look_at_waited(&pool->map, pool->me, &waited);
+		xm_read_waited(&pool->map, pool->me, &waited);
 		if ((size->bytes >= owned->bound_bytes && size->chain == owned->bound_chain) ||
 		    owned->bound_place <= waited.evictable)
 			end_bound(owned);

@@ -67,7 +67,7 @@ static struct xl_size *find_slot(struct xmem_pool *pool, const struct xl_want *w
 	}
 	if (most != ANY_SIZE)
 		return NULL;
-	xm_look_at_waited(&pool->map, pool->me, &waited);
+	xm_read_waited(&pool->map, pool->me, &waited);
 	/* On demand, small buffers make room for large ones. */
 	if (!xl_wants_demand(&pool->owned, want))
 		pool->owned.lent_bound = ~0ULL;

@@ -101,7 +101,7 @@ static void describe_ring(struct xmem_pool *pool, struct census *census, struct 
 {
 	struct xm_waited waited;
 
-	xm_look_at_waited(&pool->map, pool->me, &waited);
+	xm_read_waited(&pool->map, pool->me, &waited);
 	if (waited.lagging) {
 		xl_print(to, "the ring of %u entries has no room: %u acquired and unpublished, "
 			     "%llu published and yet to be received", pool->map.ring_mask + 1,

@@ -133,7 +133,7 @@ static bool evict(struct xmem_pool *pool)
 	bool any;
 
 	xl_lock(&owned->lock);
-	xm_look_at_waited(&pool->map, pool->me, &waited);
+	xm_read_waited(&pool->map, pool->me, &waited);
 	any = owned->once && xl_evict(pool, owned->once, &waited);
 	xl_unlock(&owned->lock);
 	return any && xl_attached_sweep_all(pool);

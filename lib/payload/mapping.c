@@ -537,7 +537,7 @@ void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
 
 	if (pending.what == XM_WAKE_OWNER) {
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
-	} else if (pending.what == XM_TELL_HOST) {
+	} else if (pending.what == XM_RECLAIM_SLOT) {
 		xl_post(pool, XMEM_IOC_COLLECT, &request);
 		xl_payload_unmap_some(pool);
 	}

@@ -111,7 +111,7 @@ static const char *publishes_and_reclaims(void *argument)
 	kid_pause();
 	rules.owner = its.join.client;
 	rules.passed = xm_passed(&its.map, rules.owner, &culprit);
-	xm_look_at_waited(&its.map, rules.owner, &waited);
+	xm_read_waited(&its.map, rules.owner, &waited);
 	rules.tail = waited.tail;
 	rules.evictable = waited.evictable;
 	for (i = 0; i < SLOTS; i++)

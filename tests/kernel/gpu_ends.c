@@ -77,7 +77,7 @@ static bool comes_back(u32 slot)
 	u32 culprit;
 
 	rules.passed = rules.evictable = xm_passed(&me.map, rules.owner, &culprit);
-	xm_look_at_waited(&me.map, rules.owner, &waited);
+	xm_read_waited(&me.map, rules.owner, &waited);
 	rules.tail = waited.tail;
 	if (!xm_scan_one(&me.map, &rules, slot))
 		return false;

@@ -297,7 +297,7 @@ static struct xm_scan_rules pair_rules(const struct pair *p, bool evict)
 	u32 culprit;
 
 	rules.passed = rules.evictable = xm_passed(map, rules.owner, &culprit);
-	xm_look_at_waited(map, rules.owner, &waited);
+	xm_read_waited(map, rules.owner, &waited);
 	rules.tail = waited.tail;
 	if (evict)
 		rules.evictable = waited.evictable;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first part of a client's end (xm_client_lets_go): its process lets go of what it holds, in
+ * The first part of a client's end (xm_client_release): its process lets go of what it holds, in
  * its own area, while the owner of a slot scans and a third client receives. What stands complete
  * in the dead client's ring has been forwarded: who finds it there has it, although the tail may
  * not have moved over it when the client died. Until the second part nobody else repairs the ring.

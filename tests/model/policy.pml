@@ -70,7 +70,7 @@ inline barrier() {
 #endif
 }
 
-/* xm_look_at_waited: w is W's cursor if it is waited for, and else the tail. */
+/* xm_read_waited: w is W's cursor if it is waited for, and else the tail. */
 inline look_at_waited() {
 	atomic {
 		barrier(); waits = false; demoted = false; w = tail;

@@ -118,7 +118,7 @@ START_TEST(either_role_is_no_more_than_the_caller_has)
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		struct xmem_join_request join = { .role = table[i].asked, .wait_bound_ns = 5 };
 
-		xm_role_settle(table[i].roles, &join);
+		xm_role_decide(table[i].roles, &join);
 		ck_assert_uint_eq(join.role, table[i].role);
 		ck_assert_uint_eq(join.wait_bound_ns, table[i].wait_bound_ns);
 	}

@@ -178,7 +178,7 @@ START_TEST(what_has_claims_is_in_use)
 	ck_assert_uint_eq(world_reap(s.world), 0);
 	ck_assert_uint_eq(left(&s), 1);
 	ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_TAKE, s.token, 1, 0), 0);
-	ck_assert_int_eq(s.pending.what, XM_TELL_HOST);
+	ck_assert_int_eq(s.pending.what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
 	scene_end(&s);
@@ -408,7 +408,7 @@ START_TEST(claims_end_when_nobody_is_left_to_take_them)
 	world_end(s.world, s.reader);
 	at = 0;
 	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), s.slot[1]);
-	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[1]).what, XM_TELL_HOST);
+	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[1]).what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
 	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
@@ -590,7 +590,7 @@ START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
 	ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
 	ck_assert(deadline == bound);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), s.slot[0]);
-	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[0]).what, XM_TELL_HOST);
+	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[0]).what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, ~0ULL - 1, &deadline), -ENOENT);
 	ck_assert_uint_eq(xm_claims_of(s.map, theirs), 1);

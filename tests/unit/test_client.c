@@ -231,7 +231,7 @@ START_TEST(ended_client_holds_nothing_and_follows_nothing)
 	ck_assert_uint_eq(world_holds(world), 0);
 	ck_assert(!xm_bit(xm_client_row(map, writer)->subscribers, reader));
 	ck_assert(!xm_bit(xm_client_row(map, writer)->waits, reader));
-	xm_look_at_waited(map, writer, &waited);
+	xm_read_waited(map, writer, &waited);
 	ck_assert_uint_eq(waited.count, 0);
 	ck_assert_uint_eq(waited.evictable, 2);
 	ck_assert(world_scan(world, writer, slot[0], false, 0));
@@ -263,16 +263,16 @@ START_TEST(who_has_let_go_keeps_nothing_from_its_owner)
 	*xm_hold(map, reader, slot[0]) |= XM_HOLD_FORGOTTEN;
 	ck_assert(!world_scan(world, writer, slot[0], false, 0));
 	ck_assert(!world_scan(world, writer, slot[2], false, 0));
-	ck_assert(xm_client_lets_go(map, reader, &holds));
+	ck_assert(xm_client_release(map, reader, &holds));
 	ck_assert_uint_eq(holds, 3);
 	/* The host needs this bit for the claims that are its own. */
 	ck_assert_uint_eq(*xm_hold(map, reader, slot[0]), XM_HOLD_FORGOTTEN);
-	xm_look_at_waited(map, writer, &waited);
+	xm_read_waited(map, writer, &waited);
 	ck_assert_uint_eq(waited.lagging, 0);
 	ck_assert_uint_eq(waited.evictable, 3);
 	for (i = 0; i < 3; i++)
 		ck_assert(world_scan(world, writer, slot[i], false, 0));
-	ck_assert(!xm_client_lets_go(map, reader, &holds));	/* it had nothing more */
+	ck_assert(!xm_client_release(map, reader, &holds));	/* it had nothing more */
 	ck_assert_uint_eq(holds, 0);
 	world_is_valid(world);
 	world_end(world, reader);
@@ -299,7 +299,7 @@ START_TEST(who_has_let_go_still_holds_what_its_gpu_uses)
 		*xm_hold(map, reader, slot[i]) |= XM_HOLD_DEVICE;
 	}
 	xm_slot_row(map, slot[0])->traits |= XMEM_TRAIT_CUDA;
-	ck_assert(xm_client_lets_go(map, reader, &holds));
+	ck_assert(xm_client_release(map, reader, &holds));
 	ck_assert_uint_eq(holds, 1);
 	ck_assert(!world_scan(world, writer, slot[0], false, 0));
 	ck_assert(world_scan(world, writer, slot[1], false, 0));

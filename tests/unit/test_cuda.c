@@ -83,7 +83,7 @@ static u32 attach_on(struct world *world, u32 me, const u8 *device)
 	world->device = device;
 	world_attach(world, me, 1, &slot);
 	traits = xm_slot_row(&world->host.map, slot)->traits;
-	xm_host_payload_comes(&world->host, 64, traits);
+	xm_host_payload_add(&world->host, 64, traits);
 	return traits;
 }
 
@@ -150,7 +150,7 @@ static struct xm_cuda make_cuda(struct world *world, u32 traits)
 	struct xm_cuda cuda = { .bytes = 0 };
 
 	xm_cuda_init(&cuda, &payload, &request);
-	xm_host_payload_comes(&world->host, cuda.bytes, cuda.traits);
+	xm_host_payload_add(&world->host, cuda.bytes, cuda.traits);
 	return cuda;
 }
 
@@ -216,8 +216,8 @@ START_TEST(a_payload_is_closed_by_its_last_opener)
 	ck_assert_int_eq(serve(&cuda, 255, WRITER, OPEN), 0);
 	ck_assert_int_eq(serve(&cuda, 255, WRITER, OPEN), 0);
 	ck_assert(!xm_cuda_is_closed(host, &cuda));
-	xm_host_payload_goes(host, cuda.bytes, cuda.traits, false);
-	xm_cuda_goes(host, &cuda);
+	xm_host_payload_drop(host, cuda.bytes, cuda.traits, false);
+	xm_cuda_retire(host, &cuda);
 	ck_assert_uint_eq(row->bytes, 64);
 	ck_assert_uint_eq(row->closing_bytes, 64);
 	ck_assert(!xm_cuda_is_closed(host, &cuda));
@@ -229,7 +229,7 @@ START_TEST(a_payload_is_closed_by_its_last_opener)
 	ck_assert_int_eq(serve(&cuda, 255, WRITER, CLOSE), -ENOENT);
 	ck_assert(!xm_cuda_is_closed(host, &cuda));
 	ck_assert_uint_eq(host->map.pool->payloads_closed, 0);
-	xm_cuda_left(&cuda, 0);
+	xm_cuda_unopen(&cuda, 0);
 	ck_assert(xm_cuda_is_closed(host, &cuda));
 	ck_assert_uint_eq(host->map.pool->payloads_closed, 1);
 	ck_assert_uint_eq(host->map.pool->payloads_gone, 1);
@@ -275,8 +275,8 @@ START_TEST(what_nobody_has_open_is_closed_when_it_goes)
 	struct world *world = world_make(64, 4, 8);
 	struct xm_cuda cuda = make_cuda(world, 0);
 
-	xm_host_payload_goes(&world->host, cuda.bytes, cuda.traits, false);
-	xm_cuda_goes(&world->host, &cuda);
+	xm_host_payload_drop(&world->host, cuda.bytes, cuda.traits, false);
+	xm_cuda_retire(&world->host, &cuda);
 	ck_assert(xm_cuda_is_closed(&world->host, &cuda));
 	ck_assert_uint_eq(xm_device_row(&world->host.map, 1)->bytes, 0);
 	world_free(world);

@@ -67,7 +67,7 @@ static void publish(struct scene *s)
 	struct xm_waited waited;
 	u32 slot;
 
-	xm_look_at_waited(s->map, s->owner, &waited);
+	xm_read_waited(s->map, s->owner, &waited);
 	if (!xm_has_room(s->map, &waited, 0))
 		return;
 	slot = acquire(s);

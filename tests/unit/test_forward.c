@@ -194,14 +194,14 @@ START_TEST(a_stage_keeps_it_for_no_longer_than_its_bound)
 	}
 	/* An owner that polls is told to ask, and then when to ask again. */
 	ck_assert(!xm_writable(s.map, s.owner, 5, &deadline));
-	ck_assert(xm_says_writable(s.map, s.owner, 5, &deadline));
+	ck_assert(xm_poll_writable(s.map, s.owner, 5, &deadline));
 	xm_search_begin(s.map, s.owner, &search);
 	xm_ring(s.map, s.owner)->recall_at_ns = 1000;
 	ck_assert(!xm_search_is_same(&search, &(struct xm_search){ .waited = search.waited,
 								   .recall_at_ns = 1000 }));
-	ck_assert(!xm_says_writable(s.map, s.owner, 999, &deadline));
+	ck_assert(!xm_poll_writable(s.map, s.owner, 999, &deadline));
 	ck_assert_uint_eq(deadline, 1000);
-	ck_assert(xm_says_writable(s.map, s.owner, 1000, &deadline));
+	ck_assert(xm_poll_writable(s.map, s.owner, 1000, &deadline));
 	world_free(s.world);
 }
 END_TEST

@@ -400,7 +400,7 @@ static void pending(u32 slot, struct xm_pending pending, bool was_last)
 	u32 owner = fz.slot[slot].owner;
 
 	if (was_last && owner == XMEM_OWNER_HOST) {
-		ck_assert_int_eq(pending.what, XM_TELL_HOST);
+		ck_assert_int_eq(pending.what, XM_RECLAIM_SLOT);
 		ck_assert_uint_eq(pending.who, slot);
 		ck_assert_uint_eq(world_reclaim(&fz.world->host, slot) != 0, reclaim(slot));
 	} else if (was_last && owner < CLIENTS &&

@@ -276,7 +276,7 @@ START_TEST(last_put_of_an_orphan_tells_the_host)
 	pending = xm_put(p.map, p.reader, p.slot);
 	ck_assert_int_eq(pending.what, XM_NOTHING);
 	pending = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(pending.what, XM_TELL_HOST);
+	ck_assert_int_eq(pending.what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(pending.who, p.slot);
 	ck_assert_uint_eq(world_reclaim(&p.world->host, p.slot), FIRST_ID);
 	ck_assert_int_eq(xm_get(p.map, p.reader, p.token), -ESTALE);

@@ -117,14 +117,14 @@ static bool look_once(const struct kept *k, struct xm_limbo_look *look, u32 clie
 	look->claims = k->s.host->claims;
 	look->now_ns = now_ns;
 	while (!look->again)
-		if (xm_limbo_go_on(k->s.map, look))
+		if (xm_limbo_step(k->s.map, look))
 			return false;
 	return true;
 }
 
 static u64 look_again(const struct kept *k, struct xm_limbo_look *look)
 {
-	while (!xm_limbo_go_on(k->s.map, look))
+	while (!xm_limbo_step(k->s.map, look))
 		;
 	return look->bytes;
 }

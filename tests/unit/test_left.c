@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * A group that an ended writer has left, because a slot of it is held: the other slots are for
- * writers of the pool's owner's user (xm_host_said_owner).
+ * writers of the pool's owner's user (xm_host_shown_owner).
  */
 #include "core/limbo.h"
 #include "core/ready.h"

@@ -175,14 +175,14 @@ static bool look_once(const struct scene *s, struct xm_limbo_look *look, u32 cli
 	look->claims = NULL;
 	look->now_ns = XM_LIMBO_GRACE_NS + 10;
 	while (!look->again)
-		if (xm_limbo_go_on(s->map, look))
+		if (xm_limbo_step(s->map, look))
 			return false;
 	return true;
 }
 
 static bool look_again(const struct scene *s, struct xm_limbo_look *look)
 {
-	while (!xm_limbo_go_on(s->map, look))
+	while (!xm_limbo_step(s->map, look))
 		;
 	return look->bytes > look->most;
 }

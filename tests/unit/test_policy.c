@@ -64,7 +64,7 @@ static struct xm_waited waited(const struct stage *s)
 	struct xm_waited ret;
 
 	memset(&ret, 0xa5, sizeof(ret));
-	xm_look_at_waited(s->map, s->owner, &ret);
+	xm_read_waited(s->map, s->owner, &ret);
 	return ret;
 }
 
@@ -372,7 +372,7 @@ static bool would_find_in_steps(const struct stage *s, u64 now, u64 *ret_deadlin
 	u32 groups = 0;
 
 	xm_search_begin(s->map, s->owner, &search);
-	while (xm_search_go_on(s->map, s->owner, &search, 1))
+	while (xm_search_step(s->map, s->owner, &search, 1))
 		ck_assert_uint_le(++groups, s->map->groups);
 	xm_search_begin(s->map, s->owner, &again);
 	ck_assert(xm_search_is_same(&again, &search));
@@ -441,28 +441,28 @@ START_TEST(who_polls_is_told_to_ask)
 	publish_some(&s, 0, 3);
 	ck_assert_int_eq(xm_take(s.map, s.slot[3]), 0);
 	xm_slot(s.map, s.slot[3])->position = XMEM_POSITION_IN_HAND;
-	ck_assert(!xm_says_writable(s.map, s.owner, 1, &deadline));
+	ck_assert(!xm_poll_writable(s.map, s.owner, 1, &deadline));
 	xm_ring(s.map, s.owner)->wanted = 1;	/* it has asked in vain */
-	ck_assert(xm_says_writable(s.map, s.owner, 1, &deadline));
+	ck_assert(xm_poll_writable(s.map, s.owner, 1, &deadline));
 	xm_ring(s.map, s.owner)->wanted = 0;
 	world_publish(s.world, s.owner, s.slot[3]);
 	ck_assert(!xm_writable(s.map, s.owner, 1, &deadline));
-	ck_assert(xm_says_writable(s.map, s.owner, 1, &deadline));
+	ck_assert(xm_poll_writable(s.map, s.owner, 1, &deadline));
 	xm_ring(s.map, s.owner)->demote_at_ns = 50;
-	ck_assert(!xm_says_writable(s.map, s.owner, 49, &deadline));
+	ck_assert(!xm_poll_writable(s.map, s.owner, 49, &deadline));
 	ck_assert_uint_eq(deadline, 50);
-	ck_assert(xm_says_writable(s.map, s.owner, 50, &deadline));
+	ck_assert(xm_poll_writable(s.map, s.owner, 50, &deadline));
 	/* Those who are demoted, and who never waited, are no reason. */
 	xm_ring(s.map, s.owner)->demote_at_ns = 0;
 	xm_client_row(s.map, s.owner)->wait_bound_ns = 0;
-	ck_assert(!xm_says_writable(s.map, s.owner, 1, &deadline));
+	ck_assert(!xm_poll_writable(s.map, s.owner, 1, &deadline));
 	xm_client_row(s.map, s.owner)->wait_bound_ns = 1000;
 	ck_assert_uint_eq(xm_demote(s.map, s.owner, 4), 1);
 	xm_hold_more(s.map, s.reader[1], s.slot[0]);
 	xm_hold_more(s.map, s.reader[1], s.slot[1]);
 	xm_hold_more(s.map, s.reader[1], s.slot[2]);
 	xm_hold_more(s.map, s.reader[1], s.slot[3]);
-	ck_assert(!xm_says_writable(s.map, s.owner, 1, &deadline));
+	ck_assert(!xm_poll_writable(s.map, s.owner, 1, &deadline));
 	world_free(s.world);
 }
 END_TEST

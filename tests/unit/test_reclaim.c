@@ -337,7 +337,7 @@ static void put_one(struct crowd *c)
 {
 	struct xm_pending pending = xm_put(c->map, c->reader, c->slot[100]);
 
-	ck_assert_int_eq(pending.what, XM_TELL_HOST);
+	ck_assert_int_eq(pending.what, XM_RECLAIM_SLOT);
 	xm_host_suspect(c->host, c->slot[100]);
 }
 
@@ -393,7 +393,7 @@ START_TEST(what_is_written_in_place_meanwhile_is_not_freed)
 		ck_assert_uint_eq(xm_slot_row(c.map, c.slot[100])->upgrader, c.other + 1);
 		up.slot = c.slot[100];
 		ck_assert_int_eq(xm_host_upgrade(c.host, c.other, &up), 0);
-		ck_assert_int_eq(xm_put(c.map, c.other, c.slot[100]).what, XM_TELL_HOST);
+		ck_assert_int_eq(xm_put(c.map, c.other, c.slot[100]).what, XM_RECLAIM_SLOT);
 		ck_assert_uint_eq(world_reap(c.world), 1);
 		crowd_end(&c);
 	}
@@ -407,7 +407,7 @@ static void die_in_forward(struct crowd *c)
 
 	forward(c, c->other, 100);
 	xm_store(&xm_ring(c->map, c->other)->tail, 0);
-	ck_assert(xm_client_lets_go(c->map, c->other, &holds));
+	ck_assert(xm_client_release(c->map, c->other, &holds));
 	ck_assert_uint_eq(holds, 1);
 }
 

@@ -578,8 +578,8 @@ START_TEST(payload_files_are_counted_until_they_go)
 	struct xmem_pools_request said = { .size = sizeof(said) };
 	const struct xmem_pool_header *pool = world->host.map.pool;
 
-	xm_host_payload_comes(&world->host, 4096, 0);
-	xm_host_payload_comes(&world->host, 8192, XMEM_TRAIT_HUGE);
+	xm_host_payload_add(&world->host, 4096, 0);
+	xm_host_payload_add(&world->host, 8192, XMEM_TRAIT_HUGE);
 	ck_assert_uint_eq(pool->payloads, 2);
 	ck_assert_uint_eq(pool->payload_bytes, 12288);
 	ck_assert_uint_eq(pool->huge_bytes, 8192);
@@ -589,10 +589,10 @@ START_TEST(payload_files_are_counted_until_they_go)
 	ck_assert_uint_eq(said.payload_bytes, 12288);
 	ck_assert_uint_eq(said.kept_bytes, 8192);
 	ck_assert_uint_eq(pool->payloads_gone, 0);
-	xm_host_payload_goes(&world->host, 8192, XMEM_TRAIT_HUGE, true);
+	xm_host_payload_drop(&world->host, 8192, XMEM_TRAIT_HUGE, true);
 	ck_assert_uint_eq(pool->huge_bytes, 0);
 	ck_assert_uint_eq(pool->kept_bytes, 0);
-	xm_host_payload_goes(&world->host, 4096, 0, false);
+	xm_host_payload_drop(&world->host, 4096, 0, false);
 	ck_assert_uint_eq(pool->payloads, 0);
 	ck_assert_uint_eq(pool->payload_bytes, 0);
 	ck_assert_uint_eq(pool->payloads_gone, 2);

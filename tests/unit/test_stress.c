@@ -133,7 +133,7 @@ static void owe(struct actor *a, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER) {
 		wake(&xm_client_row(st.map, pending.who)->slots_waiters);
-	} else if (pending.what == XM_TELL_HOST) {
+	} else if (pending.what == XM_RECLAIM_SLOT) {
 		lock_host(a);
 		world_reclaim(&st.world->host, pending.who);
 		unlock_host(a);
@@ -179,7 +179,7 @@ static u32 look_for_slot(struct actor *a)
 	u64 mine;
 	u32 i;
 
-	xm_look_at_waited(st.map, a->me, &waited);
+	xm_read_waited(st.map, a->me, &waited);
 	if (!xm_has_room(st.map, &waited, 0))
 		return ~0u;
 	for (i = 0; i < OWN; i++)

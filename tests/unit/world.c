@@ -177,7 +177,7 @@ void world_do(struct world *world, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER)
 		xm_disarm(&xm_client_row(&world->host.map, pending.who)->slots_waiters);
-	else if (pending.what == XM_TELL_HOST)
+	else if (pending.what == XM_RECLAIM_SLOT)
 		world_reclaim(&world->host, pending.who);
 }
 
@@ -225,7 +225,7 @@ struct xm_scan_rules world_rules(struct world *world, u32 owner, bool evict, u32
 	u32 culprit;
 
 	how.passed = how.evictable = xm_passed(map, owner, &culprit);
-	xm_look_at_waited(map, owner, &waited);
+	xm_read_waited(map, owner, &waited);
 	how.tail = waited.tail;
 	if (how.tail <= depth)
 		waited.evictable = 0;
