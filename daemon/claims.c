@@ -6,21 +6,12 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon.h"
 
 #define NS		1000000000ULL
 #define PAUSE_NS	1000000ULL	/* the timer fires no more often than that */
-
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NS + now.tv_nsec;
-}
 
 int xd_claims_init(struct xd_daemon *daemon)
 {
@@ -109,7 +100,7 @@ int xd_claim(struct xd_call *call)
 	struct xd_connection *from = call->from;
 	struct xd_pool *pool = from->pool;
 	struct xm_host *host = &pool->host;
-	u64 now = now_ns();
+	u64 now = xd_now_ns();
 	struct xm_pending pending;
 	int err;
 
@@ -133,7 +124,7 @@ int xd_claim(struct xd_call *call)
 
 void xd_claims_left(struct xd_pool *pool)
 {
-	u64 now = now_ns();
+	u64 now = xd_now_ns();
 	u32 at = 0;
 	int slot;
 
@@ -145,7 +136,7 @@ void xd_claims_left(struct xd_pool *pool)
 
 void xd_claims_expired(struct xd_daemon *daemon)
 {
-	u64 now = now_ns(), next = ~0ULL, times;
+	u64 now = xd_now_ns(), next = ~0ULL, times;
 	struct xd_pool *pool;
 
 	if (read(daemon->claims_timer, &times, sizeof(times)) != sizeof(times))

@@ -4,21 +4,24 @@
  * loop and no lock: each function below runs to its end before another event is looked
  * at, and none blocks.
  *
- *   main.c        the options, the loop, how it starts and leaves
- *   listen.c      the address, its lock, a socket that was passed
- *   place.c       its cgroup; what it ends with, and where another xmemd listens
- *   limits.c      resource limits
- *   connection.c  connections: how they are accepted, read, answered and ended
- *   request.c     what each request does
- *   access.c      who may join a pool: its mode, its keys
- *   pool.c        pools: their pages, the ends of their clients, wake-ups
- *   reap.c        what only ended clients have used is freed
- *   alive.c       what tells clients that xmemd has ended
- *   payload.c     payload files
- *   cuda.c        CUDA payloads: memory of GPUs, and who has it open
- *   poll.c        descriptors that clients poll
- *   claims.c      claims, and the time after which they are void
- *   quota.c       what is used of which limit, and which was reached
+ * Layers. A file calls only files in the lines above its own or, in its own line, further left.
+ *
+ *   limits.c listen.c place.c       resource limits; the address, its lock, a socket that was
+ *                                   passed; its cgroup, and where another xmemd listens
+ *   steps.c                         what the core needs of its host; steps that tests count
+ *   wake.c memfd.c quota.c          wake-ups; new files; what is used of which limit, and which
+ *                                   was reached
+ *   alive.c access.c                what tells clients that xmemd has ended; who may join a pool
+ *   payload.c cuda.c                payload files; memory of GPUs, and who has it open
+ *   invariants.c                    the check of a pool's words, for tests
+ *   poll.c                          descriptors that clients poll
+ *   reap.c                          what only ended clients have used is freed
+ *   claims.c                        claims, and the time after which they are void
+ *   pool.c                          pools: their pages, and how clients come and go
+ *   revoke.c request.c              what each request does
+ *   ends.c connection.c             connections: how they end; how they are accepted, read and
+ *                                   answered
+ *   main.c                          the options, the loop, how xmemd starts and leaves
  *
  * The bookkeeping in the pages is in core/host.h, the datagrams are in lib/host/wire.h.
  */
@@ -165,6 +168,7 @@ struct xd_daemon {
 struct xd_call {
 	struct xd_daemon *daemon;
 	struct xd_connection *from;
+	u32 code;		/* XMEM_IOC_* */
 	union xm_request request;
 	u64 number;		/* of its message */
 	int fd;			/* came with the request, or -1; code that keeps it stores -1 */
@@ -219,11 +223,10 @@ void xd_limits_set(struct xd_limits *ret);
 /* Accept the peers that wait, at most a batch of them. Returns how many there were. */
 u32 xd_accept(struct xd_daemon *daemon);
 
-/* How many connections has that process? */
-u32 xd_connections_of(const struct xd_daemon *daemon, pid_t pid);
-
 /* Serve the datagram that has come. This may end @connection. */
 void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connection);
+
+/* ---- how connections end (ends.c) ---- */
 
 /*
  * The socket has been closed, or the process has ended. A connection without a pool ends at once.
@@ -238,15 +241,21 @@ void xd_connection_end_all(struct xd_daemon *daemon);
 /* End the client. The connection is freed once its pool is reaped; without a client, at once. */
 void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connection);
 
-/* The pool is reaped: tell those that have left it. */
-void xd_connections_told(struct xd_pool *pool);
-
 /* ---- requests (request.c) ---- */
 
+/* Take a request of the peer's into the call, to be served. 0 or -errno. */
+int xd_take(struct xd_call *call, u32 request, const void *body, size_t length);
+
+/* Is the request about all pools, or at a limit that noted ends may relieve? */
+bool xd_needs_all_ends(const struct xd_call *call);
+
 /* 0: the struct and call->answer are the reply; or -errno. */
-int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length);
+int xd_serve(struct xd_call *call);
 
 /* ---- limits (quota.c) ---- */
+
+/* How many connections has that process? */
+u32 xd_connections_of(const struct xd_daemon *daemon, pid_t pid);
 
 /* @quota of enum xmem_quota is reached. -EDQUOT. */
 int xd_refuse(struct xd_daemon *daemon, u32 quota, u64 used, u64 most);
@@ -319,35 +328,17 @@ void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from);
 /* That has happened: drop the rest. */
 void xd_pool_exited(struct xd_pool *pool, struct xd_connection *from);
 
-/* Free the pool if it has no clients, and with it the connections of those in quarantine. */
+/* Free the pool if it has no clients. Its quarantined connections must be forgotten before. */
 void xd_pool_drop(struct xd_pool *pool);
 
-/* A memfd of @bytes whose length is fixed from now on, or -errno. @seals: further ones. */
-int xd_new_memfd(const char *name, u64 bytes, int seals);
-
-/* Go on with what follows the last end, by a batch of steps. */
-void xd_pool_reap_on(struct xd_pool *pool);
+/* Go on with what follows the last end, by a batch of steps. true: that was the last one. */
+bool xd_pool_reap_on(struct xd_pool *pool);
 
 /* Are ends noted in this pool, or does something follow them? */
 static inline bool xd_pool_has_ends(const struct xd_pool *pool)
 {
 	return pool->ending || pool->reap.stage;
 }
-
-/*
- * Wake all that wait for what is published: they may want to see that a writer has come, or has
- * gone, or to close memory of a GPU that its owner wants back.
- */
-void xd_wake_rings(struct xd_pool *pool);
-
-/* Wake all owners that wait for a slot. */
-void xd_pool_wake_owners(struct xd_pool *pool);
-
-/* Wake all that sleep on this waiters word, if any do. */
-void xd_wake(u32 *waiters);
-
-/* Abort if the host's words make no sense. It does nothing unless daemon->check is set. */
-void xd_pool_check(const struct xd_pool *pool);
 
 /* ---- freeing what the dead have left (reap.c) ---- */
 
@@ -366,6 +357,36 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot);
 void xd_reap_begin(struct xd_pool *pool);
 /* One step, by one client, group or slot. false: it was the last one. */
 bool xd_reap_step(struct xd_pool *pool);
+
+/* ---- steps, checks (steps.c, invariants.c) ---- */
+
+/* Count steps for a test, if it asks for that. */
+void xd_count_steps(void);
+
+/* Abort if the host's words make no sense. It does nothing unless daemon->check is set. */
+void xd_pool_check(const struct xd_pool *pool);
+
+/* ---- new files (memfd.c) ---- */
+
+/* A memfd of @bytes whose length is fixed from now on, or -errno. @seals: further ones. */
+int xd_new_memfd(const char *name, u64 bytes, int seals);
+
+/* ---- waking (wake.c) ---- */
+
+/*
+ * Wake all that wait for what is published: they may want to see that a writer has come, or has
+ * gone, or to close memory of a GPU that its owner wants back.
+ */
+void xd_wake_rings(struct xd_pool *pool);
+
+/* Wake all owners that wait for a slot. */
+void xd_pool_wake_owners(struct xd_pool *pool);
+
+/* Wake all that sleep on this waiters word, if any do. */
+void xd_wake(u32 *waiters);
+
+/* Wake all that sleep in the pool, whatever the words say, except at ids that were never used. */
+void xd_wake_everybody(struct xd_pool *pool);
 
 /* ---- the word that says whether xmemd lives (alive.c) ---- */
 

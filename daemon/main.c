@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon.h"
@@ -20,44 +19,6 @@
 #define OTHER_SOURCES	5	/* of events: the listener, its watch, the ends, two timers */
 #define PASSED_FD	3	/* where socket activation puts the first socket */
 #define PASSED_IS_WRONG	"descriptor 3 (see LISTEN_FDS) is no listening SOCK_SEQPACKET socket"
-
-void xm_check_failed(const char *what, const char *file, int line)
-{
-	fprintf(stderr, "xmemd: %s:%d: this does not hold: %s\n", file, line, what);
-	abort();
-}
-
-#ifdef XMEM_STEPS
-/* Tests count the steps, and stop the host at one. */
-static u64 *steps;
-
-void xm_step(int step)
-{
-	if (!steps)
-		return;
-	steps[step]++;
-	if (steps[XM_STEPS] == step + 1ULL)
-		raise(SIGSTOP);
-}
-
-/* In a file of the test: a count for each step, and 1 + the step at which to stop. */
-static void count_steps(void)
-{
-	const char *path = getenv("XMEMD_STEPS");
-	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	void *at;
-
-	if (fd < 0)
-		return;
-	at = mmap(NULL, (XM_STEPS + 1) * sizeof(*steps), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	steps = at == MAP_FAILED ? NULL : at;
-	close(fd);
-}
-#else
-static void count_steps(void)
-{
-}
-#endif
 
 /* ---- options ---- */
 
@@ -250,7 +211,7 @@ static int set_up(struct xd_daemon *daemon, int listener)
 {
 	int err;
 
-	count_steps();
+	xd_count_steps();
 	xd_alive_begin();
 	daemon->listener = listener;
 	daemon->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

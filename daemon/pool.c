@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pools: the memfd of each, which has the whole layout; the ends of their clients; and
- * wake-ups. core/host.h says what the words in the pages mean.
+ * Pools: the memfd of each, which has the whole layout, and how clients come and go.
+ * core/host.h says what the words in the pages mean.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "core/access.h"
-#include "lib/host/futex.h"
 #include "daemon.h"
 
 /* ---- finding ---- */
@@ -59,21 +58,6 @@ struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number, bool named)
 		    (!next || pool->number < next->number))
 			next = pool;
 	return next;
-}
-
-int xd_new_memfd(const char *name, u64 bytes, int seals)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err;
-
-	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE ? -EDQUOT : -errno;
-	seals |= F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	if (!ftruncate(fd, bytes) && !fcntl(fd, F_ADD_SEALS, seals))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
 }
 
 /* ---- making ---- */
@@ -173,21 +157,6 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	return 0;
 }
 
-/* What its clients in quarantine kept goes with the pool, and so do their connections. */
-static void forget_quarantined(struct xd_pool *pool)
-{
-	struct xd_connection *connection, *next;
-
-	for (connection = pool->daemon->connections; connection; connection = next) {
-		next = connection->next;
-		if (connection->pool != pool)
-			continue;
-		connection->pool = NULL;
-		if (connection->ended)
-			xd_connection_end(pool->daemon, connection);
-	}
-}
-
 void xd_pool_drop(struct xd_pool *pool)
 {
 	struct xd_pool **at = &pool->daemon->pools;
@@ -198,7 +167,6 @@ void xd_pool_drop(struct xd_pool *pool)
 		at = &(*at)->next;
 	*at = pool->next;
 	pool->daemon->pool_count--;
-	forget_quarantined(pool);
 	xm_ready_end_all(&pool->host);
 	xd_payload_drop_all(pool);
 	xd_alive_remove(pool);
@@ -207,56 +175,6 @@ void xd_pool_drop(struct xd_pool *pool)
 	xd_keys_close(pool);
 	free(pool->host.claims);
 	free(pool);
-}
-
-/* ---- waking ---- */
-
-void xd_wake(u32 *waiters)
-{
-	if (xm_disarm(waiters))
-		xm_futex_wake_all(waiters);
-}
-
-/* Wake whatever the word says: its last waker may have died between the word and the wake. */
-static void wake_anyhow(u32 *waiters)
-{
-	xm_disarm(waiters);
-	xm_futex_wake_all(waiters);
-}
-
-void xd_pool_wake_owners(struct xd_pool *pool)
-{
-	const struct xm_map *map = &pool->host.map;
-	u32 c;
-
-	for (c = 0; c < map->clients; c++)
-		xd_wake(&xm_client_row(map, c)->slots_waiters);
-}
-
-void xd_wake_rings(struct xd_pool *pool)
-{
-	const struct xm_map *map = &pool->host.map;
-	u32 c;
-
-	for (c = 0; c < map->clients; c++)
-		xd_wake(&xm_client_row(map, c)->ring_waiters);
-}
-
-/* It skips ids that no client has ever had: nobody waits for these. */
-static void wake_everybody(struct xd_pool *pool)
-{
-	const struct xm_map *map = &pool->host.map;
-	u32 c;
-
-	wake_anyhow(&map->pool->clients_waiters);
-	for (c = 0; c < map->clients; c++) {
-		struct xmem_client_row *row = xm_client_row(map, c);
-
-		if (!xm_load(&row->incarnation))
-			continue;
-		wake_anyhow(&row->ring_waiters);
-		wake_anyhow(&row->slots_waiters);
-	}
 }
 
 /* ---- clients ---- */
@@ -350,20 +268,19 @@ static void reap_after_ends(struct xd_pool *pool)
 	xd_claims_left(pool);
 }
 
-void xd_pool_reap_on(struct xd_pool *pool)
+bool xd_pool_reap_on(struct xd_pool *pool)
 {
 	u32 steps;
 
 	for (steps = 0; steps < XD_REAP_STEPS && xd_reap_step(pool); steps++)
 		;
 	if (pool->reap.stage)
-		return;
+		return false;
 	pool->daemon->ending--;
-	wake_everybody(pool);
+	xd_wake_everybody(pool);
 	xd_polls_look(pool);
 	xd_pool_check(pool);
-	xd_connections_told(pool);
-	xd_pool_drop(pool);
+	return true;
 }
 
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
@@ -387,19 +304,4 @@ void xd_pool_exited(struct xd_pool *pool, struct xd_connection *from)
 	end_quarantine(pool, from->client);
 	from->pool = NULL;
 	reap_after_ends(pool);
-}
-
-void xd_pool_check(const struct xd_pool *pool)
-{
-	const char *wrong;
-
-	if (!pool->daemon->check)
-		return;
-	wrong = xm_host_is_valid(&pool->host);
-	if (!wrong)
-		wrong = xd_cuda_is_valid(pool);
-	if (!wrong)
-		return;
-	fprintf(stderr, "xmemd: pool '%s': %s\n", pool->name, wrong);
-	abort();
 }

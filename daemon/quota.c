@@ -16,6 +16,16 @@ int xd_refuse(struct xd_daemon *daemon, u32 quota, u64 used, u64 most)
 	return -EDQUOT;
 }
 
+u32 xd_connections_of(const struct xd_daemon *daemon, pid_t pid)
+{
+	const struct xd_connection *other;
+	u32 count = 0;
+
+	for (other = daemon->connections; other; other = other->next)
+		count += other->pid == pid;
+	return count;
+}
+
 bool xd_quota_reached(const struct xd_daemon *daemon)
 {
 	return daemon->payload_count >= daemon->limits.payloads ||

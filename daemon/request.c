@@ -479,10 +479,9 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_WRITER)]	= xd_writer_serve,
 };
 
-/* Is the request about all pools, or at a limit that noted ends may relieve? */
-static bool needs_all_ends(const struct xd_call *call, u32 request)
+bool xd_needs_all_ends(const struct xd_call *call)
 {
-	switch (request) {
+	switch (call->code) {
 	case XMEM_IOC_JOIN:
 	case XMEM_IOC_NARROW:
 	case XMEM_IOC_POOLS:
@@ -497,7 +496,7 @@ static bool needs_all_ends(const struct xd_call *call, u32 request)
 	return false;
 }
 
-int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
+int xd_take(struct xd_call *call, u32 request, const void *body, size_t length)
 {
 	const struct xm_request_kind *kind = xm_request_find(request);
 	u32 number = _IOC_NR(request);
@@ -513,9 +512,14 @@ int xd_serve(struct xd_call *call, u32 request, const void *body, size_t length)
 	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH &&
 	    request != XMEM_IOC_NARROW)
 		return -EINVAL;
-	if (!call->from->ending && needs_all_ends(call, request))
-		xd_connection_end_all(call->daemon);
-	err = servers[number](call);
+	call->code = request;
+	return 0;
+}
+
+int xd_serve(struct xd_call *call)
+{
+	int err = servers[_IOC_NR(call->code)](call);
+
 	/* Whatever it was, words may have been disarmed, and a `wake` that found no room was
 	 * sent after it. */
 	if (call->from->pool) {
