@@ -1,36 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The extension xmem._core: the types that all of its files share. It is small C on the limited API
- * of CPython 3.11 (capi.h); comfort is Python's, in ../xmem.
+ * of CPython 3.11 (capi.h); comfort is Python's, in ../xmem. torch.h is about the module
+ * xmem._torch, which is in the same shared object.
  *
- *	module.c	the module: its state, its functions, what Python registers with it
- *	error.c		the library's last error as an exception
- *	fork.c		how often the process has forked: whose a handle is
- *	arguments.c	times, sizes and tokens that callers give
- *	pool.c		Pool: a handle of a pool; limbo.c: what it calls about limbo
- *	token.c		Pool: what names a token: getting, references, retracting
- *	guard.c		Guard: a handle of a buffer, and when it goes
- *	guard_type.c	Guard: its methods and properties, each under its lock
- *	lost.c		Guard, Pool: those that messages give whose buffer or pool is gone
- *	parcel.c	Pool: what parcels need of it
- *	publish.c	Guard: what hands a buffer over
- *	describe.c	Guard: what it says of its contents
- *	view.c		Guard: what its contents are, and the buffer protocol
- *	private.c	Guard: private memory, for those who write what is for reading
- *	plane.c		Plane: one plane of an image, as a buffer
- *	dlpack.c	Guard: DLPack's capsules; dlpack_table.c: its table of C functions
- *	arrow.c		Guard: Arrow's C interfaces
- *	array_interface.c  Guard: numpy's interface, for those that take no buffers
- *	copy.c		Guard: copies of what others have into it; source.c: what, dense.c: how
- *	cuda*.c		Pool, Guard: buffers on GPUs
- *	later.c		what the library tells in any thread, run by one that has the GIL
- *	hold.h		a handle that views share, which any thread drops without the GIL
- *	subscription.c	Subscription: receiving
- *	info.c		what is known of hosts, pools, clients, slots and contents
- *	export.c	the capsule by which other extensions reach libxmem
- *	layout.c	structs of answers as objects; layouts.h is made from the C headers
- *	doc.h		docstrings; doc_guard.h: those of Guard
- *	torch*.c	the module xmem._torch, which torch.h is about
+ * doc.h and doc_guard.h have the docstrings, and layouts.h is made from the C headers. hold.h is
+ * about a handle that views share, which any thread drops without the GIL.
+ *
+ * Layers. A file calls only files in the lines above its own or, in its own line, further left.
+ *
+ *   arguments.c fork.c         times, sizes and tokens that callers give; how often the process
+ *                              has forked, which tells whose a handle is
+ *   error.c                    the library's last error as an exception
+ *   layout.c                   structs of answers as objects
+ *   hook.c later.c             calls of Python by the library: of limbo hooks; of what any thread
+ *                              tells, run later by a thread that has the GIL
+ *   pool.c guard.c             a handle of a pool, a handle of a buffer: made, used and dropped
+ *   lost.c                     guards and pools of messages whose buffer or pool is gone
+ *   view.c private.c           Guard: what its contents are; memory for programs that write
+ *                              contents which are for reading
+ *   buffer.c                   Guard: the buffer protocol
+ *   dense.c source.c           how elements are copied; the contents that a copy is made of
+ *   describe.c                 Guard: what it says of its contents
+ *   plane.c                    Plane: one plane of an image, as a buffer
+ *   dlpack.c dlpack_table.c    Guard: DLPack's capsules, and its table of C functions
+ *   arrow.c                    Guard: Arrow's C interfaces
+ *   array_interface.c          Guard: numpy's interface, for consumers that take no buffers
+ *   copy.c                     Guard: copies of other contents into it
+ *   cuda.c cuda_stream.c       Pool, Guard: buffers on GPUs; the order of contents with streams
+ *   cuda_attach.c              Pool: memory that other libraries have made on GPUs
+ *   cuda_copy.c                Guard: copies to and from GPUs
+ *   cuda_info.c                what is known of GPUs
+ *   cuda_interface.c           Guard: __cuda_array_interface__, checked views on GPUs
+ *   publish.c                  Guard: calls that hand a buffer over
+ *   info.c                     what is known of hosts, pools, clients, slots and contents
+ *   token.c                    Pool: buffers that a token names: getting, references, retracting
+ *   guard_type.c               Guard: its methods and properties, each under its lock
+ *   limbo.c parcel.c           Pool: its limbo hook; what parcels need of it
+ *   subscription.c             Subscription: receiving
+ *   pool_buffers.c             Pool: making buffers and acquiring them
+ *   pool_whole.c               Pool: its subscribers, its descriptors, the right to use it
+ *   pool_type.c                Pool: its methods and properties
+ *   export.c                   the capsule by which other extensions reach libxmem
+ *   module.c                   the module: its state, its functions, what Python registers with it
+ *   torch_table.c              xmem._torch, see torch.h: the table of holds
+ *   torch_pool.c               pools that this process has joined, which stay joined
+ *   torch_offer.c              references set aside for messages
+ *   torch_hold.c               holds: the buffers that storages lie in
+ *   torch_alloc.c              allocators for torch: CPU and CUDA
+ *   torch_error.c              errors
+ *   torch_capsule.c            capsules, from which torch takes memory
+ *   torch_guard.c              tensors of guards
+ *   torch_fork.c               children by fork: holds and addresses of their own
+ *   torch_message.c            messages of whole tensors, without Python code
+ *   torch_calls.c              functions on pools and buffers
+ *   torch_cuda.c               memory of GPUs that other processes are to see
+ *   torch_weak.c               weak references to storages
+ *   torch_rebuild.c            a message becomes a tensor
+ *   torch_reduce.c             a tensor becomes a message
+ *   torch_swap.c               the memory of two storages of torch 1.13, exchanged
+ *   torch_module.c             the module: the table of its functions
  *
  * Locks. What guards each field stands beside it, in one of these words:
  *
@@ -115,6 +144,8 @@ PyObject *xp_done(struct xp_state *state, int err);
 bool xp_again(struct xp_state *state, int64_t until, int64_t *timeout_ns);
 /* Raise that the object was inherited by fork. Always NULL. */
 PyObject *xp_raise_forked(struct xp_state *state, const char *what);
+/* Raise why this never had a handle. False, without an exception: @lost is NULL, it had one. */
+bool xp_raise_lost(struct xp_state *state, PyObject *lost);
 /* When a wait of @timeout_ns ends, by CLOCK_MONOTONIC. */
 int64_t xp_until(int64_t timeout_ns);
 
@@ -205,6 +236,8 @@ PyThreadState *xp_hooked_begin(void);
 void xp_hooked_end(PyThreadState *outer);
 /* Does this thread run a limbo hook of that pool? */
 bool xp_is_hooked(const struct xp_pool *self);
+/* What the library calls: @user is the pool. */
+void xp_hook(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *user);
 PyObject *xp_pool_limbo_hook(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* ---- Guard ---- */
@@ -330,6 +363,8 @@ bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now);
  */
 int xp_guard_lend(struct xp_guard *self, PyObject *owner, const struct xp_view *of, size_t offset,
 		  Py_buffer *ret, int flags);
+/* The same of a buffer on a GPU, which has no address here. */
+int xp_guard_cuda_view(struct xp_guard *self);
 /* May nobody write through a view of this guard? */
 bool xp_guard_readonly(struct xp_guard *self);
 /* The numbers as a tuple. */
@@ -348,8 +383,6 @@ void xp_guard_view_changed(struct xp_guard *self);
 
 /* ---- lost.c, parcel.c ---- */
 
-/* Raise why this never had a handle. False, without an exception: @lost is NULL, it had one. */
-bool xp_raise_lost(struct xp_state *state, PyObject *lost);
 PyObject *xp_lost_guard(PyObject *module, PyObject *args);
 PyObject *xp_lost_pool(PyObject *module, PyObject *args);
 PyObject *xp_guard_get_lost(PyObject *self, void *unused);
@@ -368,7 +401,31 @@ extern PyType_Spec xp_pool_spec, xp_guard_spec, xp_subscription_spec;
 
 /* pool.c */
 PyObject *xp_pool_open(PyObject *module, PyObject *args);
+PyObject *xp_pool_reopen(PyObject *self, PyObject *unused);
+PyObject *xp_pool_close(PyObject *self, PyObject *unused);
+void xp_pool_dealloc(PyObject *self);
+int xp_pool_traverse(PyObject *self, visitproc visit, void *arg);
+int xp_pool_clear(PyObject *self);
+
+/* pool_buffers.c */
+PyObject *xp_pool_preallocate(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_pool_acquire(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_pool_attach_fd(PyObject *self, PyObject *args, PyObject *kwargs);
+
+/* pool_whole.c */
+PyObject *xp_pool_wait_for_subscribers(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_pool_collect(PyObject *self, PyObject *unused);
+PyObject *xp_pool_trim(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_pool_cancel(PyObject *self, PyObject *unused);
+PyObject *xp_pool_fileno(PyObject *self, PyObject *unused);
+PyObject *xp_pool_subscribers_fileno(PyObject *self, PyObject *unused);
+PyObject *xp_pool_fd(PyObject *self, PyObject *unused);
 PyObject *xp_narrow_fd(PyObject *module, PyObject *args);
+PyObject *xp_pool_set_mode(PyObject *self, PyObject *args);
+PyObject *xp_pool_evict(PyObject *self, PyObject *args);
+PyObject *xp_pool_grant(PyObject *self, PyObject *args);
+PyObject *xp_pool_drain(PyObject *self, PyObject *args);
+PyObject *xp_pool_get_client(PyObject *self, void *unused);
 
 /* token.c */
 PyObject *xp_pool_get(PyObject *self, PyObject *token);
@@ -382,7 +439,7 @@ PyObject *xp_pool_get_numbered(PyObject *self, void *unused);
 int xp_guard_note_number(struct xp_guard *self, struct xmem_buffer *buffer);
 
 /* guard.c */
-PyObject *xp_guard_release(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_release_now(struct xp_guard *self);	/* None; NULL with an exception */
 PyObject *xp_guard_enter(PyObject *self, PyObject *unused);
 PyObject *xp_guard_exit(PyObject *self, PyObject *args);
 PyObject *xp_guard_clone_ref(PyObject *self, PyObject *unused);
@@ -418,9 +475,11 @@ PyObject *xp_guard_describe_image(PyObject *self, PyObject *args, PyObject *kwar
 PyObject *xp_guard_describe_content(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_time(PyObject *self, PyObject *args, PyObject *kwargs);
 
-/* view.c */
+/* buffer.c */
 int xp_guard_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void xp_guard_releasebuffer(PyObject *self, Py_buffer *view);
+
+/* view.c */
 PyObject *xp_guard_get_shape(PyObject *self, void *unused);
 PyObject *xp_guard_get_strides(PyObject *self, void *unused);
 PyObject *xp_guard_get_dtype(PyObject *self, void *unused);
@@ -489,10 +548,9 @@ PyObject *xp_guard_copy_to(PyObject *self, PyObject *args, PyObject *kwargs);
 void xp_guard_order(struct xp_guard *self, void *stream);
 PyObject *xp_guard_wait(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_wait_on(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *xp_guard_release_on(struct xp_guard *self, PyObject *stream);
+PyObject *xp_guard_release(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* cuda_interface.c, cuda_info.c */
-int xp_guard_cuda_view(struct xp_guard *self);		/* of a buffer on a GPU, without data */
 PyObject *xp_guard_get_cuda_array_interface(PyObject *self, void *unused);
 PyObject *xp_guard_cuda_tensor_view(PyObject *self, PyObject *unused);
 PyObject *xp_guard_cuda_image_view(PyObject *self, PyObject *unused);

@@ -11,47 +11,6 @@
 
 #include "core.h"
 
-/*
- * What is said of the contents is looked at, and checked, without opening the memory: that may take
- * long, and this client may not be allowed to.
- */
-int xp_guard_cuda_view(struct xp_guard *self)
-{
-	struct xmem_tensor tensor = { .flags = XMEM_TENSOR_DENSE, .elements = 1 };
-	struct xmem_buffer *buffer = self->buffer;
-	struct xmem_metadata metadata;
-	int64_t dense;
-	uint32_t i;
-	int err = xmem_metadata_view(buffer, &metadata);
-
-	if (!err)
-		err = xmem_tensor_check(&metadata, xmem_size(buffer));
-	if (err == -ENODATA) {
-		xp_view_bytes(&self->view, xmem_size(buffer), NULL);
-		return 0;
-	}
-	if (err) {
-		xp_raise(self->state);
-		return -1;
-	}
-	tensor.dtype = metadata.dtype;
-	tensor.ndim = metadata.ndim;
-	tensor.item_bytes = XMEM_DTYPE_BITS(metadata.dtype) * XMEM_DTYPE_LANES(metadata.dtype) / 8;
-	for (i = 0; i < tensor.ndim; i++)
-		tensor.elements *= metadata.shape[i];
-	dense = tensor.item_bytes;
-	for (i = tensor.ndim; i--; ) {		/* as xmem_tensor_view has the strides */
-		tensor.shape[i] = metadata.shape[i];
-		tensor.strides[i] = tensor.elements && metadata.shape[i] > 1 ? metadata.strides[i] :
-				    dense;
-		if (tensor.strides[i] != dense)
-			tensor.flags = 0;
-		dense *= metadata.shape[i] ? metadata.shape[i] : 1;
-	}
-	xp_view_tensor(&self->view, &tensor, NULL);
-	return 0;
-}
-
 static const char *typestr(uint32_t dtype)
 {
 	switch (dtype) {

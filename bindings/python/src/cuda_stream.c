@@ -173,7 +173,7 @@ PyObject *xp_guard_wait_on(PyObject *object, PyObject *args, PyObject *kwargs)
  * Views keep the guard's handle. So another one is what the stream drops, and the buffer is held
  * until both have gone.
  */
-PyObject *xp_guard_release_on(struct xp_guard *self, PyObject *object)
+static PyObject *release_on(struct xp_guard *self, PyObject *object)
 {
 	struct xmem_buffer *buffer, *clone = NULL;
 	bool viewed;
@@ -205,4 +205,20 @@ PyObject *xp_guard_release_on(struct xp_guard *self, PyObject *object)
 	xmem_release(clone);
 	Py_END_ALLOW_THREADS
 	return NULL;
+}
+
+/* release(stream=None): with a stream, once that has got so far. */
+PyObject *xp_guard_release(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "stream", NULL };
+	struct xp_guard *self = (struct xp_guard *)object;
+	PyObject *stream = Py_None;
+
+	if ((PyTuple_Size(args) || kwargs) &&
+	    !xp_parse(args, kwargs, "|$O:release", names, &stream))
+		return NULL;
+	if (self->lost)			/* there is nothing to release */
+		Py_RETURN_NONE;
+	return stream == Py_None ? xp_guard_release_now(self) :
+	       release_on(self, stream);
 }

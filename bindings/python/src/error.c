@@ -203,3 +203,15 @@ bool xp_again(struct xp_state *state, int64_t until, int64_t *timeout_ns)
 	}
 	return true;
 }
+
+bool xp_raise_lost(struct xp_state *state, PyObject *lost)
+{
+	PyObject *text;
+	int err;
+
+	if (!lost)
+		return false;
+	if (PyArg_ParseTuple(lost, "iU", &err, &text))
+		xp_raise_errno(state, err, "%U", text);
+	return true;
+}

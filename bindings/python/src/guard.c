@@ -201,7 +201,7 @@ struct xp_hold *xp_guard_share(struct xp_guard *self)
 
 /* ---- release ---- */
 
-static PyObject *release(struct xp_guard *self)
+PyObject *xp_guard_release_now(struct xp_guard *self)
 {
 	/* A call that was going on when this child was forked goes on in the parent only. */
 	if (self->mode == XP_GONE || (self->busy && self->forks == xp_forks))
@@ -210,21 +210,6 @@ static PyObject *release(struct xp_guard *self)
 	self->mode = XP_GONE;		/* first: what drops the handle may let other threads run */
 	drop_unless_used(self);
 	Py_RETURN_NONE;
-}
-
-/* release(stream=None): with a stream, once that has got so far. */
-PyObject *xp_guard_release(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = { "stream", NULL };
-	struct xp_guard *self = (struct xp_guard *)object;
-	PyObject *stream = Py_None;
-
-	if ((PyTuple_Size(args) || kwargs) &&
-	    !xp_parse(args, kwargs, "|$O:release", names, &stream))
-		return NULL;
-	if (self->lost)			/* there is nothing to release */
-		Py_RETURN_NONE;
-	return stream == Py_None ? release(self) : xp_guard_release_on(self, stream);
 }
 
 PyObject *xp_guard_enter(PyObject *object, PyObject *unused)
@@ -242,7 +227,7 @@ PyObject *xp_guard_exit(PyObject *object, PyObject *args)
 	PyObject *done;
 
 	if (self->mode != XP_GONE) {
-		done = release(self);
+		done = xp_guard_release_now(self);
 		if (!done)
 			return NULL;
 		Py_DECREF(done);

@@ -9,18 +9,6 @@
  */
 #include "core.h"
 
-bool xp_raise_lost(struct xp_state *state, PyObject *lost)
-{
-	PyObject *text;
-	int err;
-
-	if (!lost)
-		return false;
-	if (PyArg_ParseTuple(lost, "iU", &err, &text))
-		xp_raise_errno(state, err, "%U", text);
-	return true;
-}
-
 /* The tuple of them; NULL with an exception. */
 static PyObject *why(int err, PyObject *text)
 {

@@ -4,17 +4,8 @@
  * It knows nothing of torch's C++; torch takes memory from it by DLPack capsules, or through the
  * allocators below.
  *
- *	torch_module.c	the module: the table of its functions, and errors
- *	torch_calls.c	its functions on pools and buffers; doc_torch.h: what all of them are for
- *	torch_pool.c	pools that this process has joined, which stay joined
- *	torch_hold.c	holds: the buffers that storages lie in, found by their address
- *	torch_offer.c	references set aside for messages
- *	torch_message.h	messages of whole tensors, the short way: torch_message.c and others
- *	torch_fork.c	children by fork: holds and addresses of their own
- *	torch_alloc.c	allocators for torch: CPU and CUDA
- *	torch_cuda.c	memory of GPUs that other processes are to see
- *	torch_guard.c	tensors of guards
- *	torch_swap.c	the memory of two storages of torch 1.13, exchanged
+ * core.h says which file has which job, and which file may call which. doc_torch.h says what each
+ * function of the module is for, and torch_message.h is about messages of whole tensors.
  *
  * What is here belongs to the process, not to an interpreter: storages are dropped by any thread,
  * with or without the GIL, also while Python ends. So it is static, and no Python object is in it.
@@ -106,12 +97,33 @@ struct xt_hold {
 	int64_t shape[XT_DIMENSIONS];
 };
 
-/* Guards the table of holds. Held across fork. */
-extern pthread_mutex_t xt_lock;
-
 /* Put @buffer, whose contents are published, into the table. NULL: no memory; it stays yours. */
 struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, void *address,
 			    bool own);
+/* Drop a share; the last one releases the buffer. Any thread, without the GIL. */
+void xt_hold_put(struct xt_hold *hold);
+/* The same, of memory of a GPU: it is released when @stream has done what was put into it. */
+void xt_hold_put_on(struct xt_hold *hold, void *stream);
+/*
+ * A new buffer of @bytes, held and published to nobody, with a copy of @contents unless that is
+ * NULL. NULL: the last error says why.
+ */
+struct xt_hold *xt_hold_make(struct xt_pool *pool, size_t bytes, const void *contents);
+/* The buffer that a token names. NULL: the last error says why. */
+struct xt_hold *xt_hold_get(struct xt_pool *pool, uint64_t token);
+/* Before it is given away: it is a tensor, dense and without a gap. @type: code << 8 | bits. */
+void xt_hold_describe(struct xt_hold *hold, unsigned int type, int dimensions,
+		      const int64_t *shape);
+
+/* ---- torch_table.c ---- */
+
+/* Guards the table of holds. Held across fork. */
+extern pthread_mutex_t xt_lock;
+
+/* Put it in. false: no memory. */
+bool xt_hold_insert(struct xt_hold *hold);
+/* Drop a share. Was it the last one, so that the hold is out of the table? */
+bool xt_hold_drop_share(struct xt_hold *hold);
 /*
  * The hold of the buffer that begins at @address, with a share for the caller; or NULL. One that a
  * fork has left a copy of is none: it is memory of this process as any other.
@@ -123,24 +135,9 @@ struct xt_hold *xt_hold_find(const void *address);
  */
 void xt_hold_mark(struct xt_hold *hold);
 struct xt_hold *xt_hold_unmark(const void *address);
-/* Drop a share; the last one releases the buffer. Any thread, without the GIL. */
-void xt_hold_put(struct xt_hold *hold);
-/* The same, of memory of a GPU: it is released when @stream has done what was put into it. */
-void xt_hold_put_on(struct xt_hold *hold, void *stream);
 /* Call for each hold while xt_lock is held. */
 void xt_holds_each(void (*call)(struct xt_hold *hold, void *user), void *user);
 size_t xt_holds_count(void);
-
-/*
- * A new buffer of @bytes, held and published to nobody, with a copy of @contents unless that is
- * NULL. NULL: the last error says why.
- */
-struct xt_hold *xt_hold_make(struct xt_pool *pool, size_t bytes, const void *contents);
-/* The buffer that a token names. NULL: the last error says why. */
-struct xt_hold *xt_hold_get(struct xt_pool *pool, uint64_t token);
-/* Before it is given away: it is a tensor, dense and without a gap. @type: code << 8 | bits. */
-void xt_hold_describe(struct xt_hold *hold, unsigned int type, int dimensions,
-		      const int64_t *shape);
 
 /* ---- torch_offer.c ---- */
 
@@ -156,8 +153,6 @@ int64_t xt_in_flight(void);
 
 /* ---- torch_fork.c ---- */
 
-/* The pages that were put there after a fork go. pre: xt_lock; no other hold has the address */
-void xt_fork_unmap(struct xt_hold *hold);
 /*
  * Before fork, by the thread that forks: set references aside for the child, of all holds for which
  * that has not been done yet. What other threads make after the last of these calls, and before
@@ -213,8 +208,6 @@ PyObject *xt_call_allocate_from(PyObject *module, PyObject *args);
 PyObject *xt_call_allocator(PyObject *module, PyObject *unused);
 /* The hold of a token, with a share for the caller; or NULL and an exception. */
 struct xt_hold *xt_get(PyObject *module, int number, unsigned long long token);
-/* A capsule for torch's from_dlpack, which owns a share of the hold. NULL with an exception. */
-PyObject *xt_capsule(struct xt_dlpack *dlpack);
 
 /* torch_cuda.c */
 PyObject *xt_cuda_share(PyObject *module, PyObject *args);
@@ -226,7 +219,12 @@ PyObject *xt_cuda_use(PyObject *module, PyObject *args);
 PyObject *xt_guard_capsule(PyObject *module, PyObject *args);
 PyObject *xt_swap(PyObject *module, PyObject *args);
 
-/* ---- torch_module.c ---- */
+/* ---- torch_capsule.c ---- */
+
+/* A capsule for torch's from_dlpack, which owns a share of the hold. NULL with an exception. */
+PyObject *xt_capsule(struct xt_dlpack *dlpack);
+
+/* ---- torch_error.c ---- */
 
 /* Raise @err, a positive errno. Always NULL. */
 PyObject *xt_raise_errno(PyObject *module, int err, const char *message);

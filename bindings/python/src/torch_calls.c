@@ -6,28 +6,6 @@
  */
 #include "torch_message.h"
 
-/* ---- capsules ---- */
-
-/* Who has taken the contents has renamed the capsule. */
-static void drop_capsule(PyObject *capsule)
-{
-	struct xt_dlpack *dlpack;
-
-	if (!PyCapsule_IsValid(capsule, "dltensor"))
-		return;
-	dlpack = PyCapsule_GetPointer(capsule, "dltensor");
-	dlpack->deleter(dlpack);
-}
-
-PyObject *xt_capsule(struct xt_dlpack *dlpack)
-{
-	PyObject *capsule = PyCapsule_New(dlpack, "dltensor", drop_capsule);
-
-	if (!capsule)
-		dlpack->deleter(dlpack);
-	return capsule;
-}
-
 /* (capsule, token, bytes) of a hold whose share becomes the capsule's. */
 static PyObject *give(struct xt_hold *hold)
 {

@@ -357,13 +357,3 @@ size_t xt_fork_restore(size_t *ret_copied)
 	done(&holds);
 	return lost;
 }
-
-/* Pages at its ends may be other buffers' too; those stay until the process ends. */
-void xt_fork_unmap(struct xt_hold *hold)
-{
-	uintptr_t begin = xt_page_up((uintptr_t)hold->address);
-	uintptr_t end = xt_page_down((uintptr_t)hold->address + hold->bytes);
-
-	if (begin < end)
-		munmap((void *)begin, end - begin);
-}
