@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who may join a pool: its mode, and its keys, which are the descriptors that let a process in.
- * core/access.h has the rules.
+ * The right to join a pool: its mode, and its keys, which are the descriptors that let a process
+ * in. core/access.h has the rules.
  *
- * All clients of a daemon are of its user, so that is every pool's owner, and the mode's other bits
- * would say what is not so: they are refused (EOPNOTSUPP), as are other owners and groups. What
- * the owner's bits and a key's roles say is enforced at each join. A client that has joined can
- * write all pages whatever its role is: processes of one user trust each other here (P4).
+ * All clients of a daemon belong to its user, who is therefore the owner of every pool. The bits of
+ * a mode that are about other users would have no effect, so they are refused (EOPNOTSUPP), and so
+ * are other owners and groups. The owner's bits and a key's roles are enforced at each join. A
+ * client that has joined can write all pages, whatever its role is: processes of one user trust
+ * each other here (P4).
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,7 +32,7 @@ int xd_access_check(const struct xmem_join_request *join)
 		return -EOPNOTSUPP;
 	if (join->flags & XMEM_JOIN_GROUP && join->gid != getegid())
 		return -EOPNOTSUPP;
-	/* Who holds more would have to be evicted: revoke.c. */
+	/* This host cannot evict a client that is above the limit: revoke.c. */
 	return join->limbo_bytes && join->limbo_bytes != ~0ULL ? -EOPNOTSUPP : 0;
 }
 
@@ -100,7 +101,7 @@ static bool is_key(int key, const struct stat *given)
 	       own.st_ino == given->st_ino;
 }
 
-/* A key is known by its inode, for no other process can make a file with that one. */
+/* The inode identifies a key, because no other process can make a file with that inode. */
 struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd, u32 *ret_roles)
 {
 	struct xd_pool *pool;

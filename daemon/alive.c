@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The word in each pool's header that says whether xmemd lives. It is a robust futex of
- * xmemd's only thread: when that ends, however it ends, the kernel clears the thread's number
- * in it and wakes one of the clients that sleep there, and that one wakes the others.
+ * The word in each pool's header that says whether xmemd lives. It is a robust futex of xmemd's
+ * only thread. When that thread ends, for whatever reason, the kernel clears the thread's number in
+ * the word and wakes one of the clients that sleep there. That client wakes the others.
  *
- * The kernel finds the words by a list in the memory of xmemd. Its links are on a private page
- * in front of each pool's pages, because clients can write the pages themselves.
+ * The kernel finds the words by a list in the memory of xmemd. The links of the list are on a
+ * private page in front of each pool's pages, because clients can write the pages of a pool.
  */
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -28,11 +28,11 @@ static struct robust_list *node_of(const struct xd_pool *pool)
 
 void xd_alive_begin(void)
 {
-	/* Where the kernel refuses this, clients learn of our end by their next request only. */
+	/* If the kernel refuses this, clients learn of our end only by their next request. */
 	syscall(SYS_set_robust_list, &head, sizeof(head));
 }
 
-/* FUTEX_WAITERS is always set, because clients sleep there without saying so. */
+/* FUTEX_WAITERS is always set, because clients sleep there without setting it. */
 void xd_alive_add(struct xd_pool *pool)
 {
 	struct robust_list *node = node_of(pool);
@@ -51,7 +51,10 @@ void xd_alive_remove(struct xd_pool *pool)
 	while (at->next != node_of(pool))
 		at = at->next;
 	xm_store_release(&at->next, node_of(pool)->next);
-	/* Who still maps it can tell whether all have closed what they had open. */
+	/*
+	 * A process that still maps the pool can tell whether all clients have closed the memory of
+	 * GPUs that they had open.
+	 */
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
 		quarantined |= pool->host.quarantined[i];
 	xm_store_release(&pool->host.map.pool->host, quarantined ? FUTEX_OWNER_DIED : 0);

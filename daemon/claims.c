@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Claims: references that are set aside for clients yet unknown. Here are their memory and the
- * one timer, which fires when the time of the next ones has passed. core/claims.c has the rules.
+ * Claims: references that are set aside for clients not yet known. This file has their memory and
+ * their only timer, which fires when the next claims expire. core/claims.c has the rules.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -23,7 +23,7 @@ int xd_claims_init(struct xd_daemon *daemon)
 	return epoll_ctl(daemon->epoll, EPOLL_CTL_ADD, daemon->claims_timer, &event) ? -errno : 0;
 }
 
-/* See to it that the timer fires at @deadline at the latest (~0: no need). */
+/* Make the timer fire at @deadline at the latest; ~0: no deadline. */
 static void set_timer(struct xd_daemon *daemon, u64 deadline)
 {
 	struct itimerspec at = { .it_value = { deadline / NS, deadline % NS } };
@@ -34,7 +34,7 @@ static void set_timer(struct xd_daemon *daemon, u64 deadline)
 		daemon->claims_deadline = deadline;
 }
 
-/* A slot may be free now: its owner hears of it, or it is reclaimed. */
+/* A slot may be free now: wake its owner, or reclaim it. */
 static void do_pending(struct xd_pool *pool, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER)
@@ -43,7 +43,7 @@ static void do_pending(struct xd_pool *pool, struct xm_pending pending)
 		xd_pool_collect(pool, pending.who);
 }
 
-/* Void the claims whose time has passed. Returns when those that come next end, or ~0. */
+/* Void the claims that have expired. Returns the time at which the next ones expire, or ~0. */
 static u64 expire(struct xd_pool *pool, u64 now)
 {
 	u64 deadline;
@@ -55,8 +55,8 @@ static u64 expire(struct xd_pool *pool, u64 now)
 }
 
 /*
- * Take back what the last request has added: as many as nobody has taken; and then, that one of
- * them is the client's own.
+ * Take back the claims that the last request has added, as far as nobody has taken them, and the
+ * mark that one of them is the client's own.
  */
 static void undo(struct xd_connection *from)
 {
@@ -69,7 +69,7 @@ static void undo(struct xd_connection *from)
 	struct xm_pending pending;
 	int err;
 
-	do {	/* others take some meanwhile */
+	do {	/* other clients may take some meanwhile */
 		take.count = xm_claims_of(&host->map, add->slot);
 		if (take.count > add->count)
 			take.count = add->count;

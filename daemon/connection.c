@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Connections: which process may have one, and how requests are read and answered. ends.c says
- * how connections end.
+ * Connections: how they are accepted, and how requests are read and answered. ends.c says how
+ * connections end.
  *
- * A peer that does not read its replies loses its requests but not its client, whose pages stay
- * counted until it has really gone.
+ * If a peer does not read its replies, its requests are no longer read. Its client stays until the
+ * peer closes the connection or dies, because it can still store into its pages.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static int within_limits(struct xd_daemon *daemon, pid_t pid)
 }
 
 /*
- * Before Linux 6.5 the process is found by its number. That is wrong only if the peer has
- * died and its number has been given to another process meanwhile.
+ * Before Linux 6.5 the process is found by its number. The result is wrong only if the peer has
+ * died and the kernel has given its number to another process meanwhile.
  */
 static int process_of(int socket, pid_t pid)
 {
@@ -60,7 +60,10 @@ static int watch(int epoll, int fd, u32 events, struct xd_connection *connection
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* Another user's? It can connect only where XMEM_SOCKET or a starter has put the socket. */
+/*
+ * Does the peer belong to another user? It can connect only if XMEM_SOCKET or a starter has put the
+ * socket into a folder that it can reach.
+ */
 static bool is_stranger(int socket)
 {
 	struct ucred peer;
@@ -72,7 +75,7 @@ static bool is_stranger(int socket)
 
 /*
  * Refuse a peer because of @err, and answer the request that it has sent or is about to send. With
- * -EDQUOT the answer names the limit, for the peer cannot ask for it.
+ * -EDQUOT the answer names the limit, because the peer has no connection to ask for it.
  */
 static void refuse(struct xd_daemon *daemon, int socket, int err)
 {
@@ -87,7 +90,7 @@ static void refuse(struct xd_daemon *daemon, int socket, int err)
 
 	xd_quota_note(daemon, &peer, err);
 	bytes = xd_quota(&call) ? 0 : call.request.size;
-	/* Unread data would reset the connection, and the answer would be lost with it. */
+	/* Unread data would reset the connection, and the answer would be lost. */
 	recv(socket, NULL, 0, MSG_DONTWAIT);
 	xm_wire_send(socket, &head, &call.request, bytes, -1, MSG_DONTWAIT);
 	close(socket);
@@ -113,7 +116,7 @@ static int connection_new(struct xd_daemon *daemon, int socket)
 	err = connection->process = process_of(socket, peer.pid);
 	if (err < 0)
 		goto err_free;
-	/* Each end is reported once, and noted then. */
+	/* Each end is reported once, and xd_connection_note_end notes it. */
 	if (watch(daemon->ends, connection->process, EPOLLIN | EPOLLET, connection) ||
 	    watch(daemon->ends, socket, EPOLLRDHUP | EPOLLET, connection) ||
 	    watch(daemon->epoll, socket, EPOLLIN, connection)) {
@@ -148,7 +151,7 @@ static void let_in(struct xd_daemon *daemon, int socket)
 		refuse(daemon, socket, err);
 }
 
-/* No descriptor is left. Free the spare one, accept the next peer with it and refuse that. */
+/* No descriptor is left. Free the spare one, accept the next peer with it, and refuse that peer. */
 static bool turn_away(struct xd_daemon *daemon)
 {
 	int socket;
@@ -187,9 +190,8 @@ u32 xd_accept(struct xd_daemon *daemon)
 }
 
 /*
- * The peer does not read its replies: it gets no more of them, and its requests are not
- * read. Its client may still store into its pages, so the client ends only when the peer
- * closes the connection or dies.
+ * The peer does not read its replies: it gets no more of them, and its requests are not read. The
+ * client ends only when the peer closes the connection or dies.
  */
 static void give_up_on(struct xd_daemon *daemon, struct xd_connection *connection)
 {
@@ -203,7 +205,10 @@ static void give_up_on(struct xd_daemon *daemon, struct xd_connection *connectio
 
 /* ---- requests and replies ---- */
 
-/* Send the reply. If it cannot be sent at once, none is sent ever again: nothing here blocks. */
+/*
+ * Send the reply. If it cannot be sent at once, no further reply is sent on this connection,
+ * because nothing here may block.
+ */
 static void answer(struct xd_call *call, const struct xmem_message *to, int result)
 {
 	struct xmem_message head = {
@@ -214,7 +219,7 @@ static void answer(struct xd_call *call, const struct xmem_message *to, int resu
 
 	if (to->result == XMEM_NO_REPLY)
 		return;
-	/* The answer is cut to what the caller knows. */
+	/* The answer has at most the bytes that the caller's struct has. */
 	if (kind && call->request.size < bytes)
 		bytes = call->request.size;
 	if (xm_wire_send(call->from->socket, &head, &call->request, bytes,
@@ -260,7 +265,10 @@ void xd_connection_serve(struct xd_daemon *daemon, struct xd_connection *connect
 		give_up_on(daemon, connection);
 		return;
 	}
-	/* -ENOTCONN is an empty datagram here: the loop sees first that a peer has gone. */
+	/*
+	 * -ENOTCONN means an empty datagram, because the loop notes a closed socket before it
+	 * serves one.
+	 */
 	if (err)
 		datagram = (struct xm_datagram){ .short_head = true };
 	err = serve_datagram(&call, &datagram);

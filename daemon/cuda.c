@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * CUDA payloads: which descriptors are taken for memory of a GPU, and who has what open. What is
- * decided by numbers alone stands in core/cuda.c.
+ * CUDA payloads: which descriptors are accepted as memory of a GPU, and which clients have it open.
+ * Decisions that need numbers alone are in core/cuda.c.
  *
- * The driver is not called here. A descriptor is kept, and handed on as the same open file, for
- * the driver knows it by that; a handle is 64 bytes that only the driver understands. When the last
- * descriptor of a file is closed here, xmemd's only thread waits as long as the driver takes.
+ * The driver is not called here. A descriptor is kept and handed on as the same open file, by which
+ * the driver recognises the memory. A handle is 64 bytes that only the driver understands. When the
+ * last descriptor of a file is closed here, xmemd's only thread waits as long as the driver takes.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 /* ---- which files are a driver's ---- */
 
-/* A number that ends at @end. false: there is none, or it is too large for a device. */
+/* Read a number that @end follows. false: there is none, or it is too large for a device. */
 static bool take_number(const char **at, char end, u32 *ret)
 {
 	char *behind;
@@ -34,7 +34,7 @@ static bool take_number(const char **at, char end, u32 *ret)
 	return true;
 }
 
-/* One word of the list, of @length bytes. */
+/* Take one word of the list; it has @length bytes. */
 static bool take_word(struct xd_device_files *files, const char *word, size_t length)
 {
 	char copy[32];
@@ -73,14 +73,14 @@ bool xd_device_files_take(struct xd_device_files *files, const char *list)
 	}
 }
 
-/* A descriptor of one of these files stands for memory of a GPU. */
+/* 0 if the descriptor is of one of these files, and so stands for memory of a GPU. */
 static int check_file(const struct xd_device_files *files, int fd)
 {
 	struct stat info;
 	u32 i;
 
 	if (fcntl(fd, F_GETFL) & O_PATH)
-		return -EBADF;		/* it is a name only */
+		return -EBADF;		/* it can only name the file */
 	if (fstat(fd, &info))
 		return -errno;
 	if (files->memfd && fcntl(fd, F_GET_SEALS) >= 0)
@@ -131,8 +131,8 @@ int xd_cuda_serve(struct xd_call *call, struct xd_payload *payload)
 
 	if (request->flags == XMEM_PAYLOAD_CLOSE && request->bytes &&
 	    !xm_cuda_is_opened_by(cuda, from->client, request->bytes))
-		return -ENOENT;		/* it would undo what has not opened it */
-	/* Before it counts as open, for this may fail. */
+		return -ENOENT;		/* that request has not opened it */
+	/* This may fail, so it comes before the payload counts as open. */
 	if (request->flags & XMEM_PAYLOAD_OPEN && payload->fd >= 0) {
 		call->answer = fcntl(payload->fd, F_DUPFD_CLOEXEC, 0);
 		if (call->answer < 0)

@@ -2,10 +2,10 @@
 /*
  * How connections end.
  *
- * A client ends with its process (a pidfd tells) or when its socket is closed or shut
- * down, whichever is first: a forked child may keep the socket open, and a process may
- * leave a pool and go on. What a client has on GPUs stays until its process has exited or the
- * pool ends, even if its socket has been closed before.
+ * A client ends when its process exits, which a pidfd tells, or when its socket is closed or shut
+ * down, whichever is first: a forked child may keep the socket open, and a process may leave a pool
+ * and go on. If the client has memory of GPUs open, it stays quarantined until its process has
+ * exited or the pool ends, even if its socket has been closed before.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -22,8 +22,8 @@ static void serve_post(struct xd_call *call, const struct xm_datagram *datagram)
 }
 
 /*
- * What the client has posted before its end is done before its end, too: it may take back claims
- * that would stay. The rest of what has not been read nobody wants any more.
+ * Messages that the client has posted before its end are served before its end, because they may
+ * take back claims that would otherwise stay. Other unread requests are dropped.
  */
 static void serve_posts(struct xd_daemon *daemon, struct xd_connection *connection)
 {
@@ -54,7 +54,7 @@ static void close_socket(struct xd_connection *connection)
 	connection->socket = -1;
 }
 
-/* No request comes any more. In quarantine the process says when it has exited. */
+/* No more requests are read. In quarantine the pidfd tells when the process has exited. */
 static void leave(struct xd_daemon *daemon, struct xd_connection *connection)
 {
 	struct xd_pool *pool = connection->pool;
@@ -77,7 +77,7 @@ static void forget(struct xd_daemon *daemon, struct xd_connection *connection)
 	free(connection);
 }
 
-/* The pool is reaped: tell those that have left it. */
+/* The pool is reaped: close the sockets of clients that have left it, which wait for that. */
 static void tell_leavers(struct xd_pool *pool)
 {
 	struct xd_connection *connection, *next;
@@ -93,7 +93,7 @@ static void tell_leavers(struct xd_pool *pool)
 	}
 }
 
-/* Its end is handled now. Its pool may have ended before. */
+/* The end of the connection is handled now. Its pool may have ended before. */
 static void end_begins(struct xd_daemon *daemon, struct xd_connection *connection)
 {
 	if (!connection->ending)
@@ -118,7 +118,7 @@ void xd_connection_end(struct xd_daemon *daemon, struct xd_connection *connectio
 	forget(daemon, connection);
 }
 
-/* What its clients in quarantine kept goes with the pool, and so do their connections. */
+/* The pool ends: forget the connections of its clients in quarantine. */
 static void forget_quarantined(struct xd_pool *pool)
 {
 	struct xd_connection *connection, *next;
@@ -133,7 +133,7 @@ static void forget_quarantined(struct xd_pool *pool)
 	}
 }
 
-/* After the last end in the pool: it ends with its last client. */
+/* The pool is reaped after its last noted end; if it has no client left, it ends. */
 static void after_reap(struct xd_pool *pool)
 {
 	tell_leavers(pool);
@@ -148,7 +148,7 @@ void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *conn
 	if (!connection->pool) {
 		xd_connection_end(daemon, connection);
 	} else if (!connection->ending) {
-		/* A peer could report the end of its socket again and again. */
+		/* Otherwise a peer could report the end of its socket again and again. */
 		if (!connection->ended)
 			epoll_ctl(daemon->ends, EPOLL_CTL_DEL, connection->socket, NULL);
 		connection->ending = true;
@@ -157,7 +157,7 @@ void xd_connection_note_end(struct xd_daemon *daemon, struct xd_connection *conn
 	}
 }
 
-/* Pools with ends take turns, so one end waits for no mass death in another pool. */
+/* Pools with noted ends take turns, so an end does not wait for a mass death in another pool. */
 void xd_connection_end_next(struct xd_daemon *daemon)
 {
 	struct xd_pool *pool = xd_pool_after(daemon, daemon->last_turn, false);
@@ -167,7 +167,7 @@ void xd_connection_end_next(struct xd_daemon *daemon)
 		pool = xd_pool_after(daemon, pool ? pool->number : 0, false);
 	XM_STEP(XM_STEP_NEXT_END);
 	daemon->last_turn = pool->number;
-	if (pool->reap.stage) {		/* first, for no client may end in the middle of that */
+	if (pool->reap.stage) {		/* first: no client may end during a reap */
 		if (xd_pool_reap_on(pool))
 			after_reap(pool);
 		return;

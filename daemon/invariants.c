@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The check of a pool's words that XMEMD_CHECK asks for; core/check.c has the invariants.
+ * The check of a pool's words for XMEMD_CHECK; core/check.c has the invariants.
  */
 #include <stdio.h>
 #include <stdlib.h>

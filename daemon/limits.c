@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Resource limits. xmemd inherits those of the program that started it, which may have limited
- * itself, but it serves all of the user's programs. So it raises each soft limit that could
- * end it or leave it too little, as far as it may, and refuses to serve where the hard limit
- * would do that: ending later would end the pools of all.
+ * Resource limits. xmemd inherits the limits of the program that started it, but it serves all
+ * programs of the user. So it raises each soft limit that could end xmemd, or leave it too little,
+ * to the hard limit. If a hard limit is too low, xmemd refuses to serve, because a later end would
+ * end the pools of all programs.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ const char *xd_limits_raise(void)
 	struct rlimit limit;
 	size_t i;
 
-	signal(SIGXFSZ, SIG_IGN);	/* the request that needs the file fails instead */
+	signal(SIGXFSZ, SIG_IGN);	/* a request that needs a larger file fails instead */
 	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
 		if (getrlimit(limits[i].resource, &limit))
 			continue;
@@ -47,8 +47,8 @@ const char *xd_limits_raise(void)
 }
 
 /*
- * Of nine descriptors four are for connections, four for payloads and one for a client to
- * poll, so that none of these can use up another's.
+ * Of nine descriptors, four are for connections, four for payloads and one for polling. So none of
+ * these uses can take the descriptors of another.
  */
 void xd_limits_set(struct xd_limits *ret)
 {

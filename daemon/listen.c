@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The listening socket: one that a starter has passed, or one that is bound here, and bound anew
- * where somebody removes it.
+ * The listening socket: a starter passes it, or it is bound here. If somebody removes the bound
+ * socket, it is bound again.
  *
- * Who has the lock beside the socket binds. If several daemons start at once, exactly one
- * gets it, and what a killed one has left there is replaced. The kernel drops the lock with
- * the last process that has it, so it is never stale.
+ * A daemon must hold the lock beside the socket before it binds. If several daemons start at once,
+ * exactly one gets the lock and replaces the socket that a killed daemon has left. The kernel drops
+ * the lock with the last process that has it, so it is never stale.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void lock_path(char *ret, size_t bytes)
 	snprintf(ret, bytes, "%s.lock", address.socket.sun_path);
 }
 
-/* Has the file that is locked still its name? A daemon that leaves removes its lock. */
+/* Does the locked file still have its name? A daemon that exits removes its lock. */
 static bool still_named(int fd, const char *path)
 {
 	struct stat locked, named;
@@ -60,7 +60,7 @@ static bool still_named(int fd, const char *path)
 	       locked.st_ino == named.st_ino;
 }
 
-/* -EADDRINUSE: another daemon has it. */
+/* -EADDRINUSE: another daemon has the lock. */
 static int take_lock(void)
 {
 	char path[XM_ADDRESS_BYTES + 8];
@@ -113,7 +113,7 @@ static bool somebody_listens(void)
 	return listens;
 }
 
-/* Remove what a killed daemon has left. -EADDRINUSE: it is something else. */
+/* Remove the socket that a killed daemon has left. -EADDRINUSE: something else has the address. */
 static int remove_stale(void)
 {
 	const char *path = address.socket.sun_path;
@@ -167,8 +167,8 @@ static bool is_bound(void)
 }
 
 /*
- * A folder that XMEM_SOCKET names is not watched. Whoever removes that, as a script does with its
- * temporary folder, would find a socket in it again.
+ * A folder that XMEM_SOCKET names is not watched. A script that removes its temporary folder would
+ * otherwise find a new socket in it.
  */
 int xd_listen_watch(void)
 {
@@ -184,7 +184,7 @@ int xd_listen_watch(void)
 	return fd;
 }
 
-/* The lock may have gone with the socket. */
+/* The lock may have been removed together with the socket. */
 static int lock_anew(void)
 {
 	char path[XM_ADDRESS_BYTES + 8];

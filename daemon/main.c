@@ -32,12 +32,12 @@ static const char help[] =
 	"Usage: xmemd (--foreground | --daemon) [OPTION]...\n"
 	"\n"
 	"xmemd hosts the xmem pools of one user's processes where there is no /dev/xmem.\n"
-	"libxmem starts it when it is needed, and it leaves by itself.\n"
+	"libxmem starts xmemd when it is needed, and xmemd exits by itself.\n"
 	"\n"
 	"  -f, --foreground      serve and stay attached to the terminal\n"
 	"  -d, --daemon          serve in the background; return when clients can connect\n"
 	"  -l, --listen-fd=N     serve this listening socket and bind no address\n"
-	"  -i, --idle-ms=MS      leave when no client was connected for so long\n"
+	"  -i, --idle-ms=MS      exit when no client was connected for so long\n"
 	"                        (default: 2000; -1: never)\n"
 	"  -h, --help            print this help\n"
 	"  -V, --version         print the version\n"
@@ -64,7 +64,7 @@ static void bad_usage(const char *what)
 	exit(2);
 }
 
-/* Print and leave; who asked for a text and cannot have it has not been served. */
+/* Print a text and exit. The status is 1 if the text could not be printed. */
 __attribute__((noreturn)) static void leave_with(const char *text)
 {
 	if (fputs(text, stdout) >= 0 && !fflush(stdout))
@@ -113,17 +113,17 @@ static void parse(int argc, char **argv, struct options *options)
 		}
 	}
 	if (optind < argc)
-		bad_usage("it takes options but no arguments");
+		bad_usage("only options are allowed, no arguments");
 	if (foreground == options->daemon)
-		bad_usage("it needs either --foreground or --daemon");
+		bad_usage("give either --foreground or --daemon");
 }
 
 /* ---- start ---- */
 
 /*
- * The descriptor of the socket that a service manager has passed as sd_listen_fds(3)
- * describes it; -1: this process got none. The variables are unset, for they concern no
- * other process.
+ * The descriptor of the socket that a service manager has passed as sd_listen_fds(3) describes it;
+ * -1: this process got none. The variables are unset, because they are not meant for other
+ * processes.
  */
 static int passed_listener(void)
 {
@@ -138,13 +138,13 @@ static int passed_listener(void)
 	if (!number(pid, 1, &process))
 		bad_usage("LISTEN_PID needs the number of a process");
 	if (process != getpid())
-		return -1;	/* They are meant for a process that started this one. */
+		return -1;	/* The variables are meant for a process that started this one. */
 	if (!number(count, 0, &sockets) || sockets != 1)
-		bad_usage("LISTEN_FDS must be 1: it serves exactly one socket, on descriptor 3");
+		bad_usage("LISTEN_FDS must be 1: xmemd serves one socket, on descriptor 3");
 	return PASSED_FD;
 }
 
-/* Close what the starter left open, except the listener, its lock and the standard ones. */
+/* Close the descriptors that the starter left open, except the listener, its lock and 0 to 2. */
 static int close_inherited(int listener)
 {
 	int lock = xd_listen_lock();
@@ -163,8 +163,8 @@ static int close_inherited(int listener)
 }
 
 /*
- * Go on in the background. The parent waits until the daemon has said that it is ready,
- * and fails if the daemon ends before. Returns the descriptor on which to say it.
+ * Go on in the background. The parent waits until the daemon says that it is ready, and fails if
+ * the daemon ends before that. Returns the descriptor on which the daemon says so.
  */
 static int detach(bool keep_stderr)
 {
@@ -195,7 +195,7 @@ static int detach(bool keep_stderr)
 static void say_ready(int ready)
 {
 	if (write(ready, "", 1) != 1)
-		fputs("xmemd: the process that started it has ended; it serves all the same\n",
+		fputs("xmemd: the process that started xmemd has ended; xmemd serves anyway\n",
 		      stderr);
 	close(ready);
 }
@@ -219,7 +219,10 @@ static int set_up(struct xd_daemon *daemon, int listener)
 	daemon->ends = epoll_create1(EPOLL_CLOEXEC);
 	if (daemon->spare < 0 || daemon->epoll < 0 || daemon->ends < 0)
 		return -errno;
-	/* Listen again: a peer that asks which process listens learns this one, not its parent. */
+	/*
+	 * Listen again, so that a peer which asks for the listening process gets this one, not its
+	 * parent.
+	 */
 	if (listen(listener, SOMAXCONN) || watch(daemon, &daemon->listener) ||
 	    watch(daemon, &daemon->ends))
 		return -errno;
@@ -233,8 +236,8 @@ static int set_up(struct xd_daemon *daemon, int listener)
 /* ---- the loop ---- */
 
 /*
- * Wait for one event. Events are not taken in batches, so that an earlier event cannot
- * have freed what a later one names. 1: an event; 0: none for @timeout_ms; -errno.
+ * Wait for one event. Events are not taken in batches, so an earlier event cannot have freed the
+ * object of a later one. 1: an event; 0: none for @timeout_ms; -errno.
  */
 static int next_event(int epoll, int timeout_ms, struct epoll_event *ret_event)
 {
@@ -248,10 +251,10 @@ static int next_event(int epoll, int timeout_ms, struct epoll_event *ret_event)
 
 /*
  * If somebody has removed or renamed the socket, no program finds it any more: a second xmemd would
- * start. So xmemd binds the address anew, and accepts the peers that came by the old socket. If it
- * cannot bind, it tries again every 2 s, and exits once no client is left.
+ * start. So xmemd binds the address again, and accepts the peers that have connected to the old
+ * socket. If xmemd cannot bind, it tries again every 2 s, and exits once no client is left.
  *
- * The watch comes before the look, so that nothing that happens meanwhile is missed.
+ * The watch begins before the look, so that no change is missed.
  */
 static void look_after_socket(struct xd_daemon *daemon)
 {
@@ -273,8 +276,8 @@ static void look_after_socket(struct xd_daemon *daemon)
 }
 
 /*
- * May the request from @source be served before the noted ends? It may if it is about a pool in
- * which nobody ends. A peer that has not joined waits, since it may ask about any pool.
+ * May the request from @source be served before the noted ends? It may if its pool has no noted
+ * end. A peer that has not joined waits, because it may ask about any pool.
  */
 static bool may_precede_ends(const struct xd_daemon *daemon, const void *source)
 {
@@ -287,7 +290,7 @@ static bool may_precede_ends(const struct xd_daemon *daemon, const void *source)
 	       connection->pool && !xd_pool_has_ends(connection->pool);
 }
 
-/* The next event that may be handled now. epoll takes turns, so each one is looked at once. */
+/* The next event that may be handled now. epoll takes turns, so each event is seen once. */
 static int next_that_may(struct xd_daemon *daemon, struct epoll_event *ret_event)
 {
 	u32 sources = daemon->connection_count + OTHER_SOURCES;
@@ -304,7 +307,7 @@ static int next_that_may(struct xd_daemon *daemon, struct epoll_event *ret_event
 	return 0;
 }
 
-/* Note all ends that there are. Returns how many there were, or -errno. */
+/* Note all ends that have happened. Returns their number, or -errno. */
 static int note_ends(struct xd_daemon *daemon)
 {
 	struct epoll_event end;
@@ -332,7 +335,7 @@ static void handle(struct xd_daemon *daemon, void *source)
 		xd_connection_serve(daemon, source);
 }
 
-/* Nothing has come in time. Does xmemd leave, since nobody is connected or waits to be accepted? */
+/* No event has come in time. Does xmemd exit, because no peer is connected or waits to connect? */
 static bool is_over(struct xd_daemon *daemon)
 {
 	if (daemon->unbound)
@@ -341,10 +344,10 @@ static bool is_over(struct xd_daemon *daemon)
 }
 
 /*
- * In each pool ends come before requests: a client that has seen a process die and asks then finds
- * that the process holds nothing. Other pools need not wait: they have a request served between
- * two ends. The connection in @event may be one that ends, so @event is dropped after an end was
- * noted; epoll reports it again.
+ * In each pool, ends are handled before requests: a client that has seen a process die, and then
+ * makes a request, finds that the process holds nothing. Other pools need not wait: one of their
+ * requests is served between two ends. The connection in @event may be one that has ended. So
+ * @event is dropped after an end was noted; epoll reports it again.
  */
 static int run(struct xd_daemon *daemon)
 {
@@ -372,8 +375,9 @@ static void tear_down(struct xd_daemon *daemon)
 	struct xd_connection *connection, *next;
 
 	/*
-	 * Duplicates elsewhere must not go on accepting connections that nobody serves. But a
-	 * service manager keeps its own, and starts xmemd again when the next client comes.
+	 * Duplicates of the listener in other processes must not accept connections that nobody
+	 * serves. But a service manager keeps its duplicate, and starts xmemd again when the next
+	 * client comes.
 	 */
 	if (!daemon->activated)
 		shutdown(daemon->listener, SHUT_RDWR);
@@ -400,7 +404,7 @@ static int fail(const char *what, int err)
 	return 1;
 }
 
-/* What the starter of a daemon is told, which has no other way to say it: start.c. */
+/* The starter of a daemon learns only by this status why xmemd cannot listen: start.c. */
 static int listen_failed(const struct options *options, int err, const char *what)
 {
 	if (xd_listen_why())
@@ -429,20 +433,20 @@ int main(int argc, char **argv)
 			  "or of these and memfd");
 	signal(SIGPIPE, SIG_IGN);
 	if (!xd_payload_can_open())
-		return fail("it opens payload files through /proc/self/fd; mount /proc", -errno);
+		return fail("payload files are opened through /proc/self/fd; mount /proc", -errno);
 	low = xd_limits_raise();
 	if (low) {
-		fprintf(stderr, "xmemd: it serves all programs of this user, and this limit of its "
-			"starter is too low for that: %s; raise the hard limit, or have systemd "
-			"start xmemd (xmemd@.socket)\n", low);
+		fprintf(stderr, "xmemd: a limit of the program that started xmemd is too low to "
+			"serve all programs of this user: %s; raise the hard limit, or have "
+			"systemd start xmemd (xmemd@.socket)\n", low);
 		return XM_EXIT_LIMITS;
 	}
 	daemon.idle_ms = options.idle_ms;
 	listener = options.listen_fd >= 0 ? xd_listen_passed(options.listen_fd) : xd_listen();
 	if (listener == -EADDRINUSE && options.daemon)
-		return 0;	/* A daemon serves already, as the caller wants. */
+		return 0;	/* Another daemon already serves, as the caller wants. */
 	if (listener == -EADDRINUSE) {
-		fputs("xmemd: another xmemd serves this user already, or something else uses "
+		fputs("xmemd: another xmemd already serves this user, or something else uses "
 		      "the address; choose another with XMEM_SOCKET\n", stderr);
 		return 1;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Payload files: which files are taken, how long each is kept, and with what access it is
- * handed out. Slots and their owners are the business of pool.c and core/host.h.
+ * Payload files: which files are accepted, how long each is kept, and with what access it is handed
+ * out. core/host.h is about slots and their owners.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -18,8 +18,8 @@ _Static_assert(XM_SEAL_SEAL == F_SEAL_SEAL && XM_SEAL_SHRINK == F_SEAL_SHRINK &&
 	       XM_SEAL_FUTURE_WRITE == F_SEAL_FUTURE_WRITE, "seals");
 
 /*
- * The file must be a memfd that cannot shrink, and that nothing can write or punch
- * through a new mapping or descriptor, unless it is shared.
+ * The file must be a memfd that cannot shrink. Unless it is shared, no new mapping or descriptor
+ * may be able to write it or punch holes into it.
  */
 static int check_seals(int fd, bool shared, u32 *ret_traits)
 {
@@ -32,7 +32,7 @@ static int check_seals(int fd, bool shared, u32 *ret_traits)
 	return xm_seals_check(seals, shared);
 }
 
-/* Nobody could read what is published in it, or a shared one could not be written. */
+/* Readers need to read the file, and writers of a shared file to write it. */
 static int check_access(int fd, bool shared)
 {
 	int access = fcntl(fd, F_GETFL) & O_ACCMODE;
@@ -41,7 +41,7 @@ static int check_access(int fd, bool shared)
 }
 
 /*
- * The file must have no holes, for a hole would be filled on its readers' account. Huge
+ * The file must have no holes, because a hole would be filled on the account of its readers. Huge
  * pages are an exception: they are reserved when they are mapped.
  */
 static int check_filled(int fd, u64 *ret_bytes, u32 *traits)
@@ -59,9 +59,9 @@ static int check_filled(int fd, u64 *ret_bytes, u32 *traits)
 }
 
 /*
- * Open the file anew with this access: a duplicate would have that of @fd. A lease that is in the
- * way (F_SETLEASE) would let the daemon wait, and all its clients with it: it is -EBUSY, and never
- * -EAGAIN, which a receiver would take for "nothing there".
+ * Open the file again with this access; a duplicate would have the access of @fd. The open does not
+ * wait for a lease (F_SETLEASE), because all clients would have to wait with the daemon. A lease is
+ * -EBUSY, and never -EAGAIN, which a receiver would take for "nothing there".
  */
 static int open_anew(int fd, int access)
 {
@@ -72,18 +72,18 @@ static int open_anew(int fd, int access)
 	anew = open(path, access | O_CLOEXEC | O_NONBLOCK);
 	if (anew < 0)
 		return errno == EWOULDBLOCK || errno == ETXTBSY ? -EBUSY : -errno;
-	fcntl(anew, F_SETFL, 0);	/* Who gets it reads as from any file. */
+	fcntl(anew, F_SETFL, 0);	/* a process that gets it reads as from any file */
 	return anew;
 }
 
 /*
- * Put an open file of the daemon's own in the place of the caller's, which is read-only as in the
- * module (xk_memfd_own in kmod/files.c says which leases that is in the way of). A shared one has
- * no second file here, as it has there: descriptors are few, and all clients are one user's. So its
- * writers may find a lease for reading in their way, which is -EBUSY.
+ * Replace the caller's open file by one of the daemon's own, which is read-only as in the module
+ * (xk_memfd_own in kmod/files.c says which leases it prevents). In the module a shared file has a
+ * second open file for writing. It has none here, because descriptors are few and all clients
+ * belong to one user. So a read lease can get in the way of its writers, which is -EBUSY.
  *
- * The first open has the caller's access, so a lease that is there already is -EBUSY whether a
- * reader's open would meet it or its owner's. Also after an error @fd is the caller's to close.
+ * The first open has the caller's access, so a lease that is already there is -EBUSY, whether it is
+ * in the way of readers or of the owner. The caller closes @fd, also after an error.
  */
 static int make_own(int fd)
 {
@@ -167,7 +167,10 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 	return 0;
 }
 
-/* One that came before its slots were sure would count as gone if they are refused. */
+/*
+ * A payload enters the pool with its first slots. If it entered earlier and the slots were refused,
+ * it would count as gone.
+ */
 void xd_payload_use(struct xd_pool *pool, struct xd_payload *payload, u32 slots)
 {
 	if (!payload->slots)
@@ -192,7 +195,7 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u64 id)
 	return payload;
 }
 
-/* Take it out of the pool, and free it. */
+/* Take the payload out of the pool, and free it. */
 static void remove_payload(struct xd_pool *pool, struct xd_payload *payload)
 {
 	struct xd_payload **at = list_of(pool, payload->id);
@@ -217,7 +220,10 @@ void xd_payload_closed(struct xd_pool *pool, struct xd_payload *payload)
 		xd_wake(&xm_client_row(&pool->host.map, owner)->slots_waiters);
 }
 
-/* If no slot names it any more its file goes. Memory of a GPU stays noted until it is closed. */
+/*
+ * If no slot names the payload any more, its file goes. Memory of a GPU stays noted until all
+ * clients have closed it.
+ */
 static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 {
 	if (payload->slots)
@@ -267,7 +273,7 @@ void xd_payload_put(struct xd_pool *pool, u64 id, u32 slots)
 	struct xd_payload *payload = xd_payload_find(pool, id);
 
 	if (!payload || payload->slots < slots)
-		return;		/* a client has written into the slot's row */
+		return;		/* a client has changed the slot's row */
 	payload->slots -= slots;
 	drop_unused(pool, payload);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmemd serves all programs of its user, so it must not end with the program that happened to
- * start it. It leaves its starter's cgroup where it may, and says what it cannot leave. It also
- * says where another xmemd of the user listens, whose programs do not reach this one.
+ * xmemd serves all programs of its user, so it must not end with the program that happened to start
+ * it. It leaves its starter's cgroup where it may, and prints a note if it cannot. It also prints
+ * where another xmemd of the user listens, because the programs of that xmemd do not reach this
+ * one.
  *
  * The new cgroup is xmemd-UID in the outermost group in which this process may make one: for root
- * that is the root of the tree, and below a user's service manager it is that manager's own group.
- * It stays there empty for the next xmemd.
+ * the root of the tree, and below a user's service manager the manager's own group. The cgroup
+ * stays, empty, for the next xmemd.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -34,7 +35,9 @@ static bool in_container(void)
 	return !stat("/proc/self/ns/pid", &info) && info.st_ino != FIRST_PID_NS;
 }
 
-/* This process's group, as a path below CGROUPS. False: it has none, or that is not known here. */
+/*
+ * The group of this process, as a path below CGROUPS. False: it has none, or none that is visible.
+ */
 static bool find_cgroup(char *ret, size_t bytes)
 {
 	FILE *file = fopen("/proc/self/cgroup", "re");
@@ -52,7 +55,7 @@ static bool find_cgroup(char *ret, size_t bytes)
 	return found;
 }
 
-/* Move into the child of this group. */
+/* Move into the group xmemd-UID below this group. */
 static bool enter_child_of(const char *group, int length)
 {
 	char child[PATH_MAX], procs[PATH_MAX + 16];
@@ -82,7 +85,10 @@ static void leave_cgroup(const char *group)
 		end = strchr(end + 1, '/');
 }
 
-/* The innermost service in a group's path, but a user's service manager is none. It cuts @group. */
+/*
+ * The innermost service in a group's path. A user's service manager is not a service. It cuts
+ * @group.
+ */
 static const char *find_service(char *group)
 {
 	const char *service = NULL;
@@ -113,7 +119,7 @@ void xd_place_leave(void)
 	if (in_container()) {
 		if (!xm_address_find(&address) && is_from_elsewhere(address.folder))
 			fprintf(stderr, XD_NOTE "it ends with this container, also for programs "
-				"outside that share %s; see xmemd(8)\n", address.folder);
+				"outside of it that share %s; see xmemd(8)\n", address.folder);
 		return;
 	}
 	if (find_cgroup(group, sizeof(group)))
@@ -121,9 +127,9 @@ void xd_place_leave(void)
 	if (find_cgroup(group, sizeof(group)))
 		service = find_service(group);
 	if (service)
-		fprintf(stderr, XD_NOTE "it ends with %s, which has started it, and is limited "
-			"with it; 'systemctl enable --now xmemd@%u.socket' by root keeps it "
-			"apart\n", service, geteuid());
+		fprintf(stderr, XD_NOTE "it ends with %s, which has started it, and has its "
+			"limits; root can avoid that by 'systemctl enable --now "
+			"xmemd@%u.socket'\n", service, geteuid());
 }
 
 /* ---- another one ---- */
@@ -137,14 +143,14 @@ static char *other_listener(char *line, unsigned long own)
 
 	if (sscanf(line, "%*s %*x %*x %x %x %*x %lu %n", &flags, &type, &inode, &at) != 3 ||
 	    !(flags & 1 << 16) || type != SOCK_SEQPACKET || inode == own)
-		return NULL;	/* the flag is the kernel's __SO_ACCEPTCON */
+		return NULL;	/* the flag is __SO_ACCEPTCON of the kernel */
 	line[strcspn(line, "\n")] = '\0';
 	return line + at;
 }
 
 /*
- * The kernel lists the sockets of all mount namespaces here, so that a service with a /tmp of its
- * own sees the socket in the /tmp of others.
+ * The kernel lists the sockets of all mount namespaces here. So a service with a /tmp of its own
+ * also sees the socket in the common /tmp.
  */
 void xd_place_other(int listener)
 {
@@ -155,7 +161,7 @@ void xd_place_other(int listener)
 	unsigned int uid;
 	FILE *file;
 
-	/* A path of XMEM_SOCKET is meant to be another address. */
+	/* With a path in XMEM_SOCKET, the user has chosen another address. */
 	if (xm_address_find(&address) || !address.own_folder || fstat(listener, &own))
 		return;
 	uid = strtoul(strrchr(address.folder, '-') + 1, NULL, 10);
@@ -169,7 +175,7 @@ void xd_place_other(int listener)
 		if (path && (!strcmp(path, paths[0]) || !strcmp(path, paths[1])))
 			fprintf(stderr, XD_NOTE "another xmemd of this user listens at %s and "
 				"serves other programs; they share no pools with the programs "
-				"here; see xmemd(8)\n", path);
+				"of this one; see xmemd(8)\n", path);
 	}
 	free(line);
 	if (file)

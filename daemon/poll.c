@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Descriptors that clients poll. Each is one end of a socket pair; the daemon keeps the
- * other end, which is in no other process, and writes and reads it without ever waiting:
+ * Descriptors that clients poll. Each is one end of a socket pair. The daemon keeps the other end,
+ * which no other process has, and writes and reads it without waiting:
  *
- *   readable   there is a byte for the client; the daemon sends one if none is there
- *   writable   the daemon has read all; the client's end is not writable once the client
- *              has filled it, and then it stays so until the daemon has read that
- *   hung up    the daemon has closed its end, for the client has ended, or has died itself
+ *   readable   there is a byte for the client; the daemon sends one unless one is already there
+ *   writable   the daemon has read everything; the client's end is not writable once the client
+ *              has filled it, until the daemon has read that
+ *   hung up    the daemon has closed its end, because the client has ended, or the daemon has died
  *
- * The client takes the byte and fills its end when there is nothing (lib/follow/poll.c), and then
- * arms the waiters words. Whoever wakes an armed word sends `wake`, and after each request
- * the daemon looks at all descriptors of that pool. Before it leaves one as it is, it arms
- * the words itself: they may have been disarmed for somebody else's sake.
+ * When the client finds nothing, it takes the byte or fills its end (lib/follow/poll.c), and then arms the
+ * waiters words. A client that wakes an armed word sends `wake`, and after each request the daemon
+ * looks at all descriptors of that pool. Before the daemon leaves a descriptor unready, it arms the
+ * words itself, because a wake-up for another waiter may have disarmed them.
  */
 #include <linux/sockios.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ struct xd_poll {
 	struct xd_poll *next;		/* in its pool */
 	struct xd_connection *of;
 	struct xm_poll what;
-	int socket;			/* the daemon's end */
+	int socket;			/* the end that the daemon keeps */
 };
 
 u64 xd_now_ns(void)
@@ -89,7 +89,7 @@ static void count(struct xd_poll *poll, int more)
 	xm_store_release(&pool->host.map.pool->pollers, pool->poll_count);
 }
 
-/* Take it out of its pool's list, where *at names it. */
+/* Drop the descriptor to which *at points in its pool's list. */
 static void drop(struct xd_poll **at)
 {
 	struct xd_poll *poll = *at;
@@ -100,7 +100,7 @@ static void drop(struct xd_poll **at)
 	free(poll);
 }
 
-/* Make it readable. false: the client has closed its end. */
+/* Make the descriptor readable. false: the client has closed its end. */
 static bool say_readable(const struct xd_poll *poll)
 {
 	int unread;
@@ -123,7 +123,7 @@ static bool look_in(const struct xd_poll *poll)
 	return say_readable(poll);
 }
 
-/* The bytes with which the client has filled its end. 0: it is writable, whatever it is to be. */
+/* The bytes with which the client has filled its end. 0: the end is writable already. */
 static int filled_with(const struct xd_poll *poll)
 {
 	int bytes;
@@ -131,7 +131,7 @@ static int filled_with(const struct xd_poll *poll)
 	return ioctl(poll->socket, SIOCINQ, &bytes) ? 0 : bytes;
 }
 
-/* Make it writable, unless the client has filled it once more since it had so many @bytes. */
+/* Make the end writable by reading @bytes, unless the client has filled it since then. */
 static void say_writable(const struct xd_poll *poll, int bytes)
 {
 	ssize_t got;
@@ -144,7 +144,7 @@ static void say_writable(const struct xd_poll *poll, int bytes)
 	}
 }
 
-/* Returns when to look again, or 0. */
+/* Returns the time at which to look again, or 0. */
 static u64 look_out(const struct xd_poll *poll)
 {
 	const struct xm_map *map = &poll->of->pool->host.map;
@@ -154,7 +154,7 @@ static u64 look_out(const struct xd_poll *poll)
 
 	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role == XMEM_ROLE_READER)
 		return 0;
-	/* Before the look: what the client fills later says what it has found later. */
+	/* First this: bytes that the client adds later stand for a later look of its own. */
 	filled = filled_with(poll);
 	if (!filled)
 		return 0;
@@ -194,7 +194,7 @@ void xd_polls_drop(struct xd_connection *from)
 
 /* ---- new ones ---- */
 
-/* Forget the descriptors that the client has closed. */
+/* Drop the descriptors that the client has closed. */
 static void drop_closed(struct xd_connection *from)
 {
 	struct xd_poll **at = &from->pool->polls;
@@ -210,7 +210,7 @@ static void drop_closed(struct xd_connection *from)
 }
 
 /*
- * A pair of sockets. The client's end has the least buffer that there is, and is filled: it
+ * A pair of sockets. The client's end has the smallest possible buffer, which is filled, so the end
  * is not writable. -EDQUOT: the daemon has no descriptor left.
  */
 static int new_pair(int pair[2])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pools: the memfd of each, which has the whole layout, and how clients come and go.
+ * Pools: the memfd of each pool, which has the whole layout, and how clients join and end.
  * core/host.h says what the words in the pages mean.
  */
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct xd_pool *xd_pool_by_name(struct xd_daemon *daemon, const char *name)
 	return pool;
 }
 
-/* A new pool is found before a drained one of its name, which loses it now. */
+/* A drained pool of the same name loses it to the new pool. */
 void xd_pool_take_name(struct xd_pool *pool)
 {
 	struct xd_pool *old;
@@ -62,7 +62,10 @@ struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number, bool named)
 
 /* ---- making ---- */
 
-/* The file of a pool's pages has its name, so that /proc/PID/maps says who is in which pool. */
+/*
+ * The file of a pool's pages has the pool's name, so that /proc/PID/maps shows which processes use
+ * which pool.
+ */
 static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *header)
 {
 	char name[sizeof("xmem-pool:") + XMEM_NAME_BYTES];
@@ -96,8 +99,7 @@ err_close:
 
 #ifdef XMEM_STEPS
 /*
- * For tests: lay a pool out as a newer host would, whose rows, cursors, entries and
- * metadata are longer.
+ * For tests: lay a pool out as a newer host would, with longer rows, cursors, entries and metadata.
  */
 static void widen(struct xmem_pool_header *header)
 {
@@ -239,7 +241,7 @@ int xd_writer_serve(struct xd_call *call)
 	return 0;
 }
 
-/* Has the client's process exited, with all of its threads, files and mappings? */
+/* Has the client's process exited, with all its threads, files and mappings? */
 static bool has_exited(const struct xd_connection *from)
 {
 	struct pollfd look = { .fd = from->process, .events = POLLIN };
@@ -247,7 +249,7 @@ static bool has_exited(const struct xd_connection *from)
 	return poll(&look, 1, 0) > 0;
 }
 
-/* Nothing on a GPU works for the client any more (I9). */
+/* The client's process has exited, so no GPU works for the client any more (I9). */
 static void end_quarantine(struct xd_pool *pool, u32 client)
 {
 	xm_host_exited(&pool->host, client);
@@ -255,8 +257,8 @@ static void end_quarantine(struct xd_pool *pool, u32 client)
 }
 
 /*
- * What all dead have left is searched once, after the last end that is noted. Those who wait are
- * woken before it, and may be queued behind this process on the same processor, hence the yield.
+ * The pool is reaped once, after the last noted end. Waiters have been woken by then, and may be
+ * queued behind this process on the same processor: hence the yield.
  */
 static void reap_after_ends(struct xd_pool *pool)
 {

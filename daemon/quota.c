@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The request quota: the limits of this host, which is one user's, and by which of them a
- * connection was last refused.
+ * The limits of this host, which serves one user, and the limit by which a connection was last
+ * refused: the request `quota`.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ bool xd_quota_reached(const struct xd_daemon *daemon)
 	       daemon->poll_count >= daemon->limits.polls;
 }
 
-/* What says EDQUOT without a limit of ours has found no descriptor for itself. */
+/* If -EDQUOT names no limit, the daemon itself has no descriptor left. */
 void xd_quota_note(struct xd_daemon *daemon, struct xd_connection *from, int err)
 {
 	const u64 most = daemon->limits.descriptors;
@@ -44,7 +44,7 @@ void xd_quota_note(struct xd_daemon *daemon, struct xd_connection *from, int err
 	daemon->refusal.any = false;
 }
 
-/* One limit as it is now. false: there is none of that number. */
+/* The limit @quota as it is now. false: there is none of that number. */
 static bool look(const struct xd_daemon *daemon, const struct xd_connection *from, u32 quota,
 		 struct xd_refusal *ret)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Freeing what only ended clients have used: their rings, ids, slots and groups. core/reclaim.c
- * says when nobody uses a slot any more.
+ * Freeing the rings, ids, slots and groups that only ended clients have used. core/reclaim.c says
+ * when nobody uses a slot any more.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- rings and ids ---- */
 
-/* Replace pages by fresh ones, for something may still have the old ones pinned. */
+/* Replace pages by fresh ones, because the old pages may still be pinned. */
 static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
 {
 	if (fallocate(pool->pages, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -18,7 +18,7 @@ static void replace_pages(struct xd_pool *pool, void *at, u64 bytes)
 		memset(at, 0, bytes);
 }
 
-/* true: slots may be free now that were in flight in its ring. */
+/* true: slots that were in flight in the client's ring may be free now. */
 static bool bury(struct xd_pool *pool, u32 client)
 {
 	enum xm_buried buried = xm_host_bury(&pool->host, client);
@@ -29,7 +29,7 @@ static bool bury(struct xd_pool *pool, u32 client)
 	return true;
 }
 
-/* true: there were some to bury. */
+/* Bury all rings that can be. true: there were some. */
 static bool bury_all(struct xd_pool *pool)
 {
 	bool any = false;
@@ -42,7 +42,7 @@ static bool bury_all(struct xd_pool *pool)
 
 /* ---- slots and groups ---- */
 
-/* As xm_host_sweep, and the payload of the slot that was freed has one slot less. */
+/* As xm_host_sweep. The payload of a freed slot has one slot less. */
 static int sweep_step(struct xd_pool *pool, struct xm_sweep *sweep)
 {
 	u64 payload;
@@ -53,7 +53,7 @@ static int sweep_step(struct xd_pool *pool, struct xm_sweep *sweep)
 	return slot;
 }
 
-/* Free those of the suspects that nobody uses. true: there were some. */
+/* Free the suspected slots that nobody uses. true: there were some. */
 static bool sweep(struct xd_pool *pool)
 {
 	struct xm_sweep sweep = { .stage = 0 };
@@ -65,7 +65,7 @@ static bool sweep(struct xd_pool *pool)
 	return any;
 }
 
-/* Any writer may wait for slots, and this is a group of them. */
+/* Free a group. Any writer may be waiting for its slots. */
 static void free_group(struct xd_pool *pool, u32 group)
 {
 	if (!xm_host_idle_group(&pool->host, group))
@@ -78,10 +78,10 @@ static void free_group(struct xd_pool *pool, u32 group)
 /* ---- all of it ---- */
 
 /*
- * Rings come first: a slot may be in flight in a ring that nobody follows any more. They come
- * again after each sweep, because a subscriber may receive the rest of a ring meanwhile. It then
- * asks for a look at the slot that it puts; but if the sweep has freed that slot, the daemon does
- * not look, and nobody asks for the ring again.
+ * Rings come first, because a slot may be in flight in a ring that nobody follows any more. They
+ * come again after each sweep, because a subscriber may have received the rest of a ring during it.
+ * That subscriber asks the daemon to look at the slot that it puts. But if the sweep has already
+ * freed the slot, the daemon does not look, and nobody asks for the ring again.
  */
 void xd_reap_begin(struct xd_pool *pool)
 {
@@ -139,7 +139,7 @@ void xd_pool_reap(struct xd_pool *pool)
 
 /* ---- one slot ---- */
 
-/* A ring has gone: ids are free, its group may be left to others, and its slots may be free. */
+/* A ring has gone: ids and slots may be free now, and other writers may get its group. */
 static void buried(struct xd_pool *pool)
 {
 	xd_wake(&pool->host.map.pool->clients_waiters);
@@ -148,8 +148,9 @@ static void buried(struct xd_pool *pool)
 }
 
 /*
- * That put can have freed only this slot. But the ring of the slot's publisher may now be received
- * to its end: then other slots come free too, so the pool is reaped, once for each ring.
+ * The put can have freed only this slot. But a subscriber may have received the ring of the slot's
+ * publisher to its end. Then other slots are free as well, so the pool is reaped, once for each
+ * ring.
  */
 void xd_pool_collect(struct xd_pool *pool, u32 slot)
 {
@@ -168,8 +169,11 @@ void xd_pool_collect(struct xd_pool *pool, u32 slot)
 	any = sweep(pool);
 	free_group(pool, slot / XMEM_GROUP_SLOTS);
 	if (any)
-		xd_pool_wake_owners(pool);	/* they may get slots of a left group */
-	/* See xd_reap_begin: another subscriber may have received the rest meanwhile. */
+		xd_pool_wake_owners(pool);	/* they may get slots of a group that was left */
+	/*
+	 * Another subscriber may have received the rest of a ring during the sweep: see
+	 * xd_reap_begin.
+	 */
 	if (any && bury_all(pool))
 		buried(pool);
 }

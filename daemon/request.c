@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What each request does, with the errno that uapi.h names for it. Arm, wait and resolve
- * are not here: the library does them in the pages by itself (lib/host/daemon.c), and the
- * daemon answers that it does not know them. It wakes by itself too, and tells the daemon
- * only for the sake of those who poll.
+ * Requests, with the errnos that uapi.h names for them. Arm, wait and resolve are not here: the
+ * library does them in the pages (lib/host/daemon.c), and the daemon answers that it does not know
+ * them. The library also wakes clients itself, and tells the daemon only for the descriptors that
+ * are polled.
  */
 #include <fcntl.h>
 #include <linux/ioctl.h>
@@ -53,7 +53,7 @@ static int serve_pools(struct xd_call *call)
 	request->mode = pool->mode;
 	request->roles = xd_access_roles(pool);
 	xm_host_describe(&pool->host, request);
-	/* This is the daemon's own copy of the name: clients can write the header's. */
+	/* This is the daemon's own copy of the name: clients can write the copy in the header. */
 	memcpy(request->name, pool->name, sizeof(request->name));
 	return 0;
 }
@@ -74,7 +74,7 @@ static int check_join(const struct xd_call *call, const struct xmem_join_request
 		return -EINVAL;
 	if (by_fd ? join->name[0] != 0 : join->pool_fd != -1 || call->fd >= 0)
 		return -EINVAL;
-	/* The numbers are checked even if the pool exists already. */
+	/* The numbers are checked even if the pool already exists. */
 	err = xm_host_layout(join, 4096, &unused);
 	if (!err)
 		err = xd_access_check(join);
@@ -82,8 +82,8 @@ static int check_join(const struct xd_call *call, const struct xmem_join_request
 }
 
 /*
- * The pool that the request names; it is created if that is allowed and needed. @from->roles: in
- * which the caller may join it.
+ * The pool that the request names; it is created if that is allowed and needed. from->roles becomes
+ * the mask of the roles in which the caller may join.
  */
 static int pool_to_join(struct xd_call *call, struct xd_pool **ret_pool)
 {
@@ -123,7 +123,7 @@ static int serve_join(struct xd_call *call)
 		err = xm_access_fits(pool->mode, getegid(), join);
 	if (err)
 		return err;
-	join->fd = -1;		/* its connection is the client */
+	join->fd = -1;		/* the connection is the client */
 	call->answer = fcntl(pool->pages, F_DUPFD_CLOEXEC, 0);
 	err = call->answer < 0 ? -EDQUOT : xd_pool_join(pool, call->from, join);
 	if (err) {
@@ -153,7 +153,10 @@ static int serve_pool_fd(struct xd_call *call)
 
 /* ---- payloads ---- */
 
-/* The payload that the request names: one of the caller's, or a new one of the file sent. */
+/*
+ * The payload that the request names: one that the caller has attached, or a new one of the file
+ * sent.
+ */
 static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_payload)
 {
 	const struct xmem_attach_request *request = &call->request.attach;
@@ -166,7 +169,7 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 			return -EINVAL;
 		*ret_payload = xd_payload_find(from->pool, id);
 		if (!*ret_payload || !(*ret_payload)->slots)
-			return -ENOENT;		/* or it is closing */
+			return -ENOENT;		/* or the payload is closing */
 		return (*ret_payload)->incarnation == from->incarnation ? 0 : -EPERM;
 	}
 	if (request->fd < 0 && call->fd >= 0)
@@ -186,8 +189,8 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 }
 
 /*
- * The ring of an ended client may be over without the daemon's having heard of it. Its free
- * slots can then serve other writers.
+ * The ring of an ended client may have been received to its end without a message to the daemon.
+ * Its free slots can then serve other writers.
  */
 static bool leaves_more(struct xd_pool *pool)
 {
@@ -202,8 +205,8 @@ static bool leaves_more(struct xd_pool *pool)
 }
 
 /*
- * Attach slots to the caller, and give it further groups if its own are full: one that is nobody's
- * is enough for any request, and otherwise some that ended clients have left.
+ * Attach slots to the caller. If its own groups are full, it gets a group that belongs to nobody,
+ * which is enough for any request, or else groups that ended clients have left.
  */
 static int attach_slots(struct xd_call *call, struct xm_payload *what)
 {
@@ -226,7 +229,7 @@ static int attach_slots(struct xd_call *call, struct xm_payload *what)
 	return err;
 }
 
-/* Attach slots of @payload, and note of a new CUDA payload what it is. */
+/* Attach slots of @payload, and describe a new CUDA payload. */
 static int attach_payload(struct xd_call *call, struct xd_payload *payload)
 {
 	const struct xmem_attach_request *request = &call->request.attach;
@@ -265,8 +268,9 @@ static int serve_attach(struct xd_call *call)
 }
 
 /*
- * A shared file forbids nobody to open a read-only descriptor anew for writing. But whoever could
- * do so is of the daemon's user, and can write the owner's memory as well.
+ * The seals of a shared file do not prevent a process from opening a read-only descriptor again for
+ * writing. But any process that can do so belongs to the daemon's user, and can write the owner's
+ * memory as well.
  */
 static bool may_write(const struct xd_connection *from, const struct xd_payload *payload)
 {
@@ -307,8 +311,9 @@ static int serve_payload(struct xd_call *call)
 /* ---- rings, slots ---- */
 
 /*
- * A cursor has moved, and the publisher may sleep until one does (I5), and so may the owners of
- * what it has forwarded. The publisher may also sleep until it has subscribers.
+ * A cursor has moved. The publisher may be sleeping until a cursor moves (I5), and so may the
+ * owners of buffers that it has forwarded. The publisher may also be sleeping until it has
+ * subscribers.
  */
 static int serve_subscribe(struct xd_call *call)
 {
@@ -323,7 +328,7 @@ static int serve_subscribe(struct xd_call *call)
 	return 0;
 }
 
-/* What only this subscriber kept is free now. */
+/* Slots that only this subscriber kept in flight are free now. */
 static int serve_unsubscribe(struct xd_call *call)
 {
 	const struct xmem_unsubscribe_request *request = &call->request.unsubscribe;
@@ -351,7 +356,7 @@ static int serve_collect(struct xd_call *call)
 
 	if (request->slot >= pool->host.map.slots || request->generation)
 		return -EINVAL;
-	/* First the word, then the slots: what is let go from now on is asked for anew. */
+	/* First the word, then the slots: a subscriber that puts a slot after this asks again. */
 	if (xm_xchg_full(collects, XMEM_COLLECTS_NONE) == XMEM_COLLECTS_MORE)
 		xd_pool_reap(pool);
 	else
@@ -366,7 +371,7 @@ static int serve_renew(struct xd_call *call)
 	return xm_host_renew(host, call->from->client, random_word(), &call->request.slot);
 }
 
-/* The group stays the caller's until its end: its pages are given to no other client. */
+/* The group stays the caller's until the caller ends: no other client gets its pages. */
 static int serve_detach(struct xd_call *call)
 {
 	const struct xmem_slot_request *request = &call->request.slot;
@@ -382,7 +387,10 @@ static int serve_detach(struct xd_call *call)
 	return count < 0 ? count : 0;
 }
 
-/* When that ends, the slot may be to be had: by its owner, or if that has ended for good. */
+/*
+ * When writing in place ends, the slot may be free for its owner. If its owner has ended, the slot
+ * may be free for good.
+ */
 static int serve_upgrade(struct xd_call *call)
 {
 	struct xmem_upgrade_request *request = &call->request.upgrade;
@@ -401,7 +409,7 @@ static int serve_upgrade(struct xd_call *call)
 	return 0;
 }
 
-/* A client of this daemon is of the same user, and sees mostly the same processes. */
+/* A client may see pid and uid: it is of the same user and mostly sees the same processes. */
 static int serve_client(struct xd_call *call)
 {
 	struct xmem_client_request *request = &call->request.client;
@@ -427,7 +435,7 @@ static int serve_poll_fd(struct xd_call *call)
 	return call->answer < 0 ? call->answer : 0;
 }
 
-/* The sender has woken those who sleep on the word. Those who poll are looked at in xd_serve. */
+/* The sender has woken the clients that sleep on the word; xd_serve looks at those that poll. */
 static int serve_wake(struct xd_call *call)
 {
 	const struct xmem_wait_request *request = &call->request.wait;
@@ -435,7 +443,7 @@ static int serve_wake(struct xd_call *call)
 
 	if (request->value || request->deadline_ns || request->kicks)
 		return -EINVAL;
-	if (request->flags & XMEM_WAKE_OWN)	/* what the sender does itself */
+	if (request->flags & XMEM_WAKE_OWN)	/* the sender does this itself */
 		return request->kind || request->client ? -EINVAL : 0;
 	return xm_host_waiters(&call->from->pool->host, call->from->client, request, XM_WAKE,
 			       &err) ? 0 : err;
@@ -520,8 +528,10 @@ int xd_serve(struct xd_call *call)
 {
 	int err = servers[_IOC_NR(call->code)](call);
 
-	/* Whatever it was, words may have been disarmed, and a `wake` that found no room was
-	 * sent after it. */
+	/*
+	 * Any request may have disarmed words, and may stand for a `wake` that found no room in the
+	 * socket.
+	 */
 	if (call->from->pool) {
 		xd_polls_look(call->from->pool);
 		xd_pool_check(call->from->pool);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Ending other clients, and closing a pool. Every client is of the daemon's user, so each is its
- * pool's owner. But a client has all pages mapped, and from a live process nobody can take them
- * away: so it is refused to end one (EOPNOTSUPP). Who has to can end the process.
+ * Ending other clients, and closing a pool. Every client belongs to the daemon's user, so each
+ * counts as its pool's owner. But a client has all pages mapped, and nobody can take them away from
+ * a live process. So evictions are refused (EOPNOTSUPP); the user can kill the process instead.
  */
 #include "core/revoke.h"
 #include "daemon.h"
@@ -18,7 +18,7 @@ int xd_evict_serve(struct xd_call *call)
 	err = xm_evict_check(&from->pool->host.map, from->client, request);
 	if (err)
 		return err;
-	/* Nobody evicts, so a client that can ask has not been. */
+	/* Clients are never evicted here, so this one has not been. */
 	if (request->flags & XMEM_EVICT_WHY)
 		return 0;
 	return -EOPNOTSUPP;
@@ -36,7 +36,7 @@ int xd_drain_serve(struct xd_call *call)
 	return err;
 }
 
-/* All clients are of one user, so whoever is granted something has it already. */
+/* All clients are of one user, so a client already has whatever is granted to it. */
 int xd_grant_serve(struct xd_call *call)
 {
 	const struct xd_connection *from = call->from;

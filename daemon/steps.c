@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What core/env.h needs of xmemd: how it fails a check, and in tests, how steps are counted.
+ * Functions that core/env.h needs of its host: failed checks, and steps that tests count.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ void xm_step(int step)
 		raise(SIGSTOP);
 }
 
-/* In a file of the test: a count for each step, and 1 + the step at which to stop. */
+/* The test gives a file: a count for each step, and 1 + the step at which to stop. */
 void xd_count_steps(void)
 {
 	const char *path = getenv("XMEMD_STEPS");

@@ -11,7 +11,9 @@ void xd_wake(u32 *waiters)
 		xm_futex_wake_all(waiters);
 }
 
-/* Wake whatever the word says: its last waker may have died between the word and the wake. */
+/*
+ * Wake whatever the word says: its last waker may have died between disarming the word and waking.
+ */
 static void wake_anyhow(u32 *waiters)
 {
 	xm_disarm(waiters);
@@ -36,7 +38,6 @@ void xd_wake_rings(struct xd_pool *pool)
 		xd_wake(&xm_client_row(map, c)->ring_waiters);
 }
 
-/* It skips ids that no client has ever had: nobody waits for these. */
 void xd_wake_everybody(struct xd_pool *pool)
 {
 	const struct xm_map *map = &pool->host.map;
