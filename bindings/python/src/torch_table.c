@@ -122,7 +122,10 @@ static void unmap(struct xt_hold *hold)
 		munmap((void *)begin, end - begin);
 }
 
-/* The pages that torch_fork.c has put there go, or are the other hold's of this buffer. pre: xt_lock */
+/*
+ * The pages that torch_fork.c has put there go, or become those of the other hold of this buffer.
+ * pre: xt_lock
+ */
 static void leave_pages(struct xt_hold *hold)
 {
 	struct xt_hold *other = buckets[hash(hold->address, size)];

@@ -16,7 +16,7 @@ from torch_children import Child, receive_and_return, run, watch    # noqa: E402
 import xmem                                 # noqa: E402
 import xmem.torch                           # noqa: E402
 from xmem import _torch                     # noqa: E402
-from xmem.torch import installing       # noqa: E402
+from xmem.torch import state            # noqa: E402
 
 METHODS = ["fork", pytest.param("spawn", marks=pytest.mark.long), "forkserver"]
 
@@ -202,18 +202,18 @@ if __name__ == "__main__":
     {"slots": 0}], ids=str)
 def test_an_install_that_is_refused_leaves_all_as_it_was(how: dict[str, Any],
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (installing._sizes, installing._fallback, xmem.torch.installed())
+    before = (state._sizes, state._fallback, xmem.torch.installed())
     monkeypatch.setattr(_torch, "set_in_flight", lambda ns: pytest.fail("it is set"))
     options: dict[str, Any] = {"slots": 99, "fallback": True, "in_flight": 0.001, **how}
     with pytest.raises((ValueError, TypeError)):
         xmem.torch.install(**options)
-    assert (installing._sizes, installing._fallback, xmem.torch.installed()) == before
+    assert (state._sizes, state._fallback, xmem.torch.installed()) == before
 
 
 def test_a_pool_that_cannot_be_made_leaves_all_as_it_was() -> None:
     run("""
-from xmem.torch import installing, pools
-before = (installing._sizes, installing._fallback, installing._name)
+from xmem.torch import installing, pools, state
+before = (state._sizes, state._fallback, state._name)
 settings = []
 installing._torch.set_in_flight = settings.append
 for options in ({"slots": 7}, {"pool_name": "x", "in_flight": 1.0}, {"cache_bytes": 0}):
@@ -222,27 +222,27 @@ for options in ({"slots": 7}, {"pool_name": "x", "in_flight": 1.0}, {"cache_byte
         raise SystemExit("there is no host")
     except xmem.NoDevice:
         pass
-    assert (installing._sizes, installing._fallback, installing._name) == before
+    assert (state._sizes, state._fallback, state._name) == before
 assert not settings and xmem.torch.installed() is None
 assert b"xmem" not in dumps(torch.zeros(3))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     xmem.torch.install(slots=7, fallback=True)
-assert len(caught) == 1 and installing._fallback and installing._sizes.slots == 7
+assert len(caught) == 1 and state._fallback and state._sizes.slots == 7
 assert settings == [-1]
 """, XMEM_DAEMON="none", XMEM_SOCKET="xmem-nobody-listens-here")
 
 
 def test_a_number_of_the_wrong_kind_is_found_before_anything_is_set() -> None:
     run("""
-from xmem.torch import installing
-before = (installing._sizes, installing._fallback, installing._name)
+from xmem.torch import installing, state
+before = (state._sizes, state._fallback, state._name)
 try:
     xmem.torch.install(slots=1.5, fallback=True)
     raise SystemExit("one and a half slots")
 except TypeError:
     pass
-assert (installing._sizes, installing._fallback, installing._name) == before
+assert (state._sizes, state._fallback, state._name) == before
 assert xmem.torch.installed() is None
 """)
 
@@ -254,7 +254,7 @@ def test_a_pool_has_its_name_once_it_is_there() -> None:
     """Of two threads that need it first, one makes it, and the other waits until it is made."""
     run("""
 from support import Thread
-from xmem.torch import installing, pools
+from xmem.torch import installing, pools, state
 join, first, others = pools.join, [True], []
 
 def joining(*arguments, **keywords):
@@ -271,7 +271,7 @@ pools.join = failing
 try:
     installing.pool()
 except xmem.NoDevice:
-    assert installing._name is None, "no pool has that name"
+    assert state._name is None, "no pool has that name"
 pools.join = joining
 assert installing.pool() is others[0].get()
 """)

@@ -33,11 +33,10 @@ from .errors import (Canceled, Ended, Error, Exists, Forked, HostGone, Limit, No
                      NotFound, NotPermitted, NotYet, OwnerDead, Released, Stale, TimedOut,
                      WouldBlock)
 from .guard import BufferGuard, Image
-from .holders import Holder
 from .parcel import Parcel
 from .pool import BufferPool
+from .records import Holder, Unread
 from .subscription import Subscription
-from .unread import Unread
 from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat,
                          LimitScope, Order, SlotUse, Storage)
 from ._core import (ClientInfo, CudaDeviceInfo, CudaInfo, DeviceInfo, HostInfo, Limbo, LimitInfo,

@@ -20,9 +20,9 @@ from typing import Any
 
 
 def _adopt(name: str) -> None:
-    from .torch import installing
+    from .torch import state
 
-    installing.adopt(name)
+    state.adopt(name)
 
 
 class _Loader:
@@ -75,7 +75,7 @@ def reduce_key(key: AuthenticationString) -> Any:
     if not getattr(popen, "_xmem_prepared", False):
         popen._xmem_prepared = True
         return reduced
-    from .torch import installing
+    from .torch import state
 
-    name = installing.installed()
+    name = state.installed()
     return (rebuild_key, (bytes(key), name)) if name else reduced

@@ -7,12 +7,9 @@ Those that Python has a name for are caught by that name, too: ``except TimeoutE
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
 
 from . import _core, words
-
-if TYPE_CHECKING:
-    from .holders import Holder
+from .records import Holder
 
 
 class Error(OSError):

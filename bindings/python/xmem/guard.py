@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from . import dtypes, reduce
 from ._core import Plane
@@ -13,9 +13,6 @@ from .errors import Error
 from .interop import Views
 from .parcel import Parcel
 from .typing import DTypeLike, ShapeLike
-
-if TYPE_CHECKING:
-    from .pool import BufferPool
 
 
 class Image(NamedTuple):

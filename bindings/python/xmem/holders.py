@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Protocol
 
-from . import unread
+from . import _core, unread
 from .errors import Error, NotFound
-
-if TYPE_CHECKING:
-    from .cuda import CudaPool
+from .records import Holder
 
 
-class Holder(NamedTuple):
-    """A client that keeps buffers of a pool in use."""
+class Clients(unread.Messages, Protocol):
+    """A pool, as far as its clients are looked at here."""
 
-    client: int     #: its id
-    label: str      #: what it calls itself
-    pid: int        #: of its process, as the host sees it
-    holds: int      #: how many holds it has
-    behind: int     #: publications that it has yet to receive
-    #: Buffers in messages that nobody has loaded (unread()); of the pool's own client alone.
-    unread: int = 0
+    @property
+    def client(self) -> int:
+        """The id of this process's own client."""
+
+    def stat(self) -> _core.PoolInfo:
+        """Get what is known of the pool."""
+
+    def client_info(self, client: int, /) -> _core.ClientInfo:
+        """Get what is known of a client."""
 
 
-def of(pool: CudaPool) -> list[Holder]:
+def of(pool: Clients) -> list[Holder]:
     """Get the clients that hold buffers or have yet to receive some, those with most holds first.
 
     Others go on meanwhile, so it is what was true of each at a moment.
@@ -78,7 +78,9 @@ def inside(name: str | None) -> str:
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return "; in it are " + ", ".join(f"{called} pid {pid}"
                                       for pid, called in found[:_NAMED]) + more
-def if_known(pool: CudaPool) -> list[Holder]:
+
+
+def if_known(pool: Clients) -> list[Holder]:
     """The same for an error that is on its way: what prevents the answer does not replace it."""
     try:
         return of(pool)

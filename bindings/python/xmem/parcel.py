@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import errno
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from . import reduce
+from . import _core, reduce
 from .errors import Error, Forked, Stale
-
-if TYPE_CHECKING:
-    from .guard import BufferGuard
-    from .pool import BufferPool
 
 
 class Parcel:
@@ -29,9 +25,9 @@ class Parcel:
 
     __slots__ = ("_lasts", "_load", "_pool", "_token", "_unused")
 
-    _unused: list[BufferPool]       #: whose reference __del__ gives back; empty once it is pickled
+    _unused: list[_core.Pool]       #: whose reference __del__ gives back; empty once it is pickled
 
-    def __init__(self, guard: BufferGuard, lasts: float | EllipsisType | None = ...) -> None:
+    def __init__(self, guard: _core.Guard, lasts: float | EllipsisType | None = ...) -> None:
         self._unused = []
         reduce.check(guard)
         self._pool = pool = guard.pool

@@ -17,13 +17,12 @@ from ._constants import (
     SubscribeFlags,
 )
 from .arguments import made, text, wanted
-from .cuda import CudaPool
+from .cuda_pool import CudaPool
 from .errors import Limit, NotFound, TimedOut, WouldBlock
 from .guard import BufferGuard
-from .holders import Holder
+from .records import Holder, Unread
 from .subscription import Subscription
 from .typing import DTypeLike, ShapeLike
-from .unread import Unread
 
 _ANY_LIMBO = (1 << 64) - 1
 _WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP, *_ = (int(flag) for flag in OpenFlags)

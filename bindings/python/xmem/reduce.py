@@ -29,14 +29,36 @@ import time
 import weakref
 from collections.abc import Callable
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self
 
 from . import _core, unread
 from .errors import Error, HostGone, NotFound, NotPermitted, Released, Stale, WouldBlock
 
-if TYPE_CHECKING:
-    from .guard import BufferGuard
-    from .pool import BufferPool
+
+class Pool(Protocol):
+    """A pool, as far as messages need it."""
+
+    name: str | None
+    options: dict[str, Any]
+    identity: str               #: of an anonymous pool, in all processes
+
+    def __init__(self, name: str | None, **options: Any) -> None: ...
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def forked(self) -> bool: ...
+    @property
+    def _lost(self) -> tuple[int, str] | None: ...
+    def fileno(self) -> int: ...
+    def fd(self) -> int: ...
+    def get(self, meta_index: int, /) -> _core.Guard: ...
+    @classmethod
+    def from_fd(cls, fd: int, **options: Any) -> Self: ...
+    @classmethod
+    def _as_lost(cls, name: str | None, options: dict[str, Any], identity: str, number: int,
+                 text: str) -> Self: ...
+
 
 #: Seconds that a reference which another client's buffer is to have stays set aside.
 _TIME = 60.0
@@ -46,7 +68,7 @@ _ENDS = ("; a pool ends with the last process that has it open, and so does what
          "and hand it to the process that sends: Process(args=(pool, ...))")
 
 _lock = threading.Lock()
-_pools: weakref.WeakSet[BufferPool] = weakref.WeakSet()
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 def _in_child() -> None:
@@ -58,7 +80,7 @@ def _in_child() -> None:
 os.register_at_fork(after_in_child=_in_child)
 
 
-def opened(pool: BufferPool) -> None:
+def opened(pool: Pool) -> None:
     """A pool has been opened: messages that name it are loaded with it."""
     if pool.name is None:
         _hand_on_descriptors(type(pool))
@@ -66,7 +88,7 @@ def opened(pool: BufferPool) -> None:
         _pools.add(pool)
 
 
-def _find(wanted: Callable[[BufferPool], bool]) -> BufferPool | None:
+def _find(wanted: Callable[[Pool], bool]) -> Pool | None:
     with _lock:
         known = list(_pools)
     for pool in known:
@@ -77,7 +99,7 @@ def _find(wanted: Callable[[BufferPool], bool]) -> BufferPool | None:
 
 # ---- pools ----
 
-def pool(of: BufferPool) -> tuple[Any, ...]:
+def pool(of: Pool) -> tuple[Any, ...]:
     """What pickle makes of a pool."""
     if of.name is None and of._lost:
         return load_lost_pool, (type(of), of.options, of.identity, *of._lost)
@@ -88,7 +110,7 @@ def pool(of: BufferPool) -> tuple[Any, ...]:
     return load_pool, (type(of), of.name, of.options)
 
 
-def load_pool(cls: type[BufferPool], name: str, options: dict[str, Any]) -> BufferPool:
+def load_pool(cls: type[Pool], name: str, options: dict[str, Any]) -> Pool:
     """Get the pool of that name and those options, which this process opens once."""
     found = _find(lambda each: type(each) is cls and each.name == name and each.options == options)
     if found and _has_host(found):
@@ -100,7 +122,7 @@ def load_pool(cls: type[BufferPool], name: str, options: dict[str, Any]) -> Buff
         return cls._as_lost(name, options, "", error.errno or errno.EIO, f"{error.strerror}{ends}")
 
 
-def _has_host(pool: BufferPool) -> bool:
+def _has_host(pool: Pool) -> bool:
     """Is its host still there? If not there may be another; or the pool was closed just now."""
     look = select.poll()
     try:
@@ -110,7 +132,7 @@ def _has_host(pool: BufferPool) -> bool:
     return not look.poll(0)         # it says nothing but "hung up"
 
 
-def _anonymous_pool(of: BufferPool) -> tuple[Any, ...]:
+def _anonymous_pool(of: Pool) -> tuple[Any, ...]:
     """What multiprocessing's pickler makes of a pool."""
     if of.name is not None or of._lost:
         return pool(of)
@@ -127,8 +149,8 @@ def _anonymous_pool(of: BufferPool) -> tuple[Any, ...]:
             os.close(fd)
 
 
-def _load_anonymous(cls: type[BufferPool], duplicate: Any, identity: str,
-                    options: dict[str, Any]) -> BufferPool:
+def _load_anonymous(cls: type[Pool], duplicate: Any, identity: str,
+                    options: dict[str, Any]) -> Pool:
     found = _find(lambda each: type(each) is cls and each.identity == identity)
     fd = -1
     try:
@@ -145,8 +167,8 @@ def _load_anonymous(cls: type[BufferPool], duplicate: Any, identity: str,
             os.close(fd)
 
 
-def _lost_anonymous(cls: type[BufferPool], options: dict[str, Any], identity: str,
-                    error: EOFError | OSError) -> BufferPool:
+def _lost_anonymous(cls: type[Pool], options: dict[str, Any], identity: str,
+                    error: EOFError | OSError) -> Pool:
     if isinstance(error, Error):
         number, text = error.errno, str(error.strerror)
     elif isinstance(error, (ConnectionError, EOFError, FileNotFoundError)):
@@ -158,13 +180,13 @@ def _lost_anonymous(cls: type[BufferPool], options: dict[str, Any], identity: st
     return load_lost_pool(cls, options, identity, number or errno.EIO, text)
 
 
-def load_lost_pool(cls: type[BufferPool], options: dict[str, Any], identity: str, number: int,
-                   text: str) -> BufferPool:
+def load_lost_pool(cls: type[Pool], options: dict[str, Any], identity: str, number: int,
+                   text: str) -> Pool:
     """Get an anonymous pool that could not be had before, either."""
     return cls._as_lost(None, options, identity, number, text)
 
 
-def _hand_on_descriptors(cls: type[BufferPool]) -> None:
+def _hand_on_descriptors(cls: type[Pool]) -> None:
     """Let multiprocessing's pickler know the class: only it can hand descriptors on."""
     from multiprocessing import reduction
 
@@ -173,7 +195,7 @@ def _hand_on_descriptors(cls: type[BufferPool]) -> None:
 
 # ---- guards ----
 
-def check(of: BufferGuard) -> None:
+def check(of: _core.Guard) -> None:
     """Raise why a guard cannot be pickled: NotPermitted while it is written, Released, Forked."""
     if of.gone and not of._lost:
         raise Released(errno.EBADF, "this guard is gone, and cannot be pickled any more: a "
@@ -188,7 +210,7 @@ def check(of: BufferGuard) -> None:
                        "that may be sent after it")
 
 
-def guard(of: BufferGuard, lasts: float | EllipsisType | None = ...) -> tuple[Any, ...]:
+def guard(of: _core.Guard, lasts: float | EllipsisType | None = ...) -> tuple[Any, ...]:
     """What pickle makes of a guard, after check(). lasts: seconds, None: for ever; ...: in_flight.
 
     A guard that is lost is so for whoever loads it next, too.
@@ -203,7 +225,7 @@ def guard(of: BufferGuard, lasts: float | EllipsisType | None = ...) -> tuple[An
     return load_guard, (type(where), where.name, of.token, sent)
 
 
-def _offer(of: BufferGuard, lasts: float | EllipsisType | None) -> float | None:
+def _offer(of: _core.Guard, lasts: float | EllipsisType | None) -> float | None:
     """Set one reference aside. Returns for how long."""
     seconds: float | None
     if isinstance(lasts, EllipsisType):
@@ -220,8 +242,8 @@ def _offer(of: BufferGuard, lasts: float | EllipsisType | None) -> float | None:
     return seconds
 
 
-def load_guard(cls: type[BufferPool], name: str, token: int,
-               sent: tuple[float, float | None]) -> BufferGuard:
+def load_guard(cls: type[Pool], name: str, token: int,
+               sent: tuple[float, float | None]) -> _core.Guard:
     """Get a buffer by any pool of that name which this process has; a new one's, if it has none."""
     found = _find(lambda each: each.name == name)
     if found:
@@ -234,8 +256,8 @@ def load_guard(cls: type[BufferPool], name: str, token: int,
     return load_anonymous_guard(load_pool(cls, name, {"existing": True}), token, sent)
 
 
-def load_anonymous_guard(pool: BufferPool, token: int,
-                         sent: tuple[float, float | None]) -> BufferGuard:
+def load_anonymous_guard(pool: Pool, token: int,
+                         sent: tuple[float, float | None]) -> _core.Guard:
     """Get a buffer of that pool."""
     try:
         return _get(pool, token)
@@ -243,12 +265,12 @@ def load_anonymous_guard(pool: BufferPool, token: int,
         return _lost(pool, error, sent)
 
 
-def load_lost_guard(number: int, text: str) -> BufferGuard:
+def load_lost_guard(number: int, text: str) -> _core.Guard:
     """Get a guard of a buffer that was gone before."""
     return _core.lost_guard(None, number, text)
 
 
-def _get(pool: BufferPool, token: int) -> BufferGuard:
+def _get(pool: Pool, token: int) -> _core.Guard:
     for _ in range(_TRIES):
         try:
             return pool.get(token)
@@ -257,7 +279,7 @@ def _get(pool: BufferPool, token: int) -> BufferGuard:
     return pool.get(token)
 
 
-def _lost(pool: BufferPool, error: Error, sent: tuple[float, float | None]) -> BufferGuard:
+def _lost(pool: Pool, error: Error, sent: tuple[float, float | None]) -> _core.Guard:
     """What a message gives whose buffer cannot be had, with what is known of why."""
     when, lasts = sent
     age = time.monotonic() - when

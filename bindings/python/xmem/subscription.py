@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from . import _core, aio
 from .errors import Ended
-
-if TYPE_CHECKING:
-    from .guard import BufferGuard
+from .guard import BufferGuard
 
 
 class Subscription(_core.Subscription):

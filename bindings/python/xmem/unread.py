@@ -8,32 +8,22 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Protocol
 
 from .errors import Error, Stale
-
-if TYPE_CHECKING:
-    from .cuda import CudaPool
+from .records import Sent, Unread
 
 
-class Unread(NamedTuple):
-    """A buffer that is set aside for whoever loads a message of this process."""
+class Messages(Protocol):
+    """A pool, as far as its messages are looked at here."""
 
-    token: int              #: which buffer; pool.void_claims(token) gives it back
-    claims: int             #: references that are set aside, also by others
-    seconds: float          #: since the first of these messages was made
-    lasts: float | None     #: seconds after which they go; None: not before this process ends
+    _sent: dict[int, Sent]      #: by slot: which message is the first that may wait
 
-
-class Sent(NamedTuple):
-    """A message that has been made."""
-
-    token: int
-    when: float             #: of time.monotonic(), which all processes have alike
-    lasts: float | None
+    def claims(self, meta_index: int, /) -> int:
+        """Count the references that are set aside."""
 
 
-def note(pool: CudaPool, token: int, lasts: float | None) -> None:
+def note(pool: Messages, token: int, lasts: float | None) -> None:
     """A reference has been set aside for a message."""
     slot = token & 0xffff
     before = pool._sent.get(slot)
@@ -42,7 +32,7 @@ def note(pool: CudaPool, token: int, lasts: float | None) -> None:
         pool._sent[slot] = Sent(token, time.monotonic(), lasts)
 
 
-def of(pool: CudaPool) -> list[Unread]:
+def of(pool: Messages) -> list[Unread]:
     """Get what has been pickled of a pool, and nobody has loaded, the oldest first."""
     found, now = [], time.monotonic()
     for slot, sent in list(pool._sent.items()):
@@ -57,7 +47,7 @@ def of(pool: CudaPool) -> list[Unread]:
     return sorted(found, key=lambda each: -each.seconds)
 
 
-def explain(error: Error, pool: CudaPool) -> None:
+def explain(error: Error, pool: Messages) -> None:
     """No buffer could be acquired: say whose messages are in the way, if any are."""
     text = str(error.strerror)
     aside = re.search(r"(\d+) set aside", text)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from .. import _core, _torch
-from . import installing, pools
+from . import pools, state
 
 _SOURCE = Path(__file__).with_name("allocator.cpp")
 _lock = threading.Lock()
@@ -114,21 +114,21 @@ class cpu_allocator:
             raise ValueError("smallest is a number of bytes, and most of tensors: at least 1")
         self.smallest = smallest
         self.most = most
-        self.pool = installing.pool() if pool is None else pools.join(pool, existing=False)
+        self.pool = state.pool() if pool is None else pools.join(pool, existing=False)
         _load(compiler)
 
     def __enter__(self) -> "cpu_allocator":
         with _lock:
             _in_use.append(self)
-            installing.allocators += 1
+            state.allocators += 1
             _apply()
-        installing.recognise()
+        state.recognise()
         return self
 
     def __exit__(self, *_: object) -> None:
         with _lock:
             _in_use.remove(self)
-            installing.allocators -= 1
+            state.allocators -= 1
             _apply()
 
 
@@ -143,9 +143,9 @@ def cuda_allocator(pool: str | None = None) -> Any:
     pool: the name of the pool; None: that of install(), or a new one.
     Raises xmem.Error: the pool cannot be made.
     """
-    where = installing.pool() if pool is None else pools.join(pool, existing=False)
+    where = state.pool() if pool is None else pools.join(pool, existing=False)
     _torch.cuda_use(where.number)
-    installing.allocators += 1          # torch keeps it
-    installing.recognise()
+    state.allocators += 1          # torch keeps it
+    state.recognise()
     return torch.cuda.memory.CUDAPluggableAllocator(_core.__file__, "xmem_torch_cuda_allocate",
                                                     "xmem_torch_cuda_free")

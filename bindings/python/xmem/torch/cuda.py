@@ -15,7 +15,7 @@ import torch
 from torch.multiprocessing import reductions as stock
 
 from .. import _torch, errors
-from . import installing, pools, versions
+from . import pools, state, versions
 from .modes import without_modes
 from .versions import untyped
 
@@ -36,7 +36,7 @@ def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, 
         pool.remember(token, storage)
     else:
         _torch.drop(pool.number, token)
-    installing.adopt(name, not flags & _KEPT)
+    state.adopt(name, not flags & _KEPT)
     tensor = torch.empty(0, dtype=dtype, device=storage.device)
     tensor.set_(storage, place[0], shape, place[1:])    # type: ignore[call-overload]
     if flags & _PARAMETER:
@@ -60,9 +60,9 @@ def _offer(tensor: torch.Tensor) -> tuple[str, int] | None:
         name, token, _ = found
         pools.join(name).remember_new(token, storage)
         return name, token
-    if installing.installed() is None:
+    if state.installed() is None:
         return None
-    pool = installing.pool()
+    pool = state.pool()
     token = _torch.cuda_share(pool.number, storage.data_ptr(), storage.nbytes(),
                               stream.cuda_stream, storage)
     return pool.name, token
@@ -76,13 +76,13 @@ def reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, 
     try:
         where = _offer(tensor)
     except errors.Error as error:
-        if not installing.falls_back(error):
+        if not state.falls_back(error):
             raise
         return stock.reduce_tensor(tensor)
     if where is None:
         return stock.reduce_tensor(tensor)
     flags = (_REQUIRES_GRAD if tensor.requires_grad else 0) | (
         _PARAMETER if isinstance(tensor, torch.nn.parameter.Parameter) else 0) | (
-        0 if installing.installed() else _KEPT)
+        0 if state.installed() else _KEPT)
     place = (tensor.storage_offset(), *tensor.stride())
     return rebuild_tensor, (*where, tensor.dtype, place, tuple(tensor.size()), flags)

@@ -11,10 +11,8 @@ this kind learns the name from it, unless it has called uninstall().
 """
 from __future__ import annotations
 
-import errno
 import numbers
 import os
-import re
 import threading
 import warnings
 from multiprocessing.process import AuthenticationString  # type: ignore[attr-defined]
@@ -23,84 +21,17 @@ from typing import Any
 
 import torch
 
-from .. import _torch, _torch_child, errors, holders
-from . import loader, pools
+from .. import _torch, _torch_child, errors
+from . import guards, loader, pools, reductions, state, storages
 from .modes import without_modes
+from .state import falls_back, is_idle, is_shared_by_torch, pool
+from .state import stock as _stock
 from .versions import UntypedStorage, check_exchange
 
-_name: str | None = None        # of the pool for what this process shares
-_sizes = pools.Sizes()
-_installed = False
-_recognises = False             # our methods and functions are in the place of torch's
-_lock = threading.Lock()        # guards it, the change from one to the other, and a new name
-allocators = 0                  # of ours that make tensors in pools now
-_refused = False                # uninstall() was called: do not install by ourselves
-_fallback = False
-_warned = False
-_stock: dict[str, Any] = {}     # torch's own methods, while ours are in their place
 _LONGEST = 1e9                  # seconds that the library can count, and more
 
 
-def pool() -> pools.Pool:
-    """The pool for what this process shares: that of install(), or a new one."""
-    global _name
-    if _name is None:
-        with _lock:
-            if _name is None:
-                name = pools.new_name()
-                pools.join(name, _sizes, existing=False)
-                _name = name        # which others have, once the pool is there
-    return pools.join(_name, _sizes)
-
-
-def _advice(error: errors.Error) -> str:
-    """What helps against a limit; "" if nothing of ours does. The library's words say which."""
-    text = str(error)
-    if isinstance(error, errors.HostGone):
-        return ("uninstall() and install() make a new pool. What lies in the old one can still be "
-                "used; send tensor.clone() of it.")
-    if "payload files" in text:
-        return ("The pool has as many files as it may have, whatever slots= and nbytes= are: send "
-                "fewer and larger tensors, such as one that is stacked, or drop some first.")
-    if error.errno == errno.EUSERS:
-        pool = re.search("pool '([^']*)'", text)    # it may not be the installed one yet
-        return ("install(clients=...) of the process that makes the pool lets in more processes, "
-                "up to 256" + holders.inside(pool and pool[1]) + ".")
-    if "demand_bytes" in text:
-        return "install(nbytes=...) lets this process make more."
-    if error.errno == errno.ENOMEM or "too little memory" in text:
-        return "Memory is what is lacking, and not slots= or nbytes=."
-    if error.errno in (errno.EMFILE, errno.ENFILE) or "open files" in text:
-        return "The system's limit for open files is what is lacking, and not slots= or nbytes=."
-    if error.errno == errno.ERANGE:
-        return "install(slots=..., clients=...) that ask for no more join the pool that is there."
-    if "slot" in text:
-        return ("install(slots=...) of the process that makes the pool gives it more of them, up "
-                "to 65536.")
-    return ""
-
-
-def falls_back(error: errors.Error) -> bool:
-    """Is torch to share it by itself, after this error?"""
-    global _warned
-    if not _fallback:
-        advice = _advice(error)
-        error.add_note("xmem.torch.install(fallback=True) lets torch share such tensors in its own "
-                       "way." + (advice and " " + advice))
-        return False
-    if not _warned:
-        _warned = True
-        warnings.warn(f"tensors go torch's own way, because the pool fails: {error}",
-                      RuntimeWarning, stacklevel=2)
-    return True
-
-
 # ---- methods of torch ----
-
-
-def is_shared_by_torch(storage: Any) -> bool:
-    """Does it lie in shared memory of torch's own?"""
-    return bool(_stock.get("is_shared", UntypedStorage.is_shared)(storage))
 
 
 @without_modes
@@ -111,10 +42,8 @@ def _is_shared(storage: Any) -> bool:
 
 def _move(storage: Any) -> bool:
     """Move it into the pool; False: it cannot be, and torch is to share it."""
-    from . import guards, storages
-
     guards.refuse_written(storage)
-    if not _installed:
+    if state.installed() is None:
         return False
     try:
         storages.move(pool(), storage)
@@ -136,9 +65,7 @@ def _share_memory_(storage: Any, *args: Any, **kwargs: Any) -> Any:
 @without_modes
 def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
     """What DataLoader's workers put batches into."""
-    from . import storages
-
-    if _installed and size and torch.device(device).type == "cpu":
+    if state.installed() is not None and size and torch.device(device).type == "cpu":
         try:
             return storages.make(pool(), size)
         except errors.Error as error:
@@ -147,7 +74,7 @@ def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
     return _stock["_new_shared"](size, device=device)
 
 
-def _patch() -> None:
+def _put_ours() -> None:
     _stock["is_shared"] = UntypedStorage.is_shared
     _stock["share_memory_"] = UntypedStorage.share_memory_
     _stock["_new_shared"] = UntypedStorage._new_shared
@@ -155,9 +82,11 @@ def _patch() -> None:
     UntypedStorage.share_memory_ = _share_memory_
     UntypedStorage._new_shared = classmethod(_new_shared)
     loader.patch()
+    reductions.register(ForkingPickler.register)
 
 
-def _unpatch() -> None:
+def _put_stock() -> None:
+    reductions.register_stock(ForkingPickler.register)
     loader.unpatch()
     for name in ("is_shared", "share_memory_", "_new_shared"):
         delattr(UntypedStorage, name)       # what it inherits is there again
@@ -167,59 +96,17 @@ def _unpatch() -> None:
         UntypedStorage.share_memory_ = _stock["share_memory_"]
 
 
-# ---- what lies in a pool is recognised ----
+def _key_goes_along(does: bool) -> None:
+    if does:
+        ForkingPickler.register(AuthenticationString, _torch_child.reduce_key)
+    else:
+        ForkingPickler._extra_reducers.pop(AuthenticationString, None)  # type: ignore[attr-defined]
 
 
-def recognise() -> None:
-    """This process has tensors in a pool, and from now on they are passed on by their token."""
-    global _recognises
-    from . import reductions
-
-    with _lock:
-        if not _recognises:
-            _patch()
-            reductions.register(ForkingPickler.register)
-            _recognises = True
-
-
-def is_idle() -> bool:
-    """Is there nothing to recognise, and nothing installed? Then everything is torch's own again.
-
-    The last tensor of a pool may go in any thread, also in C++; so this is asked when torch's
-    functions are used the next time.
-    """
-    global _recognises
-
-    if _installed or _torch.holds() or allocators:
-        return False
-    from . import reductions
-
-    with _lock:
-        if _installed or _torch.holds() or allocators:
-            return False        # made by another thread, which recognises it after that
-        if _recognises:
-            _recognises = False
-            reductions.register_stock(ForkingPickler.register)
-            _unpatch()
-    return True
+state.set_changes(_put_ours, _put_stock, _key_goes_along)
 
 
 # ---- the calls ----
-
-
-def _install(name: str | None) -> None:
-    global _installed, _name, _refused
-
-    _refused = False
-    if name is not None:
-        _name = name
-    if _installed:
-        _torch.set_installed(_name)
-        return
-    _installed = True
-    _torch.set_installed(_name)
-    recognise()
-    ForkingPickler.register(AuthenticationString, _torch_child.reduce_key)
 
 
 def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 256,
@@ -271,32 +158,16 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
             ("cache_time", cache_time, 0, _LONGEST), ("in_flight", in_flight, 0, _LONGEST)):
         if number is not None and not least <= number <= most:     # nor is it "not a number"
             raise ValueError(f"{what} is {number}: it is to be from {least} to {most:g}")
-    if pool_name is not None and _installed and _name != pool_name:
-        raise ValueError(f"the pool '{_name}' is installed: uninstall() it first")
+    if pool_name is not None and state.installed() not in (None, pool_name):
+        raise ValueError(f"the pool '{state.installed()}' is installed: uninstall() it first")
     check_exchange()
-    name = pool_name or (None if pools.is_gone(_name) else _name) or pools.new_name()
+    name = pool_name or state.live_name() or pools.new_name()
     sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
                         cache_time)
     in_flight_ns = -1 if in_flight is None else max(1, int(in_flight * 1e9))
-    _settle(name, sizes, fallback)
+    state.settle(name, sizes, fallback)
     _torch.set_in_flight(in_flight_ns)
-    _install(name)
-
-
-def _settle(name: str, sizes: pools.Sizes, fallback: bool) -> None:
-    """Join the pool with these settings, and keep them; after an error those from before stay."""
-    global _sizes, _fallback
-    before = _sizes, _fallback
-    _sizes, _fallback = sizes, fallback
-    try:
-        try:
-            pools.join(name, sizes, existing=False)
-        except errors.Error as error:
-            if not falls_back(error):
-                raise
-    except BaseException:
-        _sizes, _fallback = before
-        raise
+    state.install(name)
 
 
 def uninstall() -> None:
@@ -308,33 +179,7 @@ def uninstall() -> None:
     that have been started keep what they have; those that are started later, and other receivers
     of what this process sends, do not install.
     """
-    global _installed, _refused
-
-    _refused = True
-    _installed = False
-    _torch.set_installed(None)
-    ForkingPickler._extra_reducers.pop(AuthenticationString, None)  # type: ignore[attr-defined]
-    is_idle()
-
-
-def installed() -> str | None:
-    """The name of the pool that is installed; None: none is."""
-    return _name if _installed else None
-
-
-def adopt(name: str, installs: bool = True) -> None:
-    """A message has come, or this process was started, from one that has this pool.
-
-    installs: it had installed the pool then, and so does this process, unless it has uninstalled.
-    """
-    if _installed:
-        if installs and name != _name and pools.is_gone(_name):
-            _install(name)
-        return
-    if installs and not _refused:
-        _install(name if _name is None else None)
-    else:
-        recognise()
+    state.uninstall()
 
 
 # ---- fork ----
@@ -363,8 +208,8 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork() -> None:
-    global _lock, _forking, _forker
-    _lock, _forking, _forker = threading.Lock(), threading.RLock(), None
+    global _forking, _forker
+    _forking, _forker = threading.RLock(), None
     if not _torch.holds():
         return
     lost, copied = _torch.fork_restore()

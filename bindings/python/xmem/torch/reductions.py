@@ -21,7 +21,7 @@ import torch
 from torch.multiprocessing import reductions as stock
 
 from .. import _torch, errors
-from . import guards, installing, modes, pools, storages, versions
+from . import cuda, guards, modes, pools, state, storages, versions
 from .modes import without_modes
 from .versions import UntypedStorage, has_names, untyped
 
@@ -54,7 +54,7 @@ def _receive(installed: bool, get: Callable[..., Any], name: str, *what: Any) ->
                        "sender had ended, or did not own the memory; or for the seconds of "
                        "install(in_flight=).")
         raise
-    installing.adopt(name, installed)
+    state.adopt(name, installed)
     return got
 
 
@@ -159,9 +159,9 @@ def _offer(storage: Any) -> tuple[str, int] | None:
     """
     found = _torch.offer(storage.data_ptr())
     if found is None:
-        if installing.installed() is None or installing.is_shared_by_torch(storage):
+        if state.installed() is None or state.is_shared_by_torch(storage):
             return None
-        storages.move(installing.pool(), storage)
+        storages.move(state.pool(), storage)
         found = _torch.offer(storage.data_ptr())
     if found is None:
         raise RuntimeError("another thread has resized this tensor while it is sent")
@@ -182,7 +182,7 @@ def _shared(storage: Any) -> tuple[str, int] | None:
                            "tensor.clone()" + (" after install(), which makes a new pool."
                                                if isinstance(error, errors.HostGone) else "."))
             raise
-        if not installing.falls_back(error):
+        if not state.falls_back(error):
             raise
         return None
 
@@ -190,10 +190,10 @@ def _shared(storage: Any) -> tuple[str, int] | None:
 @without_modes
 def reduce_storage(storage: Any) -> Reduced:
     """For ForkingPickler: a storage, also that of the tensors that torch reduces."""
-    if not installing.is_idle() and storage.device.type == "cpu" and storage.nbytes():
+    if not state.is_idle() and storage.device.type == "cpu" and storage.nbytes():
         where = _shared(storage)
         if where is not None:
-            return rebuild_storage, (*where, installing.installed() is not None)
+            return rebuild_storage, (*where, state.installed() is not None)
     return stock.reduce_storage(storage)
 
 
@@ -202,14 +202,14 @@ def _flags(tensor: torch.Tensor) -> int:
     return ((_REQUIRES_GRAD if tensor.requires_grad else 0)
             | (_PARAMETER if type(tensor) is _Parameter else 0)
             | (_CONJ if tensor.is_conj() else 0) | (_NEG if tensor.is_neg() else 0)
-            | (0 if installing.installed() else _KEPT))
+            | (0 if state.installed() else _KEPT))
 
 
 @without_modes
 def _reduce_tensor(tensor: torch.Tensor) -> Reduced:
     """The long way of _torch.reduce, which is for ForkingPickler: a tensor."""
     kind = type(tensor)
-    if installing.is_idle():
+    if state.is_idle():
         return stock.reduce_tensor(tensor)
     if (kind is torch.Tensor or kind is _Parameter) and _is_plain(tensor):
         storage = untyped(tensor)
@@ -223,8 +223,6 @@ def _reduce_tensor(tensor: torch.Tensor) -> Reduced:
             return rebuild_tensor, (*where, _name_of(tensor.dtype), place, tuple(tensor.size()),
                                     flags)
     elif tensor.layout is torch.strided and tensor.device.type == "cuda":
-        from . import cuda
-
         return cuda.reduce_tensor(tensor)
     return stock.reduce_tensor(tensor)
 
@@ -233,7 +231,7 @@ def _tell() -> None:
     """Tell the extension what its short way of messages uses; in a child by fork again."""
     _torch.set_messages({
         "reduce": _reduce_tensor, "rebuild": _rebuild_whole, "function": rebuild_whole,
-        "finish": _finish, "adopt": installing.adopt,
+        "finish": _finish, "adopt": state.adopt,
         "function_modes": modes.count_functions, "dispatch_modes": modes.count_dispatches,
         "tensor": torch.Tensor, "parameter": _Parameter, "strided": torch.strided,
         "types": storages.TYPES, "untyped": untyped, "has_names": versions.names_of,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from .. import _torch
-from . import guards, pools, versions
+from . import guards, pools, state, versions
 from .modes import without_modes
 from .versions import untyped
 
@@ -121,15 +121,13 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
     of a guard which is being written (EBUSY); TypeError: it is no tensor; and torch's RuntimeError
     for tensors without a storage.
     """
-    from . import installing
-
     _check(tensor)
     if tensor.device.type == "cpu":
         storage = untyped(tensor)
         if storage.nbytes():
-            where = installing.pool() if pool is None else pools.join(pool, existing=False)
+            where = state.pool() if pool is None else pools.join(pool, existing=False)
             move(where, storage)
-            installing.recognise()
+            state.recognise()
     return tensor
 
 

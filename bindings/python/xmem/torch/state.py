@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""What this process has installed, and whether it recognises tensors that lie in pools.
+
+installing.py changes the methods of torch and what picklers do. It gives the functions that do so
+to set_changes(), because they need the modules that need this one.
+"""
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+import warnings
+from typing import Any, Callable
+
+from .. import _torch, errors, holders
+from . import pools
+from .versions import UntypedStorage
+
+_name: str | None = None        # of the pool for what this process shares
+_sizes = pools.Sizes()
+_installed = False
+_recognises = False             # our methods and functions are in the place of torch's
+_lock = threading.Lock()        # guards it, the change from one to the other, and a new name
+allocators = 0                  # of ours that make tensors in pools now
+_refused = False                # uninstall() was called: do not install by ourselves
+_fallback = False
+_warned = False
+stock: dict[str, Any] = {}      # torch's own methods, while ours are in their place
+
+_put_ours: Callable[[], None]           # puts our methods and picklers in the place of torch's
+_put_stock: Callable[[], None]          # puts torch's back
+_key_goes_along: Callable[[bool], None]     # are processes that are started told of the pool?
+_can_change = False             # these three are set
+_early: list[tuple[str, bool]] = []     # arguments of adopt() before that
+
+
+def set_changes(put_ours: Callable[[], None], put_stock: Callable[[], None],
+                key_goes_along: Callable[[bool], None]) -> None:
+    """Set the functions that change torch and multiprocessing. installing.py calls it."""
+    global _put_ours, _put_stock, _key_goes_along, _can_change
+    _put_ours, _put_stock, _key_goes_along = put_ours, put_stock, key_goes_along
+    _can_change = True
+    while _early:
+        adopt(*_early.pop(0))
+
+
+def pool() -> pools.Pool:
+    """The pool for what this process shares: that of install(), or a new one."""
+    global _name
+    if _name is None:
+        with _lock:
+            if _name is None:
+                name = pools.new_name()
+                pools.join(name, _sizes, existing=False)
+                _name = name        # which others have, once the pool is there
+    return pools.join(_name, _sizes)
+
+
+def _advice(error: errors.Error) -> str:
+    """What helps against a limit; "" if nothing of ours does. The library's words say which."""
+    text = str(error)
+    if isinstance(error, errors.HostGone):
+        return ("uninstall() and install() make a new pool. What lies in the old one can still be "
+                "used; send tensor.clone() of it.")
+    if "payload files" in text:
+        return ("The pool has as many files as it may have, whatever slots= and nbytes= are: send "
+                "fewer and larger tensors, such as one that is stacked, or drop some first.")
+    if error.errno == errno.EUSERS:
+        pool = re.search("pool '([^']*)'", text)    # it may not be the installed one yet
+        return ("install(clients=...) of the process that makes the pool lets in more processes, "
+                "up to 256" + holders.inside(pool and pool[1]) + ".")
+    if "demand_bytes" in text:
+        return "install(nbytes=...) lets this process make more."
+    if error.errno == errno.ENOMEM or "too little memory" in text:
+        return "Memory is what is lacking, and not slots= or nbytes=."
+    if error.errno in (errno.EMFILE, errno.ENFILE) or "open files" in text:
+        return "The system's limit for open files is what is lacking, and not slots= or nbytes=."
+    if error.errno == errno.ERANGE:
+        return "install(slots=..., clients=...) that ask for no more join the pool that is there."
+    if "slot" in text:
+        return ("install(slots=...) of the process that makes the pool gives it more of them, up "
+                "to 65536.")
+    return ""
+
+
+def falls_back(error: errors.Error) -> bool:
+    """Is torch to share it by itself, after this error?"""
+    global _warned
+    if not _fallback:
+        advice = _advice(error)
+        error.add_note("xmem.torch.install(fallback=True) lets torch share such tensors in its own "
+                       "way." + (advice and " " + advice))
+        return False
+    if not _warned:
+        _warned = True
+        warnings.warn(f"tensors go torch's own way, because the pool fails: {error}",
+                      RuntimeWarning, stacklevel=2)
+    return True
+
+
+def is_shared_by_torch(storage: Any) -> bool:
+    """Does it lie in shared memory of torch's own?"""
+    return bool(stock.get("is_shared", UntypedStorage.is_shared)(storage))
+
+
+# ---- what lies in a pool is recognised ----
+
+
+def recognise() -> None:
+    """This process has tensors in a pool, and from now on they are passed on by their token."""
+    global _recognises
+
+    with _lock:
+        if not _recognises:
+            _put_ours()
+            _recognises = True
+
+
+def is_idle() -> bool:
+    """Is there nothing to recognise, and nothing installed? Then everything is torch's own again.
+
+    The last tensor of a pool may go in any thread, also in C++; so this is asked when torch's
+    functions are used the next time.
+    """
+    global _recognises
+
+    if _installed or _torch.holds() or allocators:
+        return False
+    with _lock:
+        if _installed or _torch.holds() or allocators:
+            return False        # made by another thread, which recognises it after that
+        if _recognises:
+            _recognises = False
+            _put_stock()
+    return True
+
+
+# ---- what is installed ----
+
+
+def install(name: str | None) -> None:
+    """Install the pool of that name; None: the one that is known."""
+    global _installed, _name, _refused
+
+    _refused = False
+    if name is not None:
+        _name = name
+    if _installed:
+        _torch.set_installed(_name)
+        return
+    _installed = True
+    _torch.set_installed(_name)
+    recognise()
+    _key_goes_along(True)
+
+
+def uninstall() -> None:
+    """Make it so that none is."""
+    global _installed, _refused
+
+    _refused = True
+    _installed = False
+    _torch.set_installed(None)
+    _key_goes_along(False)
+    is_idle()
+
+
+def settle(name: str, sizes: pools.Sizes, fallback: bool) -> None:
+    """Join the pool with these settings, and keep them; after an error those from before stay."""
+    global _sizes, _fallback
+    before = _sizes, _fallback
+    _sizes, _fallback = sizes, fallback
+    try:
+        try:
+            pools.join(name, sizes, existing=False)
+        except errors.Error as error:
+            if not falls_back(error):
+                raise
+    except BaseException:
+        _sizes, _fallback = before
+        raise
+
+
+def installed() -> str | None:
+    """The name of the pool that is installed; None: none is."""
+    return _name if _installed else None
+
+
+def live_name() -> str | None:
+    """The name of the pool for what this process shares; None: it has none, or its host has ended."""
+    return None if pools.is_gone(_name) else _name
+
+
+def adopt(name: str, installs: bool = True) -> None:
+    """A message has come, or this process was started, from one that has this pool.
+
+    installs: it had installed the pool then, and so does this process, unless it has uninstalled.
+    """
+    if not _can_change:         # torch is imported by a module of this package
+        _early.append((name, installs))
+        return
+    if _installed:
+        if installs and name != _name and pools.is_gone(_name):
+            install(name)
+        return
+    if installs and not _refused:
+        install(name if _name is None else None)
+    else:
+        recognise()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
