@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What callers give: times in seconds, sizes, tokens, dimensions. Each converter says in its
- * exception what it takes, and the parser, which knows the names, of which argument that is.
+ * Converters for arguments: times in seconds, sizes, tokens, dimensions. The exception of a
+ * converter says which values it takes. The parser, which knows the names, adds the name of the
+ * argument.
  */
 #include "core.h"
 
@@ -18,7 +19,7 @@ static int note(const PyObject *given, int good)
 	return good;
 }
 
-/* NULL: it is none of them, or more than one. An empty name is nobody's. */
+/* NULL: it is none of them, or more than one. An empty name does not count. */
 static const char *name_of_refused(PyObject *args, PyObject *kwargs, char **names)
 {
 	PyObject *key, *value;
@@ -81,7 +82,7 @@ int xp_parse(PyObject *args, PyObject *kwargs, const char *format, char **names,
 
 /* ---- converters ---- */
 
-/* @what says what is wanted; @or_0: also none. */
+/* @what says which value is wanted; @or_0: 0 is allowed as well. */
 static int seconds(PyObject *given, bool or_0, const char *what, int64_t *ret_ns)
 {
 	double value;
@@ -109,7 +110,7 @@ int xp_timeout(PyObject *given, void *ret_ns)
 				   "not negative", ret_ns));
 }
 
-/* A time that is not waited: the library's 0, for its default, is none here. */
+/* A duration that is not a wait. 0, which means the library's default, is not allowed here. */
 int xp_lasts(PyObject *given, void *ret_ns)
 {
 	return note(given, seconds(given, false, "lasts is None, which is for ever, or a number of "
@@ -175,7 +176,10 @@ int xp_slot(PyObject *number, void *ret)
 	return 1;
 }
 
-/* PyLong_AsLongLong and PyObject_AsFileDescriptor say of what is too large that it overflows. */
+/*
+ * PyLong_AsLongLong and PyObject_AsFileDescriptor raise OverflowError for a number that is too
+ * large.
+ */
 static void say_range(const char *what, PyObject *given)
 {
 	if (!PyErr_ExceptionMatches(PyExc_OverflowError))

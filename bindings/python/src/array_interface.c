@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: numpy's array interface, version 3, for those that take no buffers, such as Pillow.
+ * Guard: numpy's array interface, version 3, for consumers that take no buffers, such as Pillow.
  *
- * The interface can give an address, and then its user keeps the guard alive, but nothing keeps the
- * guard from being released. So it gives an object that has the bytes as a buffer, a Span: it has a
- * share of the hold, and its user keeps it instead.
+ * If the interface gave an address, its consumer would keep the guard object alive, but the guard
+ * could still be released. So it gives a Span, an object that has the bytes as a buffer. The Span
+ * has a share of the hold, and the consumer keeps the Span.
  *
- * numpy asks for the interface where the buffer protocol refuses, and forgets why that did so. The
- * error that is raised here is the one that its user sees.
+ * numpy asks for the interface after the buffer protocol has refused, and drops that error. The
+ * user sees the error that is raised here.
  */
 #include "core.h"
 
@@ -77,7 +77,10 @@ PyObject *xp_guard_span(PyObject *object, PyObject *unused)
 
 	if (!span)
 		return NULL;
-	/* After what may let other threads change the guard, and before it is looked at. */
+	/*
+	 * This comes after a call that may let other threads change the guard, and before a look at
+	 * it.
+	 */
 	span->hold = xp_guard_view(self) ? NULL : xp_guard_share(self);
 	if (!span->hold) {
 		Py_DECREF(span);
@@ -89,7 +92,7 @@ PyObject *xp_guard_span(PyObject *object, PyObject *unused)
 	return (PyObject *)span;
 }
 
-/* "<f4": the byte order, the kind and the bytes of an element; none: numpy has no such type. */
+/* The byte order, the kind and the bytes of an element, as "<f4"; empty: numpy has no such type. */
 static bool type_string(uint32_t dtype, Py_ssize_t item_bytes, char text[16])
 {
 	static const char kinds[] = {
@@ -113,7 +116,7 @@ PyObject *xp_guard_get_array_interface(PyObject *object, void *unused)
 
 	if (xp_guard_view(self))
 		return NULL;
-	/* What is no attribute here is looked for further: __array__ knows more types. */
+	/* After an AttributeError, numpy tries __array__, which knows more types. */
 	if (!type_string(self->view.dtype, self->view.item_bytes, text)) {
 		PyErr_SetString(PyExc_AttributeError, "numpy has no such type of elements");
 		return NULL;

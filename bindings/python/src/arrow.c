@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: Arrow's C data interface and C device data interface, without a copy. The arrays that are
- * exported have shares of the hold; their release callbacks are pure C, for any thread, and need
- * neither the GIL nor an interpreter.
+ * Guard: Arrow's C data interface and C device data interface, without a copy. Exported arrays have
+ * shares of the hold. Their release callbacks are pure C for any thread, and need neither the GIL
+ * nor an interpreter.
  *
  *	contents that nobody has described	uint8
  *	one dimension, or none			the primitive type
@@ -11,7 +11,7 @@
  *						which says the other dimensions
  *	bool, of bytes				int8 with the extension type arrow.bool8
  *
- * Arrow's arrays never change. So contents that are being written are not exported.
+ * Arrays of Arrow never change, so contents that are being written are not exported.
  */
 #include "core.h"
 #include "dlpack.h"
@@ -48,7 +48,7 @@ struct arrow_array {
 struct arrow_device_array {
 	struct arrow_array array;
 	int64_t device_id;
-	int32_t device_type;		/* the numbers are DLPack's */
+	int32_t device_type;		/* the numbers are those of DLPack */
 	void *sync_event;
 	int64_t reserved[3];
 };
@@ -59,7 +59,10 @@ struct arrow_device_array {
 
 /* ---- schemas ---- */
 
-/* What a schema points to. A child's struct lies in its parent's, and its owner is its own. */
+/*
+ * The data that a schema points to. The struct of a child lies in that of its parent, but the child
+ * has an owner of its own.
+ */
 struct schema_owner {
 	char format[24];
 	char metadata[320];
@@ -210,10 +213,13 @@ static PyObject *schema_capsule(const struct xp_view *view)
 
 /* ---- arrays ---- */
 
-/* What an array points to, and its own share of the hold: a consumer may take a child alone. */
+/*
+ * The data that an array points to, and a share of the hold of its own, because a consumer may take
+ * a child alone.
+ */
 struct array_owner {
 	struct xp_hold *hold;
-	const void *buffers[2];		/* which are null, none; the numbers */
+	const void *buffers[2];		/* the mask of nulls, which is NULL; the numbers */
 	struct arrow_array child, *children;
 };
 
@@ -228,7 +234,7 @@ static void release_array(struct arrow_array *array)
 	array->release = NULL;
 }
 
-/* @hold: gets a further share. @data: NULL for a list, whose numbers are its child's. */
+/* @hold: gets a further share. @data: NULL for a list, whose child has the numbers. */
 static struct array_owner *fill_array(struct arrow_array *array, struct xp_hold *hold,
 				      const void *data, int64_t length)
 {
@@ -314,7 +320,7 @@ static int check(const struct xp_view *view)
 	return -1;
 }
 
-/* The view, and where it is; the contents of a GPU are waited for, so that no event is needed. */
+/* The view and its device. This waits for contents of a GPU, so no event is needed. */
 static int look(struct xp_guard *self, struct xp_view *ret, struct dl_device *ret_device)
 {
 	if (xp_guard_device(self, ret_device))
@@ -335,7 +341,7 @@ PyObject *xp_guard_arrow_schema(PyObject *object, PyObject *unused)
 	return look((struct xp_guard *)object, &view, &device) ? NULL : schema_capsule(&view);
 }
 
-/* The schema that is requested is a wish, which the protocol lets an exporter pass over. */
+/* The protocol allows an exporter to ignore the requested schema. */
 static PyObject *export(PyObject *object, bool with_device)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
@@ -354,7 +360,8 @@ static PyObject *export(PyObject *object, bool with_device)
 				"__arrow_c_device_array__, or copy_to_host()");
 		return NULL;
 	}
-	hold = xp_guard_share(self);	/* from now on nobody else writes, or gives them up */
+	hold = xp_guard_share(self);	/* from now on no other thread writes them or gives them
+					 * up */
 	if (!hold)
 		return NULL;
 	if (device.type != DL_CPU)
@@ -381,7 +388,7 @@ PyObject *xp_guard_arrow_array(PyObject *self, PyObject *args, PyObject *kwargs)
 	return export(self, false);
 }
 
-/* Keywords that later versions have are None, or ask for what this does not know. */
+/* A keyword of a later version is either None, or asks for something unknown here. */
 PyObject *xp_guard_arrow_device_array(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	PyObject *requested, *name, *value;

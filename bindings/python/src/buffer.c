@@ -10,7 +10,7 @@ static int refuse(const char *why)
 	return -1;
 }
 
-/* Those who take no strides, too, see elements that follow each other. */
+/* A consumer that takes no strides also needs dense elements. */
 static bool wants_c_order(int flags)
 {
 	return (flags & PyBUF_STRIDES) != PyBUF_STRIDES ||
@@ -97,7 +97,7 @@ void xp_guard_releasebuffer(PyObject *object, Py_buffer *view)
 	struct xp_guard *self = (struct xp_guard *)object;
 
 	XP_LOCK(self)
-	self->users++;		/* the end below drops the handle if this was the last view */
+	self->users++;		/* the end drops the handle if this was the last view */
 	self->exports--;
 	xp_guard_end(self);
 	XP_UNLOCK

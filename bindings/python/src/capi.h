@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPython's API, as far as it is used here: the limited one of 3.11, so that what is compiled with
- * it runs on each later CPython. A free-threaded one has none; what is compiled for it is for that
- * version alone. pyconfig.h says which it is, and has to be asked first.
+ * The limited API of CPython 3.11, so that the compiled extension runs on every later CPython. A
+ * free-threaded CPython has no limited API; an extension for it is for that version alone.
+ * pyconfig.h says whether CPython is free-threaded, so it is included first.
  */
 #ifndef XP_CAPI_H
 #define XP_CAPI_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: copies of what others have into a guard that is being written: of a buffer, of a tensor by
- * DLPack, or of another guard. Memory that others have allocated cannot become a buffer of a pool
- * without a copy, but for files (attach_fd) and memory of GPUs.
+ * Guard: copies into a guard that is being written, from a buffer, from a tensor by DLPack, or from
+ * another guard. Memory that another library has allocated cannot become a buffer of a pool without
+ * a copy, except files (attach_fd) and memory of GPUs.
  *
  * The bytes are copied without the GIL, dense, the last index varying fastest. They may fill the
- * contents of this guard and no more, whatever room its buffer has beyond them. A guard that says
- * what its contents are takes nothing else, but for bytes.
+ * contents of this guard and no more, whatever room its buffer has beyond them. A guard that is
+ * described takes only contents of that description, or bytes.
  */
 #include "source.h"
 
@@ -20,7 +20,10 @@ static int copy(struct xmem_buffer *to, size_t offset, const struct xp_source *s
 	void *memory;
 	int err;
 
-	/* Views of this guard may be copied, also back to front: then by way of other memory. */
+	/*
+	 * A view of this guard may be copied into it, also in reverse order. That copy goes through
+	 * other memory.
+	 */
 	overlaps = data && xp_source_overlaps(source, data + offset, bytes);
 	if (dense && !overlaps)
 		return xmem_copy_from_host(to, offset, source->data, bytes, NULL);
@@ -92,8 +95,8 @@ static int refuse_shape(const struct xmem_metadata *metadata, int ndim, const Py
 	PyObject *own = xp_shape(metadata), *other = xp_tuple(shape, ndim);
 
 	if (own && other)
-		PyErr_Format(PyExc_ValueError, "the shape of this guard is %R, and that of what is "
-			     "copied %R: they have to be the same, but for bytes in one row", own,
+		PyErr_Format(PyExc_ValueError, "the shape of this guard is %R, and that of the source "
+			     "%R: they must be equal, unless the source is contiguous bytes", own,
 			     other);
 	Py_XDECREF(own);
 	Py_XDECREF(other);
@@ -101,8 +104,8 @@ static int refuse_shape(const struct xmem_metadata *metadata, int ndim, const Py
 }
 
 /*
- * Numbers are not taken for numbers of another type or shape; bytes in one row are taken for
- * anything. Where a guard says of its contents that they have gaps, a copy in a row is wrong.
+ * Numbers of another type or shape are refused; dense bytes are accepted for anything. If the
+ * description of the guard has gaps, a dense copy is wrong.
  */
 static int check(struct xp_guard *self, size_t offset, const struct xp_source *source)
 {
@@ -123,7 +126,10 @@ static int check(struct xp_guard *self, size_t offset, const struct xp_source *s
 	}
 	if (check_type(&metadata, source->dtype) || check_room(self, offset, source->bytes))
 		return -1;
-	/* An image of several planes is all of its bytes, which others have in many shapes. */
+	/*
+	 * An image of several planes is taken as its bytes, because libraries give them many
+	 * shapes.
+	 */
 	if (metadata.image && metadata.ndim == 1 && source->bytes == metadata.shape[0])
 		return 0;
 	return is_shape(&metadata, source->ndim, source->shape) ? 0 :
@@ -166,7 +172,10 @@ static PyObject *copy_buffer(struct xp_guard *self, size_t offset, PyObject *fro
 	return done;
 }
 
-/* Images of unlike format or size? They may have as many bytes, but their planes lie elsewhere. */
+/*
+ * Are these images of different format or size? With equally many bytes, their planes would still
+ * differ.
+ */
 static bool are_unlike(const struct xmem_metadata *a, const struct xmem_metadata *b)
 {
 	return a->image && b->image &&
@@ -175,8 +184,8 @@ static bool are_unlike(const struct xmem_metadata *a, const struct xmem_metadata
 }
 
 /*
- * Can a guard be copied with what it says of itself? 1; 0: only its elements or bytes, as those of
- * others; -1 with an exception.
+ * Can a guard be copied with its description? 1; 0: only its elements or bytes; -1 with an
+ * exception.
  */
 static int check_guard(struct xp_guard *self, struct xmem_buffer *to, struct xp_guard *from,
 		       struct xmem_buffer *buffer)
@@ -224,8 +233,8 @@ static PyObject *copy_whole(struct xp_guard *self, struct xp_guard *from, struct
 }
 
 /*
- * The whole of another guard, what it says of itself included, or only its bytes. Both are in use
- * until this is done: neither is released meanwhile.
+ * Copy the whole of another guard, with its description, or only its bytes. Both guards are in use
+ * until the end: neither is released meanwhile.
  */
 static PyObject *copy_guard(struct xp_guard *self, size_t offset, struct xp_guard *from)
 {
@@ -255,7 +264,7 @@ static PyObject *copy_guard(struct xp_guard *self, size_t offset, struct xp_guar
 	return done;
 }
 
-/* What an array gives for a call with these keywords; NULL with an exception. */
+/* The capsule that an array gives for a call with these keywords; NULL with an exception. */
 static PyObject *call_dlpack(PyObject *method, PyObject *kwargs)
 {
 	PyObject *nothing = PyTuple_New(0), *capsule;
@@ -290,7 +299,7 @@ static PyObject *capsule_of(PyObject *from)
 	return capsule;
 }
 
-/* NULL with an exception. It is only looked at: what nobody takes out of a capsule goes with it. */
+/* NULL with an exception. The capsule is only read: its tensor goes with it. */
 static const struct dl_tensor *tensor_in(PyObject *capsule)
 {
 	const struct dl_versioned *versioned;
@@ -321,8 +330,8 @@ static PyObject *copy_dlpack(struct xp_guard *self, size_t offset, PyObject *fro
 }
 
 /*
- * It has buffers, and would not lend this one. An array whose type the struct module has no name
- * for, such as bfloat16, may have DLPack; if not, its first error stays.
+ * The object has the buffer protocol but did not lend a buffer. An array whose type the struct
+ * module has no name for, such as bfloat16, may have DLPack. If it has not, the first error stays.
  */
 static PyObject *try_dlpack(struct xp_guard *self, size_t offset, PyObject *from)
 {
@@ -330,7 +339,7 @@ static PyObject *try_dlpack(struct xp_guard *self, size_t offset, PyObject *from
 
 	if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
 		return NULL;
-	PyErr_Fetch(&type, &value, &traceback);		/* the next call would forget it */
+	PyErr_Fetch(&type, &value, &traceback);		/* the next call would clear the error */
 	if (self->mode != XP_WRITING || !PyObject_HasAttrString(from, "__dlpack__")) {
 		PyErr_Restore(type, value, traceback);
 		return NULL;
@@ -341,7 +350,7 @@ static PyObject *try_dlpack(struct xp_guard *self, size_t offset, PyObject *from
 	return copy_dlpack(self, offset, from);
 }
 
-/* What is copied out: elements of any type, for bytes need no format. */
+/* tobytes() copies elements of any type, because bytes need no format. */
 PyObject *xp_guard_tobytes(PyObject *object, PyObject *unused)
 {
 	PyObject *bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension xmem._core: the types that all of its files share. It is small C on the limited API
- * of CPython 3.11 (capi.h); comfort is Python's, in ../xmem. torch.h is about the module
- * xmem._torch, which is in the same shared object.
+ * The extension xmem._core: the types that all of its files share. It uses the limited API of
+ * CPython 3.11 (capi.h) and is small: everything for convenience is in Python, in ../xmem. torch.h
+ * is about the module xmem._torch, which is in the same shared object.
  *
  * doc.h and doc_guard.h have the docstrings, and layouts.h is made from the C headers. hold.h is
  * about a handle that views share, which any thread drops without the GIL.
@@ -61,7 +61,7 @@
  *   torch_swap.c               the memory of two storages of torch 1.13, exchanged
  *   torch_module.c             the module: the table of its functions
  *
- * Locks. What guards each field stands beside it, in one of these words:
+ * Locks. A comment beside each field says what guards it, in one of these words:
  *
  *	lock		the lock of its object (XP_LOCK), which the GIL is where there is one
  *	atomic		no lock: atomic functions
@@ -76,16 +76,16 @@
  *	a hold		is atomic (hold.h), later.c has a mutex, torch*.c have theirs.
  *	the module	is constant once the package is imported.
  *
- * The lock is a critical section of CPython's: it is given up while the thread lets go of its
- * state, by Py_BEGIN_ALLOW_THREADS or in a call of Python's, and taken again before that
- * returns, as the GIL is. So whatever was known before such a call is looked at anew after it,
- * with the GIL or without. A call that lets go of its state counts itself in the guard (users),
- * or has it for itself (busy), so that no other thread drops the handle meanwhile.
+ * The lock is a critical section of CPython. As with the GIL, a thread gives it up while it is
+ * detached from the interpreter, by Py_BEGIN_ALLOW_THREADS or in a call of Python code, and takes
+ * it again before that returns. So after such a call all state must be checked again, with the GIL
+ * or without. A call that detaches its thread counts itself in the guard (users), or has the guard
+ * for itself (busy), so that no other thread drops the handle meanwhile.
  *
- * A lock is held with another guard's only for as long as users of that one are counted: taking
- * it may give up the first one (xp_guard_begin_other). A mutex of C is never held by a thread
- * that lets go of its state, nor is Python called under one: who waits for a mutex cannot be
- * stopped, and CPython stops all threads now and then.
+ * The locks of two guards are held together only while the users of the second one are counted,
+ * because taking the second lock may give up the first one (xp_guard_begin_other). A thread that
+ * holds a mutex of C neither detaches from the interpreter nor calls Python code: CPython stops all
+ * threads from time to time, and a thread that waits for a mutex cannot be stopped.
  */
 #ifndef XP_CORE_H
 #define XP_CORE_H
@@ -102,7 +102,7 @@
 #include "hold.h"
 #include "layout.h"
 
-/* Around what the lock of an object guards. No return may leave the block. */
+/* Around code that needs the lock of an object. No return may leave the block. */
 #ifdef Py_GIL_DISABLED
 #define XP_LOCK(object)	Py_BEGIN_CRITICAL_SECTION(object);
 #define XP_UNLOCK	Py_END_CRITICAL_SECTION();
@@ -111,16 +111,17 @@
 #define XP_UNLOCK	}
 #endif
 
-/* What the module has; each interpreter has its own. */
+/* The state of the module; each interpreter has its own. */
 struct xp_state {
 	PyTypeObject *pool, *guard, *subscription, *span, *plane;	/* of this extension */
 	/*
-	 * What is made of them, by the Python package: subclasses (set_types). These four are
-	 * constant once it is imported.
+	 * The subclasses that the Python package makes of them (set_types). These four fields are
+	 * constant once the package is imported.
 	 */
 	PyTypeObject *guard_class, *subscription_class;
-	PyObject *errors;		/* dict: errno -> class; None: the class of all others */
-	PyObject *words;		/* a function: a message, in Python's words */
+	PyObject *errors;		/* dict: errno -> class; key None: the class of all other
+					 * errnos */
+	PyObject *words;		/* a function that puts a message into Python's words */
 	PyTypeObject *layouts[XP_LAYOUTS];	/* of the library's answers; see layout.h */
 	PyTypeObject *copy;		/* memory that copy_to_host makes */
 	struct xp_later *later;
@@ -128,30 +129,36 @@ struct xp_state {
 
 /* ---- error.c ---- */
 
-/* Raise what the library says was the thread's last error. Always NULL. */
+/* Raise the thread's last error of the library. Always NULL. */
 PyObject *xp_raise(struct xp_state *state);
-/* An error was raised: this method was called, and not the one by which the library did it. */
+/*
+ * An error was raised: name this method in it, and not the function of the library that the method
+ * called.
+ */
 void xp_raised_by(const char *method);
 /* Raise @err, a positive errno, with a text of this extension. Always NULL. */
 PyObject *xp_raise_errno(struct xp_state *state, int err, const char *format, ...);
 /* None after 0; NULL after -errno, raised. */
 PyObject *xp_done(struct xp_state *state, int err);
 /*
- * A call has failed. Is it to be made again? After EINTR the handlers of signals run, and if they
- * raise nothing and @until has not passed, it is: *timeout_ns becomes what is left. Otherwise the
- * error is raised. @until: of xp_until.
+ * A call has failed. Is it to be made again? After EINTR the handlers of signals run. If they raise
+ * nothing and @until (of xp_until) has not passed, the answer is yes, and *timeout_ns becomes the
+ * time that is left. Otherwise the error is raised.
  */
 bool xp_again(struct xp_state *state, int64_t until, int64_t *timeout_ns);
-/* Raise that the object was inherited by fork. Always NULL. */
+/* Raise Forked: the object was inherited by fork. Always NULL. */
 PyObject *xp_raise_forked(struct xp_state *state, const char *what);
-/* Raise why this never had a handle. False, without an exception: @lost is NULL, it had one. */
+/*
+ * Raise why an object never had a handle. False, without an exception: @lost is NULL, so it had
+ * one.
+ */
 bool xp_raise_lost(struct xp_state *state, PyObject *lost);
-/* When a wait of @timeout_ns ends, by CLOCK_MONOTONIC. */
+/* The time of CLOCK_MONOTONIC at which a wait of @timeout_ns ends. */
 int64_t xp_until(int64_t timeout_ns);
 
 /* ---- fork.c ---- */
 
-/* How often this process and those that it was forked from have forked, and been the child. */
+/* The number of forks between this process and the first one that loaded this module. */
 extern unsigned int xp_forks;
 void xp_count_forks(void);
 
@@ -159,23 +166,26 @@ void xp_count_forks(void);
 
 /* Converters for PyArg_Parse: 1, or 0 with an exception. */
 int xp_timeout(PyObject *seconds, void *ret_ns);	/* None: for ever; int64_t */
-int xp_lasts(PyObject *seconds, void *ret_ns);		/* the same, and more than 0 */
-#define XP_LASTS_NS 10000000000				/* what is said of it otherwise */
+int xp_lasts(PyObject *seconds, void *ret_ns);		/* as xp_timeout, but more than 0 */
+#define XP_LASTS_NS 10000000000				/* the time if none is given */
 int xp_size(PyObject *number, void *ret);		/* size_t */
 int xp_token(PyObject *number, void *ret);		/* uint64_t */
 int xp_u32(PyObject *number, void *ret);		/* uint32_t */
 int xp_slot(PyObject *number, void *ret);		/* uint32_t; of a token its slot */
-int xp_descriptor(PyObject *file, void *ret);		/* int; also of what has a fileno() */
+int xp_descriptor(PyObject *file, void *ret);		/* int; also of an object with fileno() */
 int xp_signed(PyObject *number, const char *what, int64_t *ret);
 int xp_stream(PyObject *object, void *ret);		/* void *; None and 0: NULL */
-/* The stream for options in which NULL is none: NULL is CU_STREAM_LEGACY there. */
+/*
+ * The stream for options in which NULL stands for no stream: a NULL stream becomes
+ * CU_STREAM_LEGACY.
+ */
 static inline struct CUstream_st *xp_some_stream(void *stream)
 {
 	return stream ? stream : (struct CUstream_st *)1;
 }
 /*
- * As PyArg_ParseTupleAndKeywords, and an exception of the converters above names the argument. The
- * second one does that part alone, after another way to parse has failed.
+ * As PyArg_ParseTupleAndKeywords, but an exception of the converters above names the argument.
+ * xp_name_argument adds only the name, after another way to parse has failed.
  */
 int xp_parse(PyObject *args, PyObject *kwargs, const char *format, char **names, ...);
 void xp_name_argument(PyObject *args, PyObject *kwargs, char **names);
@@ -191,31 +201,31 @@ struct xp_pool {
 	struct xp_state *state;		/* constant */
 	struct xmem_pool *pool;		/* constant once it is open; see xp_pool_begin */
 	unsigned int users;		/* atomic: calls that use the handle; and XP_CLOSED */
-	unsigned int shares;		/* atomic: of the handle: that of an open pool, and
-					 * one for each parcel; the last closes it */
+	unsigned int shares;		/* atomic: shares of the handle: one of the open pool,
+					 * and one of each parcel; the last closes it */
 	unsigned int forks;		/* constant: xp_forks when it was opened */
-	PyObject *limbo;		/* lock: what limbo_hook() was given; NULL: nothing */
+	PyObject *limbo;		/* lock: the function of limbo_hook(); NULL: none */
 	PyObject *lost;			/* constant: see lost.c */
-	PyObject *numbered;		/* constant, a dict: by slot a weak reference to the guard
-					 * that was asked last for its number; see token.c */
+	PyObject *numbered;		/* constant, a dict: by slot a weak reference to the last
+					 * guard whose number was read; see token.c */
 };
 
 /*
- * The handle, for one call of the library; NULL with an exception. End it in the thread that has
- * begun it, without the GIL if the call is without: closing waits for it, so no Python runs in
- * between, but for limbo hooks.
+ * The handle, for one call of the library; NULL with an exception. The thread that calls
+ * xp_pool_begin also calls xp_pool_end, without the GIL if the call was without it. Closing waits
+ * for that, so no Python code runs in between, except limbo hooks.
  */
 struct xmem_pool *xp_pool_begin(struct xp_pool *self);
 void xp_pool_end(struct xp_pool *self);
 /*
- * A wait has failed, and xp_pool_end has ended it. If a signal was why, begin anew for what is left
- * of the time (xp_again). NULL with an exception: ECANCELED if the pool was closed meanwhile.
+ * A wait has failed, and xp_pool_end has ended it. If a signal was the cause, begin again for the
+ * rest of the time (xp_again). NULL with an exception: ECANCELED if the pool was closed meanwhile.
  */
 struct xmem_pool *xp_pool_again(struct xp_pool *self, int64_t until, int64_t *timeout_ns);
 bool xp_pool_is_closed(struct xp_pool *self);
 /*
- * After a wait that a signal has ended, and that is to go on: has its handler closed the pool? Then
- * false, and Canceled is raised, as close() in another thread would have it.
+ * A signal has ended a wait that is to go on. False if the signal's handler has closed the pool:
+ * Canceled is raised, as after close() in another thread.
  */
 bool xp_pool_still(struct xp_pool *self);
 /* An object of that class without a handle. */
@@ -224,8 +234,8 @@ struct xp_pool *xp_pool_new(struct xp_state *state, PyTypeObject *class);
 void xp_pool_put(struct xp_pool *self);
 
 /*
- * Around a call of the library that may call a limbo hook: the GIL is released, and the hook knows
- * how to get it back. No return may leave the block.
+ * Around a call of the library that may call a limbo hook. The GIL is released, and the hook can
+ * take it again. No return may leave the block.
  */
 #define XP_BEGIN_HOOKED {						\
 	PyThreadState *xp_outer = xp_hooked_begin();
@@ -234,9 +244,9 @@ void xp_pool_put(struct xp_pool *self);
 }
 PyThreadState *xp_hooked_begin(void);
 void xp_hooked_end(PyThreadState *outer);
-/* Does this thread run a limbo hook of that pool? */
+/* Is this thread running a limbo hook of that pool? */
 bool xp_is_hooked(const struct xp_pool *self);
-/* What the library calls: @user is the pool. */
+/* The hook that the library calls: @user is the pool. */
 void xp_hook(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *user);
 PyObject *xp_pool_limbo_hook(PyObject *self, PyObject *args, PyObject *kwargs);
 
@@ -262,12 +272,12 @@ struct xp_view {
 	int64_t steps[XMEM_MAX_DIMENSIONS];		/* elements, as DLPack counts */
 };
 
-/* All that is not constant: lock. */
+/* The lock guards all fields that are not constant. */
 struct xp_guard {
 	PyObject_HEAD
 	struct xp_state *state;		/* constant */
 	struct xmem_buffer *buffer;	/* NULL: dropped */
-	struct xp_hold *hold;		/* if views share the handle; see hold.h */
+	struct xp_hold *hold;		/* set if views share the handle; see hold.h */
 	PyObject *pool;			/* constant: where it came from, for programs to ask */
 	enum xp_guard_state mode;
 	bool busy;			/* a call without the GIL may drop or change the handle */
@@ -278,27 +288,28 @@ struct xp_guard {
 	unsigned int users;		/* calls without the GIL that need the handle */
 	unsigned int exports;		/* memoryviews and others by the buffer protocol */
 	uint32_t flags;			/* XMEM_BUFFER_*; constant */
-	bool cuda;			/* constant: on a GPU, as the library says in no child of
-					 * fork */
+	bool cuda;			/* constant: on a GPU; noted because the library does not
+					 * tell a child of fork */
 	bool lent;			/* consumers of an interface keep this object, and the
 					 * handle goes with it */
 	bool distrust;			/* a consumer has asked to write read-only contents */
 	bool ordered;			/* the contents are complete on this stream */
-	bool attached_on;		/* and publish is to be told of it */
+	bool attached_on;		/* the memory was attached on this stream, of which
+					 * publish is to be told */
 	void *stream;
-	bool forgotten;			/* that is how it went */
+	bool forgotten;			/* it is gone because of forget() */
 	PyObject *lost;			/* constant: see lost.c */
-	struct xp_view view;		/* its shape and strides are lent while there are exports,
-					 * and stay as they are */
+	struct xp_view view;		/* while there are exports, its shape and strides are
+					 * lent and do not change */
 };
 
-/* A guard for @buffer, which becomes its own; if that fails the buffer is released. */
+/* A guard that owns @buffer; if this fails, the buffer is released. */
 PyObject *xp_guard_new(struct xp_state *state, PyObject *pool, struct xmem_buffer *buffer,
 		       enum xp_guard_state mode);
 
 /*
- * The functions on guards that follow are called under the lock of the guard, but for those of
- * which another guard is said.
+ * The following functions on guards are called under the lock of the guard, except
+ * xp_guard_*_other, which take the lock of the other guard.
  */
 
 /* XMEM_BUFFER_* of a handle. */
@@ -311,35 +322,41 @@ static inline uint32_t xp_flags(struct xmem_buffer *buffer)
 
 /* The handle for a look; NULL with an exception if the guard is gone or busy. */
 struct xmem_buffer *xp_guard_look(struct xp_guard *self);
-/* The same, of one that is being written (EPERM). */
+/* As xp_guard_look, for a guard that is being written; EPERM otherwise. */
 struct xmem_buffer *xp_guard_write(struct xp_guard *self);
 
 /*
- * Around a call without the GIL that needs the handle: begin gives it, as xp_guard_look, and end
- * drops it if the guard was released meanwhile. After the end of a call that has failed, again
- * begins anew if a signal was why (xp_again); otherwise it raises the error, and gives NULL.
+ * Around a call without the GIL that needs the handle. xp_guard_begin gives the handle, as
+ * xp_guard_look does, and xp_guard_end drops it if the guard was released meanwhile. If the call
+ * has failed because of a signal, xp_guard_again begins again after xp_guard_end (xp_again);
+ * otherwise it raises the error and returns NULL.
  */
 struct xmem_buffer *xp_guard_begin(struct xp_guard *self);
 struct xmem_buffer *xp_guard_again(struct xp_guard *self);
 void xp_guard_end(struct xp_guard *self);
-/* Begin and end for another guard, or for this very one, under the lock of @self. */
+/* As xp_guard_begin and xp_guard_end for @other, which may be @self, under the lock of @self. */
 struct xmem_buffer *xp_guard_begin_other(struct xp_guard *self, struct xp_guard *other);
 void xp_guard_end_other(struct xp_guard *self, struct xp_guard *other);
 
 /*
- * Around a call that takes the handle, or changes what it is for: no other call may use it. Views
- * that are alive keep it: then *ret_keep is set.
+ * Around a call that takes the handle or changes its purpose: no other call may use it. If views
+ * are alive, they keep the handle, and *ret_keep is set.
  */
 struct xmem_buffer *xp_guard_take(struct xp_guard *self, bool *ret_keep);
-/* The call has failed, and all is as before. */
+/* The call has failed: everything is as before. */
 void xp_guard_back(struct xp_guard *self);
-/* It has dropped the handle; @kept: it has not, and the guard's own share of it goes. */
+/*
+ * The call has dropped the handle. @kept: views keep the handle, and only the guard's share goes.
+ */
 void xp_guard_gone(struct xp_guard *self, bool kept);
 
-/* The handle shared with a view that any thread may drop; NULL with an exception. */
+/* A share of the handle for a view that any thread may drop; NULL with an exception. */
 struct xp_hold *xp_guard_share(struct xp_guard *self);
 
-/* Where the contents lie; NULL with an exception. The GIL is released: the host may map them. */
+/*
+ * The address of the contents; NULL with an exception. The GIL is released, because the host may be
+ * asked to map them.
+ */
 const void *xp_guard_data(struct xp_guard *self);
 /* Fill self->view; -1 with an exception. The first look releases the GIL. */
 int xp_guard_view(struct xp_guard *self);
@@ -350,35 +367,34 @@ int xp_guard_view(struct xp_guard *self);
 struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory);
 /* Private memory that goes with a new object, its owner. NULL with an exception. */
 PyObject *xp_guard_private_capsule(struct xp_guard *self, void **ret_memory);
-/* Make a view of a tensor that has been looked at, or of @bytes of contents. */
+/* Make a view of a checked tensor, or of @bytes bytes. */
 void xp_view_tensor(struct xp_view *ret, const struct xmem_tensor *tensor, const void *data);
 void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data);
-/* Are the elements, their shape and strides alike, wherever they are? */
+/* Are the elements, their shape and strides equal? The addresses do not count. */
 bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now);
 /*
- * Fill in a buffer, of which @owner becomes the owner: the guard, or its plane. Its elements begin
- * @offset bytes into the contents, and its arrays are those of @of. The guard has been viewed. -1
- * with BufferError: the caller wants them in another way than they lie, or wants to write what is
- * for reading.
+ * Fill in a buffer that belongs to @owner: the guard, or its plane. Its elements begin @offset
+ * bytes into the contents, and its arrays are those of @of. The guard has been viewed. -1 with
+ * BufferError: the caller wants another layout, or wants to write contents that are for reading.
  */
 int xp_guard_lend(struct xp_guard *self, PyObject *owner, const struct xp_view *of, size_t offset,
 		  Py_buffer *ret, int flags);
-/* The same of a buffer on a GPU, which has no address here. */
+/* As xp_guard_view, for a buffer on a GPU, which has no address here. */
 int xp_guard_cuda_view(struct xp_guard *self);
-/* May nobody write through a view of this guard? */
+/* Are views of this guard read-only? */
 bool xp_guard_readonly(struct xp_guard *self);
 /* The numbers as a tuple. */
 PyObject *xp_tuple(const Py_ssize_t *numbers, int count);
 /* The struct module's format of a type, in numpy's way where that has none; NULL: there is none. */
 const char *xp_format(uint32_t dtype);
-/* How many bytes the contents have for who looks at them: none, if they are an empty tensor. */
+/* The number of bytes of the contents: 0 if they are an empty tensor. */
 size_t xp_contents(struct xmem_buffer *buffer);
-/* The shape that metadata has, as a tuple; NULL with an exception. */
+/* The shape in the metadata, as a tuple; NULL with an exception. */
 PyObject *xp_shape(const struct xmem_metadata *metadata);
 #define XP_DTYPE_NAME	24
 /* The name of a type for messages, as xmem.dtypes has it. */
 void xp_dtype_name(uint32_t dtype, char ret[XP_DTYPE_NAME]);
-/* What is said of the contents has changed: it is looked at anew. */
+/* The description of the contents has changed: forget the view. */
 void xp_guard_view_changed(struct xp_guard *self);
 
 /* ---- lost.c, parcel.c ---- */
@@ -392,7 +408,7 @@ PyObject *xp_pool_give_back(PyObject *self, PyObject *token);
 
 /* ---- export.c ---- */
 
-/* Give the module its capsule; -1 with an exception. */
+/* Add the capsule to the module; -1 with an exception. */
 int xp_export(PyObject *module);
 
 /* ---- methods and types, in tables that module.c puts together ---- */
@@ -435,7 +451,7 @@ PyObject *xp_pool_release(PyObject *self, PyObject *token);
 PyObject *xp_pool_void_claims(PyObject *self, PyObject *token);
 PyObject *xp_pool_retract(PyObject *self, PyObject *token);
 PyObject *xp_pool_get_numbered(PyObject *self, void *unused);
-/* The guard is asked for its number: its pool can find it by that. -1 with an exception. */
+/* The guard's number is being read: let its pool find it by the number. -1 with an exception. */
 int xp_guard_note_number(struct xp_guard *self, struct xmem_buffer *buffer);
 
 /* guard.c */
@@ -507,22 +523,25 @@ PyObject *xp_pool_receive(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* ---- GPUs ---- */
 
-/* Around a call that may call the driver: an exception that follows has the result of this one. */
+/*
+ * Around a call that may call the driver. A following exception then has the result of this call,
+ * not of an earlier one.
+ */
 #define XP_BEGIN_CUDA	Py_BEGIN_ALLOW_THREADS xmem_clear_last_error();
 #define XP_END_CUDA	Py_END_ALLOW_THREADS
 
-/* later.c: what is run a moment later by a thread that has the GIL. */
+/* later.c: calls that a thread with the GIL runs a moment later. */
 struct xp_later *xp_later_new(void);			/* NULL with an exception */
 void xp_later_put(struct xp_later *later);
-/* Run what has been told. With the GIL. */
+/* Run the calls that have been told. With the GIL. */
 void xp_later_run(struct xp_later *later);
-/* The same, and nothing that is told after this. */
+/* As xp_later_run, for the last time: later calls are never run. */
 void xp_later_end(struct xp_later *later);
-/* One thing to run: @call is called and @kept let go; both may be NULL. NULL with an exception. */
+/* One call to run: @call is called and @kept released; both may be NULL. NULL with an exception. */
 struct xp_done *xp_done_new(struct xp_later *later, PyObject *call, PyObject *kept);
-/* It is not to be run. */
+/* The call is not to be run. */
 void xp_done_drop(struct xp_done *done);
-/* It is. For the library: in any thread, with the GIL or without. */
+/* The call is to be run. The library calls this in any thread, with the GIL or without. */
 void xp_done_tell(void *done);
 
 /* cuda.c, cuda_attach.c */
@@ -544,7 +563,7 @@ PyObject *xp_guard_copy_to_host(PyObject *self, PyObject *args, PyObject *kwargs
 PyObject *xp_guard_copy_to(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* cuda_stream.c */
-/* What is put into this stream from now on comes after the contents. */
+/* Note that work which is put into this stream from now on runs after the contents are complete. */
 void xp_guard_order(struct xp_guard *self, void *stream);
 PyObject *xp_guard_wait(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_wait_on(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers on GPUs: acquiring them, and where they are. Each of these calls may start the
- * driver, open memory or wait for a GPU, so none keeps the GIL.
+ * Buffers on GPUs: acquiring them, and their addresses. Each of these calls may start the driver,
+ * open memory or wait for a GPU, so all of them release the GIL.
  */
 #include "core.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * Attaching memory of a GPU that the program or one of its libraries has allocated. The package
- * takes the objects apart (../xmem/cuda.py). Here is what needs C: DLPack's capsules, and the
- * object that the memory belongs to, which is kept until the library is done with it (later.c).
+ * interprets the objects (../xmem/cuda_pool.py). This file has the parts that need C: DLPack's
+ * capsules, and the object that the memory belongs to, which is kept until the library no longer
+ * needs it (later.c).
  */
 #include "core.h"
 
@@ -25,7 +26,7 @@ PyObject *xp_pool_cuda_attach(PyObject *object, PyObject *args, PyObject *kwargs
 	    !xp_stream(stream, &on))
 		return NULL;
 	if (call != Py_None && !PyCallable_Check(call)) {
-		PyErr_SetString(PyExc_TypeError, "done is None or what can be called");
+		PyErr_SetString(PyExc_TypeError, "done is None or a callable");
 		return NULL;
 	}
 	if (call != Py_None || kept != Py_None) {
@@ -59,7 +60,7 @@ PyObject *xp_pool_cuda_attach(PyObject *object, PyObject *args, PyObject *kwargs
 
 /* ---- DLPack ---- */
 
-/* What DLPack 1.x has in a capsule, as far as it is read here. */
+/* The part of a capsule of DLPack 1.x that is read here. */
 struct tensor {
 	void *data;
 	int32_t device_type, device;

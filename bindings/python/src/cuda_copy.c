@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies between GPUs' buffers and memory of the CPU. What is copied to new memory of the CPU is
- * given as a memoryview of an object that has the contents' shape and type.
+ * Copies between buffers on GPUs and memory of the CPU. A copy in new memory of the CPU is a
+ * memoryview of an object that has the shape and type of the contents.
  */
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ PyType_Spec xp_copy_spec = {
 	.slots = slots,
 };
 
-/* @view: what the memory is of; its data becomes the new memory. */
+/* @view: the layout of the memory; its data becomes the new memory. */
 static struct copy *copy_new(struct xp_state *state, const struct xp_view *view, size_t bytes)
 {
 	allocfunc alloc = PyType_GetSlot(state->copy, Py_tp_alloc);
@@ -88,7 +88,7 @@ struct copying {
 	void *stream;		/* NULL: the default one, if it is on a stream */
 };
 
-/* The stream as the library has it: NULL is none there. */
+/* The stream for the library, in which NULL means no stream. */
 static void *stream_of(const struct copying *copying)
 {
 	void *legacy = (void *)1;	/* CU_STREAM_LEGACY */
@@ -162,7 +162,7 @@ static int copy_out(struct xp_guard *self, const struct copying *copying)
 	return -1;
 }
 
-/* The contents in memory of the caller's. */
+/* Copy the contents into memory of the caller. */
 static PyObject *fill(struct xp_guard *self, PyObject *out, PyObject *nbytes,
 		      struct copying *copying)
 {
@@ -188,7 +188,7 @@ release:
 	return out;
 }
 
-/* The contents in new memory: all of them as what they are, or a part as bytes. */
+/* Copy the contents into new memory: all of them with their shape and type, or a part as bytes. */
 static PyObject *fill_new(struct xp_guard *self, PyObject *nbytes, struct copying *copying)
 {
 	PyObject *result = NULL;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* What the driver and its devices are, and the last result of the driver's that was an error. */
+/*
+ * Information about the driver and its devices, and the last result of the driver that was an
+ * error.
+ */
 #include "core.h"
 
 PyObject *xp_cuda_query(PyObject *module, PyObject *unused)
@@ -27,7 +30,7 @@ PyObject *xp_cuda_device_query(PyObject *module, PyObject *number)
 	if (device == -1 && PyErr_Occurred())
 		return NULL;
 	if (device != (int)device)
-		device = -1;		/* there is none of that number, which the library says */
+		device = -1;		/* the library says that there is none of that number */
 	do {
 		XP_BEGIN_CUDA
 		err = xmem_cuda_device_query(device, &info);

@@ -3,9 +3,9 @@
  * The contents of a GPU's buffer for other libraries: __cuda_array_interface__, version 3, and the
  * checked views of tensors and images.
  *
- * A consumer of the interface keeps a reference to the object that it got the address of, and to
- * nothing else. So from then on the guard keeps its handle until it ends itself, also when it is
- * released or published before: what the consumer has stays as it is.
+ * A consumer of the interface keeps a reference only to the object that gave it the address. So
+ * from then on the guard keeps its handle until the guard object ends, also if it is released or
+ * published before that. The contents that the consumer sees stay as they are.
  */
 #include <string.h>
 
@@ -70,7 +70,7 @@ PyObject *xp_guard_get_cuda_array_interface(PyObject *object, void *unused)
 		return NULL;
 	}
 	if (!self->view.bytes)
-		at = NULL;		/* as the interface wants it of no elements */
+		at = NULL;		/* as the interface requires without elements */
 	shape = xp_tuple(self->view.shape, self->view.ndim);
 	strides = self->view.dense ? Py_NewRef(Py_None) :
 		  xp_tuple(self->view.strides, self->view.ndim);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Streams of GPUs: what a program may give for one, and a guard's order with them. None means no
- * stream, and 0 the default stream of the buffer's GPU.
+ * Streams of GPUs: the objects that a program may give for a stream, and the order of a guard with
+ * streams. None means no stream, and 0 the default stream of the buffer's GPU.
  */
 #include "core.h"
 
 /*
- * What libraries have that a stream is known by: cuda.core's protocol is a method, all others are
- * attributes. A handle may be an object itself (ctypes, cuda.bindings).
+ * The attributes by which libraries give the handle of a stream. cuda.core has a method instead.
+ * The handle may itself be an object (ctypes, cuda.bindings).
  */
 static const char *const attributes[] = { "ptr", "cuda_stream", "handle", "value" };
 
@@ -40,7 +40,7 @@ static PyObject *by_protocol(PyObject *object)
 	return handle;
 }
 
-/* Is it a handle as bindings of the driver have them? Strings and fractions are none. */
+/* Is it a handle of bindings of the driver? Strings and fractions are not. */
 static bool is_handle(PyObject *object, bool inner)
 {
 	PyObject *pointer = NULL;
@@ -71,7 +71,7 @@ static int address(PyObject *object, void *ret, bool inner)
 				     object);
 		return 0;
 	}
-	if (found == Py_None) {		/* ctypes says so for NULL */
+	if (found == Py_None) {		/* ctypes gives None for NULL */
 		good = 1;
 	} else if (PyIndex_Check(found)) {
 		good = xp_token(found, &value);
@@ -100,7 +100,7 @@ int xp_stream(PyObject *object, void *ret)
 	return 1;
 }
 
-/* A stream where one is needed: 1, or 0 with an exception. */
+/* Convert a stream that must not be None: 1, or 0 with an exception. */
 static int some_stream(PyObject *object, void *ret)
 {
 	if (object != Py_None)
@@ -170,8 +170,8 @@ PyObject *xp_guard_wait_on(PyObject *object, PyObject *args, PyObject *kwargs)
 /* ---- releasing ---- */
 
 /*
- * Views keep the guard's handle. So another one is what the stream drops, and the buffer is held
- * until both have gone.
+ * Views keep the guard's handle. So the stream drops a second handle, and the buffer is held until
+ * both have gone.
  */
 static PyObject *release_on(struct xp_guard *self, PyObject *object)
 {
@@ -207,7 +207,10 @@ static PyObject *release_on(struct xp_guard *self, PyObject *object)
 	return NULL;
 }
 
-/* release(stream=None): with a stream, once that has got so far. */
+/*
+ * release(stream=None). With a stream, the handle is dropped once the stream has done its work so
+ * far.
+ */
 PyObject *xp_guard_release(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "stream", NULL };

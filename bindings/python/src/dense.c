@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies of tensors that may have gaps, negative strides or repeated elements, into fresh memory or
- * anywhere else. Nothing here needs the GIL.
+ * Dense copies of tensors that may have gaps, negative strides or repeated elements. Nothing here
+ * needs the GIL.
  *
- * Dimensions that follow each other become one, and what lies in a row becomes one element. The
- * loops inside then go along two dimensions, in tiles that fit into the first cache: that in which
- * the copy is dense, and that in which the source's elements are closest. The innermost one is
- * compiled for each usual number of bytes, pixels of three among them.
+ * Adjacent dimensions are merged into one, and dense rows into one element. The inner loops then go
+ * along two dimensions, in tiles that fit into the first-level cache: the dimension in which the
+ * copy is dense, and the dimension in which the elements of the source are closest. The innermost
+ * loop is compiled for each usual size of elements, including pixels of three bytes.
  */
 #include "core.h"
 #include "dlpack.h"
@@ -23,7 +23,10 @@ void *xp_memory(size_t bytes)
 	return posix_memalign(&memory, 256, bytes ? bytes : 1) ? NULL : memory;
 }
 
-/* One loop: @count elements, and the bytes from one to the next there and here. */
+/*
+ * One loop: @count elements, and the bytes from one element to the next in the copy and in the
+ * source.
+ */
 struct loop {
 	Py_ssize_t count, to, from;
 };
@@ -36,10 +39,13 @@ struct plan {
 
 /* ---- one dimension ---- */
 
-/* As far apart there, four at once are slower than one after the other: 16 bytes by a third. */
+/*
+ * If the elements of the source are so far apart, four at once are slower than one after the other:
+ * with 16 bytes by a third.
+ */
 #define FAR	2048
 
-/* The steps of a copy in a row are known when this is compiled, which makes it quicker. */
+/* The steps of a dense copy are constants for the compiler, which makes it faster. */
 #define COPY_LOOP(name, size)								\
 static inline __attribute__((always_inline))						\
 void name ## _by(char *to, const char *from, Py_ssize_t count, Py_ssize_t to_step,	\
@@ -84,13 +90,13 @@ static void copy_any(char *to, const char *from, const struct loop *loop, Py_ssi
 		memcpy(to, from, bytes);
 }
 
-/* Every second byte: eight of them make one word, which is stored at once. */
+/* Every second byte: eight of these bytes make one word, which is stored at once. */
 static void copy_second_bytes(char *to, const char *from, Py_ssize_t count)
 {
 	const uint64_t pairs = 0x0000ffff0000ffff, bytes = 0x00ff00ff00ff00ff;
 	uint64_t words[2];
 
-	/* The last element's neighbour may lie outside of the source. */
+	/* The neighbour of the last element may lie outside the source. */
 	for (; count > 8; count -= 8, to += 8, from += 16) {
 		int i;
 
@@ -106,7 +112,7 @@ static void copy_second_bytes(char *to, const char *from, Py_ssize_t count)
 	copy_1(to, from, count, 1, 2);
 }
 
-/* Bytes back to front: eight of them are one word, turned round. */
+/* Bytes in reverse order: eight bytes are one word, byte-swapped. */
 static void copy_reversed_bytes(char *to, const char *from, Py_ssize_t count)
 {
 	uint64_t word;
@@ -119,9 +125,12 @@ static void copy_reversed_bytes(char *to, const char *from, Py_ssize_t count)
 	copy_1(to, from, count, 1, -1);
 }
 
-#define FILL	16384	/* bytes that stay in the first cache */
+#define FILL	16384	/* bytes that stay in the first-level cache */
 
-/* The same element of at most FILL bytes again and again: what is there is copied behind itself. */
+/*
+ * Repeat one element of at most FILL bytes: the part that is already filled is copied behind
+ * itself.
+ */
 static void fill(char *to, const char *from, size_t count, size_t bytes)
 {
 	size_t done = bytes, n;
@@ -156,7 +165,7 @@ static void copy_along(char *to, const char *from, const struct loop *loop, Py_s
 	}
 }
 
-/* Pixels of three bytes in another order, or from three planes. */
+/* Copy pixels of three bytes in another order, or from three planes. */
 static void copy_triples(char *to, const char *from, const struct loop *pixels, Py_ssize_t count,
 			 Py_ssize_t plane)
 {
@@ -171,7 +180,7 @@ static void copy_triples(char *to, const char *from, const struct loop *pixels, 
 
 /* ---- two dimensions ---- */
 
-/* A tile: along the longer of its sides, again and again. */
+/* Copy a tile, line by line along its longer side. */
 static void copy_tile(char *to, const char *from, const struct loop *a, Py_ssize_t a_count,
 		      const struct loop *b, Py_ssize_t b_count, Py_ssize_t bytes)
 {
@@ -192,11 +201,12 @@ static Py_ssize_t least(Py_ssize_t one, Py_ssize_t other)
 }
 
 /*
- * How far does a tile go along the copy's densest dimension, and along the other? Elements of up to
- * 4 bytes: as far here as there. Of larger ones few rows are written at once, and these far: what
- * the processor fetches ahead is then wanted. But not where the source's lines are a multiple of a
- * large power of two apart, and share a few places of the cache. Rows of less than 16 elements: if
- * they lie together many of them are as good as one, and else each is a line of its own.
+ * The size of a tile along the copy's densest dimension, and along the other. With elements of up
+ * to 4 bytes, both are equal. With larger elements, few rows are written at once, but far, so that
+ * the processor's prefetches are used. This does not hold if the source's lines are a multiple of a
+ * large power of two apart, because they then share a few sets of the cache. With rows of less than
+ * 16 elements, many adjacent rows are as good as one, but distant rows are each a line of their
+ * own.
  */
 static Py_ssize_t tile_width(const struct loop *a, const struct loop *b, Py_ssize_t bytes)
 {
@@ -230,7 +240,7 @@ static void copy_plane(char *to, const char *from, const struct loop *a, const s
 
 /* ---- all of them ---- */
 
-/* Dimensions of one element go, and those that follow each other become one. */
+/* Remove dimensions of one element, and merge adjacent dimensions. */
 static void make_plan(struct plan *plan, int ndim, const Py_ssize_t *shape,
 		      const Py_ssize_t *strides, Py_ssize_t item_bytes)
 {
@@ -239,7 +249,7 @@ static void make_plan(struct plan *plan, int ndim, const Py_ssize_t *shape,
 	int i, n = 0, first;
 
 	plan->bytes = item_bytes;
-	/* From the last on; the loops are in this order until they are turned round below. */
+	/* The loops begin with the last dimension; they are reversed below. */
 	for (i = ndim; i--; step *= shape[i]) {
 		struct loop loop = { shape[i], step, strides[i] };
 
@@ -261,7 +271,7 @@ static void make_plan(struct plan *plan, int ndim, const Py_ssize_t *shape,
 	plan->ndim = n;
 }
 
-/* The dimension before the last becomes that in which the source's elements are closest. */
+/* Make the dimension in which the source's elements are closest the one before the last. */
 static void choose(struct plan *plan)
 {
 	int last = plan->ndim - 1, best = last - 1, i;

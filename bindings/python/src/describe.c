@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: what a writer says of the contents. The view of them is looked at anew afterwards, so
- * none may be alive.
+ * Guard: the writer's description of the contents. The view is computed again after it, so no view
+ * may be alive.
  */
 #include "core.h"
 

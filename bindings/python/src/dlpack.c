@@ -5,9 +5,9 @@
  * consumer calls the deleter.
  *
  * Contents that are held for reading must not be written. A legacy capsule cannot say that, and
- * PyTorch ignores a versioned one that says it. No argument tells such a consumer from others. So
- * all get private memory (private.c). A GPU has no such memory: its contents go into versioned
- * capsules only.
+ * PyTorch ignores a versioned capsule that says it. The arguments do not show which consumer asks,
+ * so all consumers get private memory (private.c). A GPU has no such memory: its contents go into
+ * versioned capsules only.
  */
 #include "core.h"
 #include "dlpack.h"
@@ -34,7 +34,7 @@ static void delete_legacy(struct dl_legacy *legacy)
 	xp_dlpack_drop(legacy->context);
 }
 
-/* As DLPack wants it: a tensor without elements has no address. */
+/* DLPack requires that a tensor without elements has no address. */
 static void fill(struct dl_tensor *tensor, const struct xp_view *view, void *data,
 		 struct dl_device device, int64_t *shape, int64_t *strides)
 {
@@ -135,8 +135,8 @@ int xp_guard_device(struct xp_guard *self, struct dl_device *ret)
 }
 
 /*
- * The contents on their GPU. @stream waits for them; without one this thread does. The driver may
- * be called, so the GIL is not kept, and the guard may be released meanwhile.
+ * Describe contents on their GPU. @stream waits for them, or this thread if there is no stream. The
+ * driver may be called, so the GIL is released, and the guard may be released meanwhile.
  */
 int xp_guard_gpu_view(struct xp_guard *self, void *stream, struct xp_view *ret)
 {
@@ -170,7 +170,7 @@ int xp_guard_gpu_view(struct xp_guard *self, void *stream, struct xp_view *ret)
 
 /* ---- the protocol ---- */
 
-/* What a consumer asks for. */
+/* The arguments of a consumer. */
 struct wish {
 	bool legacy;
 	bool copy, no_copy;
@@ -205,7 +205,10 @@ static int pair(PyObject *tuple, const char *what, int64_t *ret)
 	return 0;
 }
 
-/* None is the legacy default stream, by the protocol; 1 and 2 are CUDA's own names of two. */
+/*
+ * By the protocol, None is the legacy default stream; 1 and 2 are CUDA's names of the two default
+ * streams.
+ */
 static int wish_stream(PyObject *stream, struct dl_device device, void **ret)
 {
 	int64_t number;
@@ -277,7 +280,7 @@ static int wish_for(PyObject *args, PyObject *kwargs, struct dl_device device, s
 	return wish_device(wanted, device, &ret->to_cpu);
 }
 
-/* A copy of contents of the CPU, or from a GPU's to the CPU, in memory of its own. */
+/* A copy of contents on the CPU, or from a GPU to the CPU, in memory of its own. */
 static struct xp_dlpack *copied(struct xp_guard *self, struct xp_view *view, bool legacy)
 {
 	const struct dl_device cpu = { DL_CPU, 0 };

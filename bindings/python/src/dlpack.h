@@ -11,14 +11,14 @@
 #define DL_MAJOR	1
 #define DL_MINOR	3
 
-enum dl_device_type {		/* of DLPack's, those that xmem has */
+enum dl_device_type {		/* the types of DLPack that xmem has */
 	DL_CPU = 1,
 	DL_CUDA = 2,
-	DL_CUDA_HOST = 3,	/* pinned: the CPU reads it, too */
+	DL_CUDA_HOST = 3,	/* pinned: the CPU reads it as well */
 };
 
 #define DL_READ_ONLY	(UINT64_C(1) << 0)	/* the consumer must not write */
-#define DL_IS_COPIED	(UINT64_C(1) << 1)	/* it is the consumer's alone */
+#define DL_IS_COPIED	(UINT64_C(1) << 1)	/* the memory belongs to the consumer alone */
 
 struct dl_device {
 	int32_t type;
@@ -39,7 +39,7 @@ struct dl_tensor {
 	uint64_t byte_offset;
 };
 
-/* What a capsule "dltensor" has. */
+/* The contents of a capsule "dltensor". */
 struct dl_legacy {
 	struct dl_tensor tensor;
 	void *context;
@@ -51,7 +51,7 @@ struct dl_version {
 	uint32_t minor;
 };
 
-/* What a capsule "dltensor_versioned" has. */
+/* The contents of a capsule "dltensor_versioned". */
 struct dl_versioned {
 	struct dl_version version;
 	void *context;
@@ -60,7 +60,10 @@ struct dl_versioned {
 	struct dl_tensor tensor;
 };
 
-/* What the capsule "dlpack_exchange_api" has, the type's attribute __dlpack_c_exchange_api__. */
+/*
+ * The contents of the capsule "dlpack_exchange_api": the type's attribute
+ * __dlpack_c_exchange_api__.
+ */
 struct dl_exchange {
 	struct dl_version version;
 	const struct dl_exchange *previous;
@@ -73,9 +76,9 @@ struct dl_exchange {
 };
 
 /*
- * One exported tensor: the struct that the consumer gets, its arrays, and what keeps the memory: a
- * share of a hold, or memory of its own. Its deleter is pure C, for any thread, and needs no GIL,
- * and no interpreter: it may run when that has ended.
+ * One exported tensor: the struct that the consumer gets, its arrays, and a share of a hold or
+ * memory of its own. Its deleter is pure C for any thread, and needs neither the GIL nor an
+ * interpreter, because it may run after the interpreter has ended.
  */
 struct xp_dlpack {
 	union {
@@ -89,15 +92,18 @@ struct xp_dlpack {
 };
 
 /*
- * Make one. @view: its arrays are copied, and its data is not looked at. @data: the memory, for
- * writing unless @flags has DL_READ_ONLY. @hold: the share becomes the tensor's, also if this
- * fails. @memory: of malloc, the same. NULL: no memory; no exception is raised.
+ * Make an exported tensor. The arrays of @view are copied, and its data is ignored. @data: the
+ * memory, for writing unless @flags has DL_READ_ONLY. The tensor takes over the share of @hold, and
+ * @memory of malloc, also if this fails. NULL: no memory; no exception is raised.
  */
 struct xp_dlpack *xp_dlpack_new(const struct xp_view *view, void *data, struct dl_device device,
 				uint64_t flags, bool legacy, struct xp_hold *hold, void *memory);
-/* A capsule that owns it, until a consumer takes it; NULL with an exception, and it is gone. */
+/*
+ * A capsule that owns the tensor until a consumer takes it. NULL with an exception: the tensor is
+ * dropped.
+ */
 PyObject *xp_dlpack_capsule(struct xp_dlpack *dlpack, bool legacy);
-/* Drop it, as its consumer does. */
+/* Drop the tensor, as its consumer does. */
 void xp_dlpack_drop(struct xp_dlpack *dlpack);
 
 /* A versioned tensor of a guard, without a copy and without looking at streams. */
@@ -105,11 +111,11 @@ struct xp_dlpack *xp_dlpack_of(struct xp_guard *guard);
 
 #define XP_NO_STREAM	((void *)-1)
 /*
- * What the contents are on their GPU. @stream waits for them; without one this thread does. The GIL
- * is not kept, so the guard may be released meanwhile. -1 with an exception.
+ * Describe contents on their GPU. @stream waits for them, or this thread if there is no stream. The
+ * GIL is released, so the guard may be released meanwhile. -1 with an exception.
  */
 int xp_guard_gpu_view(struct xp_guard *guard, void *stream, struct xp_view *ret);
-/* Where the contents are, which are not looked at; -1 with an exception. */
+/* The device of the contents, without a look at them; -1 with an exception. */
 int xp_guard_device(struct xp_guard *guard, struct dl_device *ret);
 /* Is it a Guard of this extension, or of a class made of it? */
 bool xp_is_guard(PyObject *object);
@@ -121,7 +127,7 @@ void xp_copy_dense(char *to, const char *from, int ndim, const Py_ssize_t *shape
 		   const Py_ssize_t *strides, Py_ssize_t item_bytes);
 /* Fresh memory for @bytes, aligned for any use; NULL: there is none. free() drops it. */
 void *xp_memory(size_t bytes);
-/* Make @view that of a dense copy of itself. */
+/* Make @view describe a dense copy of itself. */
 void xp_view_densify(struct xp_view *view);
 
 #endif

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: DLPack's table of C functions, by which extensions get tensors without a call of Python.
- * Each process has one, and it stays. Its functions are called with the GIL, except allocate.
+ * Guard: DLPack's table of C functions, by which extensions get tensors without calling Python
+ * code. Each process has one table, which is never freed. Its functions are called with the GIL,
+ * except allocate.
  */
 #include "core.h"
 #include "dlpack.h"
 
 #include <string.h>
 
-/* Classes that are made of Guard inherit this slot, and nothing else has it. */
+/* Only Guard and its subclasses have this slot. */
 bool xp_is_guard(PyObject *object)
 {
 	return PyType_GetSlot(Py_TYPE(object), Py_bf_getbuffer) == (void *)xp_guard_getbuffer;
@@ -22,7 +23,7 @@ static struct xp_guard *guard_of(PyObject *object)
 	return NULL;
 }
 
-/* A dense view of what @prototype wants; false: it makes no sense. */
+/* A dense view for @prototype; false: the prototype makes no sense. */
 static bool lay_out(const struct dl_tensor *prototype, struct xp_view *view)
 {
 	uint32_t bits = prototype->dtype.bits * prototype->dtype.lanes;
@@ -50,7 +51,7 @@ static bool lay_out(const struct dl_tensor *prototype, struct xp_view *view)
 	return true;
 }
 
-/* Ordinary memory, which is not a pool's: only its owner can acquire there, and has to name it. */
+/* Ordinary memory, and not of a pool: there is no argument for the pool to acquire in. */
 static int allocate(struct dl_tensor *prototype, struct dl_versioned **ret, void *context,
 		    void (*error)(void *context, const char *kind, const char *message))
 {
@@ -90,7 +91,7 @@ static int from_object(void *object, struct dl_versioned **ret)
 	return 0;
 }
 
-/* The tensor stays the caller's, who has not been served. */
+/* After an error the tensor still belongs to the caller. */
 static int to_object(struct dl_versioned *tensor, void **ret_object)
 {
 	PyErr_SetString(PyExc_BufferError, "memory that others have allocated is no buffer of a "
@@ -99,8 +100,8 @@ static int to_object(struct dl_versioned *tensor, void **ret_object)
 }
 
 /*
- * Only while the caller holds the guard, which does not release it meanwhile. A dl_tensor cannot
- * say that it is read-only, as a legacy capsule cannot.
+ * The tensor is valid only while the caller holds the guard and does not release it. Like a legacy
+ * capsule, a dl_tensor cannot say that it is read-only.
  */
 static int borrow_from(struct xp_guard *self, struct dl_tensor *ret)
 {
@@ -141,7 +142,7 @@ static int borrow(void *object, struct dl_tensor *ret)
 	return err;
 }
 
-/* A guard belongs to no stream: what uses it there has waited for its contents. */
+/* A guard belongs to no stream: its consumers have waited for its contents. */
 static int current_stream(int32_t device_type, int32_t device_id, void **ret_stream)
 {
 	*ret_stream = NULL;

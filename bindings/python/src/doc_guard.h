@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The docstrings of Guard, as those of doc.h are. An attribute of a guard that is gone raises
- * Released, where nothing else is said.
+ * The docstrings of Guard, in the form of doc.h. An attribute of a guard that is gone raises
+ * Released, unless its docstring says otherwise.
  */
 #ifndef XP_DOC_GUARD_H
 #define XP_DOC_GUARD_H
@@ -11,9 +11,9 @@
 #define XP_DOC_guard_release \
 	"release($self, *, stream=None)\n--\n\n" \
 	"Drop the handle. Views of the contents keep the buffer until they go.\n" \
-	"What is being written is thrown away. stream: the buffer is held until that has done\n" \
-	"what is in it. Raises Released, Error (EBUSY: another thread is publishing it);\n" \
-	"with a stream NotPermitted of what is being written."
+	"Contents that are being written are thrown away. stream: the buffer is held until the\n" \
+	"stream has done the work that is in it. Raises Released, Error (EBUSY: another thread\n" \
+	"is publishing it); with a stream NotPermitted while the contents are being written."
 #define XP_DOC_guard_enter \
 	"__enter__($self)\n--\n\n" \
 	"The guard itself. Raises Released."
@@ -36,89 +36,95 @@
 	"--\n\n" \
 	"Publish to one subscriber alone, by its client id, and return the token.\n" \
 	"timeout: seconds to wait for room in the ring. Raises NotFound if that client does not\n" \
-	"follow this one, WouldBlock, TimedOut, Canceled, NotPermitted, Error (ERANGE), Released."
+	"follow this one, WouldBlock, TimedOut, Canceled, NotPermitted, Error (ERANGE),\n" \
+	"Released."
 #define XP_DOC_guard_forward \
 	"forward($self, *, keep=False, timestamp_ns=0, offset=0, length=0, timeout=None)\n--\n\n" \
 	"Publish received contents once more, to this client's subscribers, uncopied.\n" \
-	"The token, which is the same, is returned. timeout: seconds to wait for room.\n" \
-	"Raises NotPermitted of a reader, or while it is written, WouldBlock, TimedOut,\n" \
-	"Canceled, Error (ERANGE), Released."
+	"Returns the token, which does not change. timeout: seconds to wait for room.\n" \
+	"Raises NotPermitted of a reader, or while the contents are being written, WouldBlock,\n" \
+	"TimedOut, Canceled, Error (ERANGE), Released."
 #define XP_DOC_guard_get_mut \
 	"get_mut($self)\n--\n\n" \
-	"Write received contents of shared memory in place: the only holder becomes\n" \
-	"their writer. Returns the guard itself.\n" \
-	"Raises Error (EBUSY: somebody else has them, or views are alive; EOPNOTSUPP: they are\n" \
-	"not shared), NotPermitted, WouldBlock, Released."
+	"Write received contents of shared memory in place: their only holder becomes their\n" \
+	"writer. Returns the guard itself.\n" \
+	"Raises Error (EBUSY: another client holds them, or views are alive; EOPNOTSUPP: they\n" \
+	"are not shared), NotPermitted, WouldBlock, Released."
 #define XP_DOC_guard_forget \
 	"forget($self)\n--\n\n" \
 	"Drop the handle and leave its reference for the next get() of the buffer. If the\n" \
 	"contents are being written, this completes them. Raises Error (ERANGE), Released."
 #define XP_DOC_guard_set_ref_count \
 	"set_ref_count($self, count, lasts=10.0)\n--\n\n" \
-	"Complete the contents, and say how many references they have: this guard's\n" \
-	"and count - 1 that are set aside. lasts: seconds that these stay so; None: for ever;\n" \
-	"more than 60 is for the owner. Raises Error (ERANGE, EBUSY), NotPermitted, ValueError,\n" \
-	"Released."
+	"Complete the contents, and set the number of their references: this guard's and count\n" \
+	"- 1 that are set aside. lasts: seconds for which these stay set aside; None: for ever;\n" \
+	"only the owner may give more than 60. Raises Error (ERANGE, EBUSY), NotPermitted,\n" \
+	"ValueError, Released."
 #define XP_DOC_guard_offer \
 	"offer($self, more=1, lasts=10.0)\n--\n\n" \
 	"Set further references of a held buffer aside. lasts: as in set_ref_count. All\n" \
-	"that is set aside of a buffer has one time, the longest that was asked for: also by\n" \
-	"pickling, which asks for in_flight of the pool.\n" \
-	"Raises NotPermitted while it is written, or if the time is too long; Error (ERANGE),\n" \
-	"Released."
+	"references of a buffer that are set aside have one common time: the longest that was\n" \
+	"asked for, also by pickling, which asks for in_flight of the pool.\n" \
+	"Raises NotPermitted while the contents are being written, or if the time is too long;\n" \
+	"Error (ERANGE), Released."
 #define XP_DOC_guard_describe_tensor \
 	"describe_tensor($self, dtype, shape, strides=None)\n--\n\n" \
-	"Say that the contents are a tensor, from their first byte on, in place of all that was\n" \
-	"said before. dtype: the number of the elements' type (describe takes a name); shape:\n" \
-	"elements in each dimension; strides: bytes to the next one in each, None: dense.\n" \
+	"Describe the contents as a tensor, from their first byte on. This replaces any earlier\n" \
+	"description. dtype: the number of the elements' type (describe takes a name); shape:\n" \
+	"elements in each dimension; strides: bytes to the next element in each dimension,\n" \
+	"None: dense.\n" \
 	"Raises Error (EINVAL, ERANGE), NotPermitted, BufferError if there are views, Released."
 #define XP_DOC_guard_describe_image \
 	"describe_image($self, format, width, height, stride=0)\n--\n\n" \
-	"Say that the contents are an image, from their first byte on, in place of all that was\n" \
-	"said before. format: of xmem.ImageFormat; width, height: pixels; stride: bytes from\n" \
+	"Describe the contents as an image, from their first byte on. This replaces any earlier\n" \
+	"description. format: of xmem.ImageFormat; width, height: pixels; stride: bytes from\n" \
 	"one row to the next in the first plane; 0: no gap. Raises as describe_tensor."
 #define XP_DOC_guard_describe_content \
 	"describe_content($self, content_type=None, producer=None)\n--\n\n" \
-	"Say what the contents are and who made them, at most 31 bytes each.\n" \
+	"Set the type of the contents and the name of their producer, at most 31 bytes each.\n" \
 	"Raises Error (EINVAL, ERANGE), NotPermitted, Released."
 #define XP_DOC_guard_describe_time \
 	"describe_time($self, timestamp_ns, clock=None)\n--\n\n" \
-	"Say when the contents were made, by which clock (at most 23 bytes): readers find it in\n" \
-	"metadata. The guard's timestamp_ns is another: that of publish().\n" \
+	"Set when the contents were made, and the clock (at most 23 bytes): readers find both\n" \
+	"in metadata. The guard's timestamp_ns is another time, that of publish().\n" \
 	"Raises Error (EINVAL, ERANGE), NotPermitted, Released."
 
 #define XP_DOC_guard_describe_user \
 	"describe_user($self, *, id=None, user=None)\n--\n\n" \
-	"Set the id of the contents and the words of the program's own: at most 8\n" \
-	"integers of 64 bits; those that are not given become 0. None: as it is.\n" \
+	"Set the id of the contents, and the program's own words: at most 8 integers of 64\n" \
+	"bits; words that are not given become 0. None: no change.\n" \
 	"Raises NotPermitted of contents that are not being written, Released, ValueError."
 #define XP_DOC_guard_image_view \
 	"_image_view($self)\n--\n\n" \
-	"What image() makes an Image of."
+	"For image()."
 #define XP_DOC_plane \
 	"One plane of an image: a buffer of rows, columns and, if any, channels.\n\n" \
-	"memoryview() and numpy.asarray() view it without a copy, read-only where its guard is\n" \
-	"for reading; such views keep the contents as views of the guard do. bytes() copies its\n" \
-	"elements without the gaps between rows. In another process it is got from the guard there."
+	"memoryview() and numpy.asarray() view it without a copy, read-only if its guard is for\n" \
+	"reading; such views keep the contents, as views of the guard do. bytes() copies its\n" \
+	"elements without the gaps between rows. Another process gets its planes from its own\n" \
+	"guard."
 
 /* ---- on GPUs ---- */
 
 #define XP_DOC_guard_copy_from_host \
 	"copy_from_host($self, source, offset=0, *, stream=None)\n--\n\n" \
 	"Copy the bytes of a buffer of the CPU into this buffer on a GPU, from byte offset on.\n" \
-	"source: has to lie in one row. With a stream it is there when that has got so far,\n" \
-	"and the caller keeps source until then.\n" \
-	"Raises Error (ERANGE, EMEDIUMTYPE), NotPermitted of what is not written, Released."
+	"source: must be contiguous. With a stream, the bytes are copied once the stream has\n" \
+	"done its work so far, and the caller keeps source until then.\n" \
+	"Raises Error (ERANGE, EMEDIUMTYPE), NotPermitted of contents that are not being\n" \
+	"written, Released."
 #define XP_DOC_guard_copy_to_host \
 	"copy_to_host($self, out=None, offset=0, nbytes=None, *, stream=None)\n--\n\n" \
-	"Copy contents from a GPU into out, a writable buffer, and return it; nbytes: as\n" \
-	"many as out has. Without out: a new memoryview with the contents' shape and type, or\n" \
-	"of bytes, if they are a part or Python has no such type. stream: as copy_from_host.\n" \
+	"Copy contents from a GPU into out, a writable buffer, and return it; nbytes: by\n" \
+	"default as many as out has. Without out: a new memoryview with the contents' shape and\n" \
+	"type, or of bytes, if only a part is copied or Python has no such type. stream: as\n" \
+	"copy_from_host.\n" \
 	"Raises Error (ERANGE, EMEDIUMTYPE), OwnerDead, NotPermitted, Released."
 #define XP_DOC_guard_copy_to \
 	"copy_to($self, to, to_offset=0, offset=0, nbytes=None, *, stream=None)\n--\n\n" \
 	"Copy contents from a GPU, from byte offset on, into the guard to, on this GPU or\n" \
-	"another. nbytes: all that follow. stream: as copy_from_host. Raises as copy_to_host."
+	"another. nbytes: by default all bytes from offset on. stream: as copy_from_host.\n" \
+	"Raises as copy_to_host."
 #define XP_DOC_guard_wait \
 	"wait($self, timeout=None)\n--\n\n" \
 	"Wait in this thread until contents on a GPU are complete.\n" \
@@ -126,7 +132,7 @@
 	"Raises WouldBlock, TimedOut, OwnerDead, Canceled, HostGone, Error (EIO, EMEDIUMTYPE)."
 #define XP_DOC_guard_wait_on \
 	"wait_on($self, stream)\n--\n\n" \
-	"Let a stream wait until contents are complete; 0: the default stream.\n" \
+	"Let a stream wait until the contents are complete; 0: the default stream.\n" \
 	"Raises OwnerDead, NoDevice, Error (EIO, EMEDIUMTYPE), Released."
 #define XP_DOC_guard_cuda_tensor_view \
 	"_cuda_tensor_view($self)\n--\n\n" \
@@ -141,30 +147,35 @@
 
 #define XP_DOC_guard_copy_from \
 	"_copy_from($self, source, offset=0, dtype=0)\n--\n\n" \
-	"Copy what an array, buffer, tensor of DLPack or guard has into this guard, which is\n" \
-	"being written, from its byte offset on; the elements lie dense there. Returns bytes.\n" \
-	"dtype: the number of their type, if a buffer lends them under another one.\n" \
+	"Copy the elements of an array, buffer, tensor of DLPack or guard into this guard,\n" \
+	"which is being written, from byte offset on; the elements lie dense there. Returns the\n" \
+	"number of bytes. dtype: the number of the elements' type, if a buffer lends them under\n" \
+	"another type.\n" \
 	"Raises Error (ERANGE: beyond nbytes), TypeError (elements of another type), ValueError\n" \
-	"(another shape), BufferError (on a GPU), NotPermitted of a guard for reading, Released."
+	"(another shape), BufferError (on a GPU), NotPermitted of a guard for reading,\n" \
+	"Released."
 #define XP_DOC_guard_tobytes \
 	"_tobytes($self)\n--\n\n" \
 	"Get a copy of all elements, dense, the last index varying fastest.\n" \
 	"Raises BufferError on a GPU, Released."
 #define XP_DOC_guard_span \
 	"_span($self)\n--\n\n" \
-	"Get an object whose buffer is the bytes from the first element on, and which keeps\n" \
-	"them. Raises Error (EMEDIUMTYPE: on a GPU), Released."
+	"Get an object whose buffer is the bytes from the first element on. The object keeps\n" \
+	"the contents. Raises Error (EMEDIUMTYPE: on a GPU), Released."
 #define XP_DOC_guard_dlpack \
 	"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n" \
-	"Make a capsule of DLPack that holds the contents, uncopied unless copy is true or\n" \
-	"dl_device says the CPU of contents on a GPU. max_version: (major, minor) that the\n" \
-	"consumer knows. stream: where it will use contents of a GPU, as DLPack counts.\n" \
+	"Make a capsule of DLPack that holds the contents, uncopied unless copy is true, or\n" \
+	"unless dl_device asks for the CPU and the contents are on a GPU. max_version: (major,\n" \
+	"minor) that the consumer knows. stream: the stream that will use contents on a GPU, as\n" \
+	"DLPack counts.\n" \
 	"Contents on the CPU that are for reading are private memory of the capsule: it is\n" \
-	"said to be read-only, and what is stored there nevertheless is seen by nobody else.\n" \
-	"The consumer owns it. Raises BufferError of what cannot be said so, OwnerDead, Released."
+	"marked as read-only, and if the consumer writes there anyway, nobody else sees it.\n" \
+	"The consumer owns the capsule. Raises BufferError if DLPack cannot describe the\n" \
+	"contents, OwnerDead, Released."
 #define XP_DOC_guard_dlpack_device \
 	"__dlpack_device__($self)\n--\n\n" \
-	"Get where the contents are: DLPack's type of device, and its number. Raises Released."
+	"Get the device of the contents: DLPack's type of device, and its number. Raises\n" \
+	"Released."
 #define XP_DOC_guard_arrow_schema \
 	"__arrow_c_schema__($self)\n--\n\n" \
 	"Make a capsule with Arrow's type of the contents, which the consumer owns.\n" \
@@ -172,21 +183,23 @@
 #define XP_DOC_guard_arrow_array \
 	"__arrow_c_array__($self, requested_schema=None)\n--\n\n" \
 	"Make two capsules of Arrow, type and array, that hold the contents, uncopied. The\n" \
-	"consumer owns them. requested_schema is not looked at.\n" \
+	"consumer owns them. requested_schema is ignored.\n" \
 	"Raises TypeError if Arrow has no such type, or of contents on a GPU, NotPermitted of\n" \
-	"what is being written, Released."
+	"contents that are being written, Released."
 #define XP_DOC_guard_arrow_device_array \
 	"__arrow_c_device_array__($self, requested_schema=None, **kwargs)\n--\n\n" \
-	"The same, with the device that the contents are on; those of a GPU are waited for.\n" \
-	"Raises NotImplementedError of keywords that it does not know."
+	"Make two capsules of Arrow as __arrow_c_array__ does, with the device of the contents.\n" \
+	"This waits for contents on a GPU.\n" \
+	"Raises NotImplementedError of unknown keywords."
 #define XP_DOC_guard_array_interface \
 	"numpy's array interface, version 3, of contents on the CPU; its data keeps them.\n" \
-	"Raises AttributeError of types that numpy has not; Error (EMEDIUMTYPE: on a GPU), and\n" \
-	"as shape."
+	"Raises AttributeError of types that numpy does not have; Error (EMEDIUMTYPE: on a\n" \
+	"GPU), and as shape."
 #define XP_DOC_guard_cuda_array_interface \
-	"numba's and CuPy's interface, version 3, of contents on a GPU. Who has it keeps this\n" \
-	"object, and with it the buffer, also when the guard is released meanwhile. Raises\n" \
-	"AttributeError of contents on the CPU and of types that it has not; as cuda_ptr."
+	"numba's and CuPy's interface, version 3, of contents on a GPU. Its consumer keeps this\n" \
+	"object, and so the buffer, also if the guard is released meanwhile. Raises\n" \
+	"AttributeError of contents on the CPU and of types that the interface does not have;\n" \
+	"as cuda_ptr."
 
 /* ---- attributes ---- */
 
@@ -194,24 +207,26 @@
 	"The number that names these contents for ever, in any process: 65536 or more. 0 while\n" \
 	"they are being written."
 #define XP_DOC_guard_meta_index \
-	"The number of the slot in the pool, from 0 to 65535, also while it is being written."
+	"The number of the slot in the pool, from 0 to 65535, also while the contents are being\n" \
+	"written."
 #define XP_DOC_guard_nbytes \
-	"Bytes of contents: while it is being written as many as were acquired; 0 if they are\n" \
-	"a tensor without elements."
+	"Bytes of the contents. While they are being written, as many as were acquired; 0 if\n" \
+	"they are a tensor without elements."
 #define XP_DOC_guard_capacity \
 	"Bytes of the whole buffer."
 #define XP_DOC_guard_sequence \
-	"Its publisher's number of the publication."
+	"The publisher's number of this publication."
 #define XP_DOC_guard_timestamp_ns \
-	"What publish() was told: nanoseconds of CLOCK_MONOTONIC; 0: not said. What\n" \
-	"describe_time() says of the contents is another: metadata.timestamp_ns."
+	"The time given to publish(), in nanoseconds of CLOCK_MONOTONIC; 0: none was given. The\n" \
+	"time of describe_time() is another one: metadata.timestamp_ns."
 #define XP_DOC_guard_flags \
-	"What the memory is like, as a number: of xmem.BufferFlags."
+	"Properties of the memory, as a number: flags of xmem.BufferFlags."
 #define XP_DOC_guard_publisher \
-	"The client that published the contents, or has them to write into. Raises NotFound if\n" \
-	"they were not received, and it has ended long ago."
+	"The client that published the contents, or is writing them. Raises NotFound if they\n" \
+	"were not received by a subscription, and it has ended long ago."
 #define XP_DOC_guard_publisher_label \
-	"What that client calls itself. Raises NotFound if it has ended, and nobody knows it."
+	"The label of that client. Raises NotFound if it has ended, and the label is not known\n" \
+	"any more."
 #define XP_DOC_guard_readonly \
 	"Is it for reading, and not being written?"
 #define XP_DOC_guard_gone \
@@ -222,26 +237,28 @@
 	"The address of the contents in this process, as long as the guard holds them.\n" \
 	"Raises Error (EMEDIUMTYPE: they are on a GPU)."
 #define XP_DOC_guard_shape \
-	"Elements in each dimension; bytes, if nobody has said what the contents are.\n" \
-	"Raises Error (EBADMSG, ERANGE) if what is said is impossible."
+	"Elements in each dimension; bytes, if the contents are not described.\n" \
+	"Raises Error (EBADMSG, ERANGE) if the description is impossible."
 #define XP_DOC_guard_strides \
 	"Bytes from one element to the next, in each dimension. Raises as shape."
 #define XP_DOC_guard_dtype_number \
-	"The number of the elements' type (xmem.dtypes); 0: nobody has said it. Raises as shape."
+	"The number of the elements' type (xmem.dtypes); 0: it is not described. Raises as\n" \
+	"shape."
 #define XP_DOC_guard_metadata \
-	"What the publisher says of the contents, as a Metadata, which is a copy.\n" \
-	"Raises Error (ENODATA, ERANGE) if that lies outside of the buffer."
+	"The publisher's description of the contents, as a Metadata, which is a copy.\n" \
+	"Raises Error (ENODATA, ERANGE) if it lies outside the buffer."
 #define XP_DOC_guard_is_cuda \
 	"Is it on a GPU?"
 #define XP_DOC_guard_cuda_ptr \
 	"The device address of the contents, for reading. The first look opens the memory, and\n" \
-	"waits until the contents are complete unless wait_on() has ordered that.\n" \
-	"Raises OwnerDead, NotPermitted where only writers get them, NoDevice,\n" \
-	"Error (EMEDIUMTYPE: they are on the CPU)."
+	"waits until the contents are complete, unless wait_on() has ordered that.\n" \
+	"Raises OwnerDead, NotPermitted where only writers get the memory, NoDevice, Error\n" \
+	"(EMEDIUMTYPE: they are on the CPU)."
 #define XP_DOC_guard_cuda_ptr_mut \
-	"The same, for writing. Raises also NotPermitted of a guard for reading."
+	"The device address of the contents, for writing. Raises as cuda_ptr, and NotPermitted\n" \
+	"of a guard for reading."
 #define XP_DOC_guard_device_id \
 	"The number of its GPU in this process. Raises Error (EMEDIUMTYPE: it is on the CPU),\n" \
-	"NoDevice if this process does not see it."
+	"NoDevice if this process does not see the GPU."
 
 #endif

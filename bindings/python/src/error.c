@@ -9,7 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Can a call of the driver be why? All other errors are the library's own. */
+/*
+ * Can a call of the driver be the cause of this errno? All other errors come from the library
+ * itself.
+ */
 static bool may_be_cuda(int err)
 {
 	switch (err) {
@@ -22,8 +25,8 @@ static bool may_be_cuda(int err)
 }
 
 /*
- * The driver's last result is this error's: calls that may end with one forget what was before.
- * -1 with another exception.
+ * Add the driver's last result to the error: calls that may end with a result clear it before. -1
+ * with another exception.
  */
 static int add_cuda_result(PyObject *error, const struct xmem_error *last)
 {
@@ -38,7 +41,7 @@ static int add_cuda_result(PyObject *error, const struct xmem_error *last)
 	return err;
 }
 
-/* The class of an errno; NULL with an exception. The dict may be any program's by now. */
+/* The class of an errno; NULL with an exception. A program may have changed the dict. */
 static PyObject *class_of(struct xp_state *state, PyObject *number)
 {
 	PyObject *class = NULL;
@@ -57,7 +60,9 @@ static PyObject *class_of(struct xp_state *state, PyObject *number)
 	return class;
 }
 
-/* @last: of the library, so that the driver may be why; NULL: it is of this extension. */
+/*
+ * @last: an error of the library, so the driver may be the cause; NULL: an error of this extension.
+ */
 static PyObject *raise_as(struct xp_state *state, int err, PyObject *message,
 			  const struct xmem_error *last)
 {
@@ -79,14 +84,17 @@ out:
 	return NULL;
 }
 
-/* Does a message name what only programs in C know? Most do not, and cost no call of Python. */
+/*
+ * Does a message name something that only C programs know? Most do not, and need no call of Python
+ * code.
+ */
 static bool speaks_c(const char *message)
 {
 	return strstr(message, "xmem_") || strstr(message, "XMEM_") || strstr(message, "_ns") ||
 	       strstr(message, "wait_contents") || strstr(message, "NULL");
 }
 
-/* A message of the library, in Python's words if it has any others (../xmem/words.py). */
+/* A message of the library, with its C names replaced by Python's (../xmem/words.py). */
 static PyObject *in_words(struct xp_state *state, const char *message)
 {
 	PyObject *text = PyUnicode_DecodeUTF8(message, strlen(message), "replace"), *said;
@@ -106,7 +114,10 @@ PyObject *xp_raise(struct xp_state *state)
 	return raise_as(state, err, in_words(state, last.message), &last);
 }
 
-/* A message of another call in the name of this method; NULL: it is not, or with an exception. */
+/*
+ * The message of another function in the name of this method. NULL: it names no other function, or
+ * an exception is set.
+ */
 static PyObject *renamed(PyObject *text, const char *other, const char *method)
 {
 	PyObject *prefix = PyUnicode_FromString(other), *rest = NULL, *now = NULL;
@@ -142,7 +153,8 @@ void xp_raised_by(const char *method)
 	Py_XDECREF(now);
 	Py_XDECREF(text);
 	Py_XDECREF(number);
-	PyErr_Restore(type, error, trace);	/* it counts, and not what may have failed here */
+	PyErr_Restore(type, error, trace);	/* the handler's exception counts, not an error
+						 * of these calls */
 }
 
 PyObject *xp_raise_errno(struct xp_state *state, int err, const char *format, ...)

@@ -3,14 +3,17 @@
  * A capsule for other extensions: the library's table, and two functions that make guards of
  * handles and exceptions of errors (../xmem/include/xmem_python.h).
  *
- * The capsule is the same for all interpreters of the process. So the functions ask for the module
- * of theirs; it is imported already, and that only looks it up.
+ * All interpreters of the process share the capsule. So the functions look up the module of their
+ * interpreter, which is already imported.
  */
 #include "core.h"
 
 #include "../xmem/include/xmem_python.h"
 
-/* The state of this interpreter's module, which is in *ret_module until that is let go. */
+/*
+ * The state of this interpreter's module. It is valid until the caller drops the reference
+ * *ret_module.
+ */
 static struct xp_state *state_of(PyObject **ret_module)
 {
 	*ret_module = PyImport_ImportModule("xmem._core");
@@ -29,7 +32,7 @@ static const struct xmem_api *get_api(uint32_t version)
 	return api;
 }
 
-/* No error means that there was no memory for a handle of C++ (xmem/handles.hpp). */
+/* Without an error, there was no memory for a handle of C++ (xmem/handles.hpp). */
 static PyObject *raise_last_error(void)
 {
 	struct xp_state *state;
@@ -45,8 +48,8 @@ static PyObject *raise_last_error(void)
 }
 
 /*
- * How C has come by the handle is not known. So the guard lets go of the GIL where that may have
- * been in a way after which the library asks the host.
+ * It is not known how the C code has got the handle. So the guard releases the GIL wherever the
+ * library may have to make a request for such a handle.
  */
 static PyObject *as_py(struct xmem_buffer *buffer)
 {

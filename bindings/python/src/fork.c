@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which objects a child has inherited by fork. The library refuses their handles itself; but what
- * this extension remembers of them, such as the address of a payload that the child has not mapped,
- * is not asked of the library again. So forks are counted, and each object knows its count.
+ * Objects that a child has inherited by fork. The library refuses their handles itself. But this
+ * extension caches facts about them, such as the address of a payload that the child has not
+ * mapped, without asking the library again. So forks are counted, and each object stores the count
+ * at which it was made.
  *
- * A child that no C library has forked (a bare clone) does not count itself; it may only exec.
+ * A child by a bare clone(), without the C library, is not counted; it may only exec.
  */
 #include "core.h"
 
@@ -12,7 +13,7 @@
 
 unsigned int xp_forks;
 
-/* The child has one thread yet. */
+/* The child still has only one thread. */
 static void in_child(void)
 {
 	xp_forks++;
@@ -20,7 +21,7 @@ static void in_child(void)
 
 static void once(void)
 {
-	/* Without memory for the handler the library still refuses what it is asked. */
+	/* If there is no memory for the handler, the library still refuses the handles. */
 	pthread_atfork(NULL, NULL, in_child);
 }
 

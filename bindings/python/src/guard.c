@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: a handle of a buffer. This file says when the handle goes: release() drops it, and so does
- * the end of the guard, unless views of the contents are alive. They keep it, and the last one
- * drops it.
+ * Guard: a handle of a buffer. This file decides when the handle is dropped: by release(), or by
+ * the end of the guard object. If views of the contents are alive, they keep the handle, and the
+ * last view drops it.
  *
- * Two kinds of views keep it. Those of the buffer protocol hold the guard itself and are counted in
- * exports; the others share an xp_hold. A guard that is gone has neither of them in its care any
- * more than that: its last export, or the last share, drops the handle. A third kind cannot be
- * counted: consumers of __cuda_array_interface__ only keep the guard itself. Once it is lent to
- * them, its own end drops the handle, and on the legacy default stream: what they have put into
- * blocking streams comes before that.
+ * Two kinds of views keep the handle. Views by the buffer protocol keep the guard object and are
+ * counted in exports; the others share an xp_hold. When the guard is gone, its last export or the
+ * last share drops the handle. A third kind cannot be counted: consumers of
+ * __cuda_array_interface__ only keep the guard object. Once it is lent to them, the end of the
+ * guard object drops the handle, on the legacy default stream: after the work that they have put
+ * into blocking streams.
  */
 #include "core.h"
 
@@ -34,7 +34,7 @@ PyObject *xp_guard_new(struct xp_state *state, PyObject *pool, struct xmem_buffe
 	return (PyObject *)self;
 }
 
-/* The last handle of a pool that is closed takes leave of the host, for which it waits. */
+/* Dropping the last handle of a closed pool makes a request to the host and waits for it. */
 static bool is_of_closed_pool(const struct xp_guard *self)
 {
 	return !self->pool || !PyObject_TypeCheck(self->pool, self->state->pool) ||
@@ -42,8 +42,8 @@ static bool is_of_closed_pool(const struct xp_guard *self)
 }
 
 /*
- * Drop the guard's share of the handle. pre: no export is alive. post: it is gone for all threads,
- * and was so before another one could look at it.
+ * Drop the guard's share of the handle. pre: no export is alive. post: the guard is gone. It was
+ * marked so before any other thread could look at it.
  */
 static void drop(struct xp_guard *self)
 {
@@ -177,7 +177,7 @@ void xp_guard_gone(struct xp_guard *self, bool kept)
 {
 	self->busy = false;
 	if (!kept) {
-		free(self->hold);	/* nobody shares it, or it would have been kept */
+		free(self->hold);	/* the hold is not shared, or kept would be set */
 		self->hold = NULL;
 		self->buffer = NULL;
 	}
@@ -203,11 +203,12 @@ struct xp_hold *xp_guard_share(struct xp_guard *self)
 
 PyObject *xp_guard_release_now(struct xp_guard *self)
 {
-	/* A call that was going on when this child was forked goes on in the parent only. */
+	/* If this child was forked during a call, the call continues only in the parent. */
 	if (self->mode == XP_GONE || (self->busy && self->forks == xp_forks))
 		return refuse(self);
 	self->slow = self->counted || self->mode == XP_WRITING;
-	self->mode = XP_GONE;		/* first: what drops the handle may let other threads run */
+	self->mode = XP_GONE;		/* first, because dropping the handle may let other
+					 * threads run */
 	drop_unless_used(self);
 	Py_RETURN_NONE;
 }
@@ -220,7 +221,7 @@ PyObject *xp_guard_enter(PyObject *object, PyObject *unused)
 	return object;
 }
 
-/* What the block has published or released itself is gone already. */
+/* If the block has published or released the guard, it is gone already. */
 PyObject *xp_guard_exit(PyObject *object, PyObject *args)
 {
 	struct xp_guard *self = (struct xp_guard *)object;

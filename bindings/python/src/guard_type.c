@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: its methods and properties. Each is called under the guard's lock (core.h, "Locks"), which
- * nothing that it calls has to think of. The buffer protocol takes the lock itself (view.c).
+ * Guard: its methods and properties. Each is called under the guard's lock (core.h, "Locks"), so
+ * the functions below need not take it. The buffer protocol takes the lock itself (buffer.c).
  */
 #include "core.h"
 
 /* ---- what it says of itself ---- */
 
-/* Ask the library about the buffer of a guard; false: raised. */
+/* Get the library's information about the buffer of a guard; false: an exception is set. */
 static bool look(struct xp_guard *self, struct xmem_buffer_info *ret)
 {
 	struct xmem_buffer *buffer = xp_guard_look(self);

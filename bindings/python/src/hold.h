@@ -4,13 +4,14 @@
  * libraries own and drop in any thread, at any time, with or without the GIL. It is counted
  * atomically, touches no Python object, and the last one drops the handle.
  *
- * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams.
- * So the handle of such a buffer goes on the legacy default stream, which comes after all that
- * blocking streams have been given. A program that uses non-blocking streams keeps its view, or
+ * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams. So
+ * the handle of such a buffer is released on the legacy default stream, after all work that
+ * blocking streams have been given. A program that uses non-blocking streams must keep its view, or
  * the guard, until they have done their work.
  *
- * Only a guard makes a further share, under the GIL and while it has one itself. So a count of 1
- * that the guard sees stays 1, and views alone can only become fewer.
+ * Only a guard makes a further share, under its lock and while it has a share itself. So if the
+ * guard sees a count of 1, the count stays 1. Without the guard, the number of shares can only
+ * fall.
  */
 #ifndef XP_HOLD_H
 #define XP_HOLD_H
@@ -45,7 +46,7 @@ static inline struct xp_hold *xp_hold_get(struct xp_hold *hold)
 	return hold;
 }
 
-/* All that was done with the contents comes before the release of the handle. */
+/* Every use of the contents comes before the release of the handle. */
 static inline void xp_hold_put(struct xp_hold *hold)
 {
 	if (atomic_fetch_sub_explicit(&hold->shares, 1, memory_order_acq_rel) != 1)

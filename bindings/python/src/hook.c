@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls of the library that may call a function of Python's. The library calls it in the middle of
- * an acquire, collect, trim or stat, in the thread that is in there, without the GIL. That thread
- * has noted its state (away) when it let go of the GIL, and takes it back for as long as the
- * function runs: so this works in every interpreter. limbo.c sets the function.
+ * Limbo hooks: Python functions that the library calls in the middle of an acquire, collect, trim
+ * or stat, in the calling thread, without the GIL. That thread has stored its state (away) when it
+ * released the GIL, and takes the GIL again while the hook runs. So this works in every
+ * interpreter. limbo.c sets the hook.
  */
 #include "core.h"
 
-/* The state of this thread while it is in the library without the GIL; NULL: it is not. */
+/* The state of this thread while it is in the library without the GIL; otherwise NULL. */
 static _Thread_local PyThreadState *away;
 
-/* The pools whose functions this thread runs, the innermost first. */
+/* The pools whose hooks this thread is running, the innermost first. */
 struct running {
 	const struct xp_pool *pool;
 	struct running *outer;
@@ -51,7 +51,7 @@ static PyObject *limbo_object(struct xp_state *state, const struct xmem_limbo *l
 
 /* ---- calling it ---- */
 
-/* What it raises goes to sys.unraisablehook: the acquire that runs it goes on. */
+/* An exception of the hook goes to sys.unraisablehook, and the acquire continues. */
 static void call_python(struct xp_pool *self, const struct xmem_limbo *limbo)
 {
 	struct running here = { .pool = self, .outer = running };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is known of hosts, pools, clients, slots and contents: the structs of xmem/info.h and the
+ * Information about hosts, pools, clients, slots and contents: the structs of xmem/info.h and the
  * metadata, as objects that layout.c makes.
  */
 #include "core.h"
@@ -55,7 +55,7 @@ PyObject *xp_pools(PyObject *module, PyObject *unused)
 
 /* ---- limits ---- */
 
-/* A list of all that are told. @pool: whose caller has begun to use it, or NULL. */
+/* A list of all limits. @pool: a pool that the caller has begun to use, or NULL. */
 static PyObject *limits_of(struct xp_state *state, struct xmem_pool *pool)
 {
 	PyObject *list = PyList_New(0), *object;
@@ -101,7 +101,7 @@ PyObject *xp_pool_limits(PyObject *object, PyObject *unused)
 
 /* ---- one pool ---- */
 
-/* It may give back files that others have let go, for which it asks the host. */
+/* The call may give back files that other clients have let go, by requests to the host. */
 PyObject *xp_pool_stat(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
@@ -138,7 +138,7 @@ PyObject *xp_pool_client_info(PyObject *object, PyObject *client)
 	return OBJECT(self->state, XP_CLIENT_INFO, info);
 }
 
-/* A list of those that follow this writer. */
+/* A list of the clients that follow this writer. */
 static PyObject *subscribers_of(struct xp_state *state, struct xmem_pool *pool)
 {
 	struct xmem_subscriber_info info = { .client = 0 };
@@ -248,7 +248,7 @@ PyObject *xp_guard_metadata(PyObject *object, void *unused)
 				sizeof(metadata));
 }
 
-/* All words are read before one is stored, so a wrong one leaves all as they were. */
+/* All words are read before any is stored, so an error changes none. */
 PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "id", "user", NULL };
@@ -286,7 +286,7 @@ PyObject *xp_guard_describe_user(PyObject *object, PyObject *args, PyObject *kwa
 			Py_DECREF(item);
 		}
 	}
-	/* A callable above may have published the buffer. */
+	/* Python code called above may have published the buffer. */
 	buffer = xp_guard_write(self);
 	metadata = buffer ? xmem_metadata_mut(buffer) : NULL;
 	if (!metadata)

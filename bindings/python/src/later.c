@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the library tells when it is done with memory that was attached: a Python callable is
- * called, and the object that the memory belongs to is let go.
+ * Calls to make when the library no longer needs attached memory: a Python callable is called, and
+ * the object that the memory belongs to is released.
  *
- * The library tells it in any thread, with or without the GIL, in the middle of a call. If that has
- * a lock, a wait for the GIL would be a deadlock: who has it may want the lock. And a thread that
- * waits for the GIL when the interpreter ends never comes back. So what is told is only
- * noted, and run a moment later by a thread that has the GIL anyway: at the end of a call of this
- * extension, or by CPython's main thread, which is asked to. Nothing is run once the interpreter
- * has begun to end: what is noted then stays, and so does the memory.
+ * The library tells this in any thread, with or without the GIL, in the middle of a call. If that
+ * call holds a lock, waiting for the GIL would be a deadlock, because the thread with the GIL may
+ * want the lock. A thread that waits for the GIL when the interpreter ends never returns. So the
+ * call is only noted, and a thread with the GIL makes it a moment later: at the end of a call of
+ * this extension, or the main thread, which CPython is asked to interrupt. Once the interpreter has
+ * begun to end, noted calls are never made, and their memory stays.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,11 +16,14 @@
 
 #include "core.h"
 
-/* What one interpreter has to run; `lock` below guards it, and the GIL nothing. */
+/*
+ * The calls that one interpreter has to make. `lock` below guards them; the GIL guards nothing
+ * here.
+ */
 struct xp_later {
 	PyInterpreterState *interpreter;
 	struct xp_done *first, **last;
-	unsigned int users;		/* the module, each xp_done, a call that is pending */
+	unsigned int users;		/* references: the module, each xp_done, a pending call */
 	bool pending;			/* the main thread has been asked */
 	bool ended;
 };
@@ -28,7 +31,8 @@ struct xp_later {
 struct xp_done {
 	struct xp_done *next;
 	struct xp_later *later;
-	pid_t process;			/* a forked child has neither the memory nor the duty */
+	pid_t process;			/* a forked child has neither the memory nor the calls to
+					 * make */
 	PyObject *call, *kept;		/* may be NULL */
 };
 
@@ -37,7 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* guards all of them *
 static void take_lock(void) { pthread_mutex_lock(&lock); }
 static void give_lock(void) { pthread_mutex_unlock(&lock); }
 
-/* Where there is no GIL: not under the lock (ask). */
+/* Without a GIL this is not called under the lock (see ask). */
 #ifdef Py_GIL_DISABLED
 static void unlocked_begin(void) { give_lock(); }
 static void unlocked_end(void) { take_lock(); }
@@ -121,7 +125,7 @@ void xp_done_drop(struct xp_done *done)
 	free(done);
 }
 
-/* With the GIL; an exception that is being raised stays. */
+/* With the GIL. The current exception stays. */
 static void run(struct xp_done *done)
 {
 	PyObject *type, *value, *trace, *result;
@@ -173,12 +177,12 @@ static int run_pending(void *argument)
 }
 
 /*
- * If CPython has too many calls pending, the next call of this extension runs what has been told.
+ * If CPython has too many pending calls, the next call of this extension makes the noted calls.
  *
- * With a GIL this is called under the lock, so that xp_later_end comes before it or after it: there
- * CPython 3.11 has no list any more when the interpreter has ended. Without one the list is there
- * until the process ends, and has a mutex for which the thread may have to let go of its state;
- * so the lock is given back first.
+ * With a GIL this is called under the lock, so xp_later_end comes before or after it: CPython 3.11
+ * has no list of pending calls after the end of the interpreter. Without a GIL the list exists
+ * until the process ends, and its mutex may make the thread detach from the interpreter; so the
+ * lock is released first.
  */
 static void ask(struct xp_later *later)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Makes Python objects of the structs with which the library answers. It knows no struct: the
- * tables of layouts.h say where each field lies and what it is.
+ * Python objects of the structs that the library fills in. No struct is known here: the tables of
+ * layouts.h give the place and type of each field.
  */
 #include "layout.h"
 
@@ -65,7 +65,7 @@ static PyObject *number(const char *at, size_t bytes, enum xp_kind kind)
 	}
 	if (kind == XP_UNSIGNED)
 		return PyLong_FromUnsignedLongLong(wide);
-	/* The sign goes from the top bit of the field to that of the word. */
+	/* Extend the sign from the top bit of the field to the whole word. */
 	return PyLong_FromLongLong((int64_t)(wide << (64 - 8 * bytes)) >> (64 - 8 * bytes));
 }
 
@@ -85,7 +85,7 @@ static PyObject *numbers(const char *at, const struct xp_field *field)
 	return tuple;
 }
 
-/* What others wrote need not be UTF-8: a byte that is not becomes U+FFFD. */
+/* Text of other clients need not be UTF-8: an invalid byte becomes U+FFFD. */
 static PyObject *text(const char *at, size_t bytes)
 {
 	return PyUnicode_DecodeUTF8(at, (Py_ssize_t)strnlen(at, bytes), "replace");
@@ -135,7 +135,8 @@ static PyTypeObject *make_type(const struct xp_layout *layout)
 		fields[i].name = layout->fields[i].name;
 		fields[i].doc = layout->fields[i].doc;
 	}
-	type = PyStructSequence_NewType(&desc);		/* it keeps the texts, not the array */
+	type = PyStructSequence_NewType(&desc);		/* it keeps pointers to the texts, but
+							 * copies the array */
 	PyMem_Free(fields);
 	return type;
 }

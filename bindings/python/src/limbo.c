@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pool: a function of Python's that the library calls when too much is in limbo; hook.c says how.
+ * Pool: limbo_hook(), which sets a Python function that the library calls when too much is in
+ * limbo; hook.c says how it is called.
  *
  * The function must not close the pool in whose call it runs, because closing waits for that call.
- * close() refuses it there (xp_is_hooked).
+ * So close() refuses that (xp_is_hooked).
  */
 #include "core.h"
 
 /*
- * The function that was there before may still run in another thread; it has a reference of its
- * own. The library's @user is the pool, which whoever calls the library keeps. Of two threads that
- * set one, the same comes last there and here.
+ * The previous function may still run in another thread, which has a reference of its own. The
+ * library's @user is the pool, which every caller of the library keeps alive. The lock makes sure
+ * that, of two threads that set a hook, the same one comes last in the library and here.
  */
 static PyObject *set_hook(struct xp_pool *self, PyObject *call, uint64_t bytes, uint32_t count)
 {

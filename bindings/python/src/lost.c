@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guards and pools that are lost from the start. A message whose buffer or pool is gone gives them
- * where it is loaded, because who loads it is often no part of the program: the threads of
- * multiprocessing.Pool take an OSError there for the end of their pipe, and end. So it is raised by
- * each use of what was loaded, and that is in the program.
+ * Guards and pools that are lost from the start: loading a message gives them if its buffer or pool
+ * is gone. The code that loads messages is often not part of the program: the threads of
+ * multiprocessing.Pool take an OSError there for the end of their pipe, and end. So loading raises
+ * nothing, but each use of the loaded object raises the error.
  *
- * What is lost never had a handle. It has the errno and the text of its error instead, as a tuple.
+ * A lost object never had a handle. It has the errno and the text of its error instead, as a tuple.
  */
 #include "core.h"
 
-/* The tuple of them; NULL with an exception. */
+/* The tuple of errno and text; NULL with an exception. */
 static PyObject *why(int err, PyObject *text)
 {
 	return Py_BuildValue("(iO)", err, text);

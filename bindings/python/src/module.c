@@ -6,8 +6,8 @@
 #include "core.h"
 
 /*
- * The package sets these once, when it is imported, and they are read without a lock. So what was
- * there before stays: another thread may be using it.
+ * The package sets these once, when it is imported, and they are read without a lock. The old value
+ * is not released, because another thread may be using it.
  */
 static void set(void *slot, void *object)
 {
@@ -15,7 +15,7 @@ static void set(void *slot, void *object)
 	__atomic_store_n((PyObject **)slot, object, __ATOMIC_RELEASE);
 }
 
-/* set_types(guard, subscription): the subclasses that calls of this module make. */
+/* set_types(guard, subscription): the subclasses of which this module makes instances. */
 static PyObject *set_types(PyObject *module, PyObject *args)
 {
 	struct xp_state *state = PyModule_GetState(module);
@@ -35,8 +35,8 @@ static PyObject *set_types(PyObject *module, PyObject *args)
 }
 
 /*
- * set_errors(classes, words): a dict from errno to the class that is raised, None: of all others;
- * and a function that says a message in Python's words.
+ * set_errors(classes, words): a dict from errno to the class that is raised, with the key None for
+ * all other errnos; and a function that puts a message into Python's words.
  */
 static PyObject *set_errors(PyObject *module, PyObject *args)
 {

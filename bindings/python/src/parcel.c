@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * What parcels need of their pool: its handle, until they are pickled or dropped, to give back what
- * they have set aside. A program may close the pool before that: then no other call finds the
- * handle any more (xp_pool_begin), and it stays for the parcels, of which the last one closes it.
+ * Pool: the part that parcels need. A parcel needs the handle until it is pickled or dropped, to
+ * give back the reference that it has set aside. A program may close the pool before that: then
+ * other calls no longer get the handle (xp_pool_begin), but it stays open for the parcels, and the
+ * last of them closes it.
  */
 #include "core.h"
 
-#define TRIES	8	/* to give a reference back; each fails only because a signal came */
+#define TRIES	8	/* to give a reference back; a try fails only because of a signal */
 
 PyObject *xp_pool_keep(PyObject *object, PyObject *unused)
 {
@@ -19,7 +20,7 @@ PyObject *xp_pool_keep(PyObject *object, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-/* Its time may have passed, or its buffer be gone: then there is nothing to give back. */
+/* If the reference has expired or its buffer is gone, there is nothing to give back. */
 static void drop_ref(struct xmem_pool *pool, uint64_t token)
 {
 	int tries;

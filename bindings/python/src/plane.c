@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Plane: one plane of an image, as image() of a guard gives it. It has no memory of its own: each
- * time it is lent as a buffer, the image of its guard is looked at and checked anew, under the
- * guard's lock. Its buffers count as the guard's, so they keep the contents as those do.
+ * Plane: one plane of an image, which image() of a guard gives. It has no memory of its own: each
+ * time it is lent as a buffer, the image of its guard is checked again, under the guard's lock. Its
+ * buffers count as buffers of the guard, so they keep the contents.
  */
 #include "core.h"
 
@@ -10,10 +10,10 @@ struct plane {
 	PyObject_HEAD
 	struct xp_guard *guard;		/* constant */
 	uint32_t number;		/* constant: which plane it is */
-	struct xmem_plane said;		/* constant, but for data, which is NULL */
+	struct xmem_plane said;		/* constant; data is NULL */
 	Py_ssize_t offset;		/* constant: bytes of the contents before it */
-	struct xp_view view;		/* constant, but for data: the guard's lock. Buffers have
-					 * its arrays */
+	struct xp_view view;		/* the guard's lock for data, the rest is constant.
+					 * Buffers use its arrays */
 };
 
 /* Find the image of a guard; -1 with an exception. Under the guard's lock. */
@@ -33,7 +33,7 @@ static Py_ssize_t offset_of(const struct xmem_image *image, uint32_t number)
 	return (const char *)image->plane[number].data - (const char *)image->plane[0].data;
 }
 
-/* The plane in the guard's own mapping: a writer's mapping is not the one that readers have. */
+/* The plane in the guard's own mapping, because a writer's mapping is not the one of readers. */
 static int find_view(struct xp_guard *guard, const struct xmem_image *image, uint32_t number,
 		     struct xp_view *ret)
 {
@@ -94,7 +94,7 @@ static int refuse(const char *why)
 	return -1;
 }
 
-/* Views of this plane have its arrays; so what the guard says now must be what it said before. */
+/* Views of this plane use its arrays, so the description of the guard must not have changed. */
 static int look(struct plane *self)
 {
 	struct xmem_image image;
@@ -173,8 +173,9 @@ static PyObject *get_dtype(PyObject *object, void *unused)
 }
 
 /*
- * numpy.asarray() drops the error of a buffer, asks for this, and then makes an array of one
- * object. So a plane that is no more says here why; any other one is a buffer and has none.
+ * numpy.asarray() drops the error of the buffer protocol, asks for this attribute, and then makes
+ * an array of one object. So a plane that is gone raises its error here; any other plane is a
+ * buffer and has no such attribute.
  */
 static PyObject *get_array_interface(PyObject *object, void *unused)
 {
@@ -215,7 +216,7 @@ static int plane_traverse(PyObject *object, visitproc visit, void *arg)
 
 static int plane_clear(PyObject *object)
 {
-	return 0;		/* the guard is constant; it goes with what else is in the cycle */
+	return 0;		/* the guard is constant; the cycle is broken at another object */
 }
 
 static void plane_dealloc(PyObject *object)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pool: a handle of a pool. It is closed by close(), or when it and nobody needs it any more.
+ * Pool: a handle of a pool. close() closes it, or the end of the object.
  *
- * Each call that uses the handle counts itself (users), from before it looks whether the pool is
- * closed until the library has returned. close() first says that it is, ends what waits, and waits
- * for the rest. The library does that too, for most calls and once they are inside; what has not
- * got there yet could meet a pool that has been opened at the same address meanwhile.
+ * Each call that uses the handle counts itself (users), from before the check whether the pool is
+ * closed until the library has returned. close() first marks the pool as closed, then cancels
+ * waits, then waits for the remaining calls. The library also does that for most calls, once they
+ * are inside. But a call that has not entered the library yet could meet another pool, opened at
+ * the same address meanwhile.
  *
- * A parcel keeps the handle longer, for a call of its own (parcel.c): the last of those that have a
- * share of it closes it.
+ * A parcel keeps the handle longer, for a call of its own (parcel.c). The last share of the handle
+ * closes it.
  */
 #include "core.h"
 
@@ -66,7 +67,7 @@ struct xmem_pool *xp_pool_again(struct xp_pool *self, int64_t until, int64_t *ti
 	       xp_pool_begin(self) : NULL;
 }
 
-/* Once XP_CLOSED is set. Without the GIL. */
+/* Call this once XP_CLOSED is set, without the GIL. */
 static void wait_for_users(struct xp_pool *self)
 {
 	unsigned int users;
@@ -142,7 +143,7 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 	return NULL;
 }
 
-/* Of a handle that a child has inherited by fork, which may well reopen it. */
+/* A child may also reopen a handle that it has inherited by fork. */
 PyObject *xp_pool_reopen(PyObject *object, PyObject *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object, *other;
@@ -174,7 +175,7 @@ PyObject *xp_pool_reopen(PyObject *object, PyObject *unused)
 
 /* ---- closing ---- */
 
-/* What waits in the library ends at once. A child of fork has none of its parent's threads. */
+/* Waits in the library end at once. A child of fork has none of its parent's threads. */
 static void end_users(struct xp_pool *self)
 {
 	PyThreadState *thread;
@@ -228,7 +229,7 @@ void xp_pool_dealloc(PyObject *object)
 	PyObject_GC_UnTrack(object);
 	Py_CLEAR(self->lost);
 	if (self->pool && self->shares) {
-		Py_BEGIN_ALLOW_THREADS		/* nobody can be using it */
+		Py_BEGIN_ALLOW_THREADS		/* no thread can be using it */
 		xmem_pool_close(self->pool);
 		Py_END_ALLOW_THREADS
 	}

@@ -9,7 +9,7 @@
 
 #define MOST_SLOTS	(1u << 17)	/* more than any pool has */
 
-/* Of the CPU, or of a GPU with XMEM_MEMORY_CUDA. A list of their slots. */
+/* On the CPU, or on a GPU with XMEM_MEMORY_CUDA. Returns a list of their slots. */
 PyObject *xp_pool_preallocate(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "size", "count", "flags", "device_id", NULL };
@@ -24,7 +24,7 @@ PyObject *xp_pool_preallocate(PyObject *object, PyObject *args, PyObject *kwargs
 	if (!xp_parse(args, kwargs, "O&O&O&|i:_preallocate", names, xp_token, &bytes, xp_u32,
 		      &count, xp_u32, &options.flags, &options.device_id))
 		return NULL;
-	/* The library refuses larger numbers before it looks at this. */
+	/* The library refuses larger numbers before it uses the array. */
 	options.ret_slots = calloc(count < MOST_SLOTS ? count + 1 : 1, sizeof(*options.ret_slots));
 	if (!options.ret_slots)
 		return PyErr_NoMemory();
@@ -49,8 +49,8 @@ PyObject *xp_pool_preallocate(PyObject *object, PyObject *args, PyObject *kwargs
 }
 
 /*
- * What was said of earlier contents of this buffer is not said of these. In C a program says all or
- * nothing of its contents; in Python each view of them goes by it.
+ * Clear the description of earlier contents. A C program either describes its contents or ignores
+ * descriptions; in Python each view uses the description.
  */
 static void say_nothing(struct xmem_buffer *buffer)
 {

@@ -8,7 +8,7 @@ static PyObject *get_backend(PyObject *object, void *unused)
 {
 	struct xp_pool *self = (struct xp_pool *)object;
 	struct xmem_pool *pool = xp_pool_begin(self);
-	const char *name;		/* a constant of the library's */
+	const char *name;		/* a constant of the library */
 
 	if (!pool)
 		return NULL;

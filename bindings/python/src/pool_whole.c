@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pool: calls about the pool as a whole: its subscribers, what it collects, its descriptors, and
- * who may use it.
+ * Pool: calls about the pool as a whole: its subscribers, collecting, its descriptors, and the
+ * right to use it.
  */
 #include "core.h"
 
@@ -29,7 +29,7 @@ PyObject *xp_pool_wait_for_subscribers(PyObject *object, PyObject *args, PyObjec
 	return NULL;
 }
 
-/* As xmem_collect, which may call a hook of the program's: how many were found, or -1. */
+/* As xmem_collect, which may call a limbo hook. Returns how many buffers were found, or -1. */
 static int collect(struct xp_pool *self, uint64_t keep, uint64_t *ret_bytes)
 {
 	struct xmem_pool *pool = xp_pool_begin(self);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
  * Guard: private memory. Contents that are held for reading must not be written, but some consumers
- * write them all the same: PyTorch ignores it when DLPack or a buffer says that memory is
- * read-only, and a capsule from before DLPack 1.0 cannot say it. A store into the contents
- * themselves would end a reader by SIGSEGV; one by their writer would be seen by all readers.
+ * write them anyway: PyTorch ignores the read-only flag of DLPack and of buffers, and a capsule
+ * from before DLPack 1.0 has no such flag. A store into the contents would end a reader by SIGSEGV,
+ * and all readers would see a store by the writer.
  *
  * So such a consumer gets memory of xmem_data_private: the pages of the contents, of which the
- * kernel copies those in which something is stored. This memory belongs to a handle, and a handle
- * may go before the memory is given up (forget). So it has a handle of its own, a clone.
+ * kernel copies each page that is written. This memory belongs to a handle. The guard's handle may
+ * go before the memory is given up (forget), so the memory has a handle of its own, a clone.
  */
 #include "core.h"
 
@@ -43,11 +43,11 @@ struct xp_hold *xp_guard_private(struct xp_guard *self, void **ret_memory)
 }
 
 /*
- * A consumer of the buffer protocol may ask for memory that it can write, be refused, and then ask
- * for bytes without a format: torch.frombuffer() does. It writes them, and keeps the owner that the
- * buffer names (Py_buffer.obj), but no buffer. So after a refusal such bytes are private memory,
- * and a capsule of their own is the owner. If the guard were, a program that keeps the guard object
- * after release() would keep the memory, too.
+ * A consumer of the buffer protocol may ask for writable memory, be refused, and then ask for bytes
+ * without a format: torch.frombuffer() does. It writes these bytes, and keeps the owner that the
+ * buffer names (Py_buffer.obj), but no buffer. So after a refusal, such bytes are private memory,
+ * and their owner is a capsule of their own. If the guard were the owner, a program that keeps the
+ * guard object after release() would also keep the memory.
  */
 static void drop_capsule(PyObject *capsule)
 {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: what hands a buffer over. Each of these calls takes the handle: no other call may use the
- * guard meanwhile, and views that are alive keep it (XMEM_PUBLISH_KEEP), so that the memory under
- * them is neither reused nor unmapped.
+ * Guard: calls that hand a buffer over. Each of them takes the handle: no other call may use the
+ * guard meanwhile. Views that are alive keep the handle (XMEM_PUBLISH_KEEP), so that the memory
+ * under them is neither reused nor unmapped.
  */
 #include "core.h"
 
-/* Does a publish wait, for the host or a stream? Contents written in place, and those of GPUs. */
+/*
+ * Does a publish wait for the host or a stream? It does for contents written in place, and on GPUs.
+ */
 static bool waits(const struct xp_guard *self)
 {
 	return self->in_place || self->flags & (XMEM_BUFFER_CUDA | XMEM_BUFFER_ATTACHED);
 }
 
-/* -1 with an exception: readers would find a tensor or image that reaches beyond this part. */
+/* -1 with an exception: the tensor or image that is described reaches beyond this part. */
 static int check_part(struct xp_guard *self, const struct xmem_publish_options *options)
 {
 	struct xmem_metadata metadata;
@@ -27,11 +29,14 @@ static int check_part(struct xp_guard *self, const struct xmem_publish_options *
 		xp_raise(self->state);
 		return -1;
 	}
-	/* Who writes counts from its own first byte, others from that of the whole buffer. */
+	/*
+	 * A writer counts from the first byte of its contents, a reader from that of the whole
+	 * buffer.
+	 */
 	first = self->mode == XP_WRITING ? 0 : metadata.offset;
 	skipped = options->offset - first;
 	if (options->offset < first || skipped > metadata.size)
-		return 0;		/* the library says that this is outside */
+		return 0;		/* the library then refuses the part as outside */
 	bytes = options->length ? options->length : metadata.size - skipped;
 	if (xmem_tensor_check(&metadata, bytes) != -ERANGE)
 		return 0;
@@ -44,7 +49,7 @@ static int check_part(struct xp_guard *self, const struct xmem_publish_options *
 	return -1;
 }
 
-/* @kept: the caller wants to go on with the guard. @slow: this may wait. */
+/* @kept: the caller keeps the guard. @slow: the call may wait. */
 static PyObject *hand_over(struct xp_guard *self, struct xmem_publish_options *options, bool kept,
 			   bool slow)
 {
@@ -179,8 +184,8 @@ PyObject *xp_guard_get_mut(PyObject *object, PyObject *unused)
 /* ---- claims ---- */
 
 /*
- * Contents that are being written are complete now. Views need a handle of their own, @ret_clone:
- * that of the guard goes, and leaves its reference behind. 0 or -errno. Without the GIL.
+ * Forget the guard's handle and leave its reference behind; contents that are being written are
+ * complete now. Views need a handle of their own, @ret_clone. 0 or -errno. Without the GIL.
  */
 static int forget(struct xmem_buffer *buffer, bool *writing, bool viewed,
 		  struct xmem_buffer **ret_clone)

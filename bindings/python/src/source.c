@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is copied into a guard, seen in one way: source.h says which.
+ * One description of contents that are copied into a guard; see source.h.
  */
 #include "source.h"
 
@@ -8,7 +8,10 @@
 
 /* ---- types ---- */
 
-/* numpy's name of the type, or else the struct module's, is what the caller knows it by. */
+/*
+ * Name the type as numpy does, or else as the struct module does, because the caller knows these
+ * names.
+ */
 static int refuse(PyObject *from, const char *format, const char *why)
 {
 	PyObject *type = PyObject_GetAttrString(from, "dtype");
@@ -24,7 +27,7 @@ static int refuse(PyObject *from, const char *format, const char *why)
 	return -1;
 }
 
-/* One letter of the struct module that means a number. 0: it is none of these. */
+/* The type for a letter of the struct module that means a number. 0: it is no such letter. */
 static uint32_t number_of(char letter, Py_ssize_t item_bytes)
 {
 	static const struct { const char *letters; uint32_t code; } kinds[] = {
@@ -46,7 +49,7 @@ static bool is_foreign(char order)
 	return order == '<';
 }
 
-/* Take what a format says of an element; -1 with TypeError. */
+/* Take the type of an element from a format; -1 with TypeError. */
 static int take_format(struct xp_source *ret, PyObject *from, const char *format)
 {
 	const char *letter = format ? format : "B";
@@ -94,7 +97,7 @@ int xp_source_buffer(struct xp_source *ret, PyObject *from, const Py_buffer *vie
 		.data = view->buf, .dtype = dtype, .ndim = view->ndim,
 		.item_bytes = view->itemsize, .bytes = view->len,
 	};
-	/* Those of ctypes lend no strides, though they are asked for them. */
+	/* Arrays of ctypes lend no strides, although they are asked for them. */
 	for (i = view->ndim; i--; step *= view->shape[i]) {
 		ret->shape[i] = view->shape[i];
 		ret->strides[i] = view->strides ? view->strides[i] : step;
@@ -102,7 +105,7 @@ int xp_source_buffer(struct xp_source *ret, PyObject *from, const Py_buffer *vie
 	return dtype ? 0 : take_format(ret, from, view->format);
 }
 
-/* -1 and BufferError: there are not so many bytes anywhere. */
+/* -1 with BufferError: no memory has so many bytes. */
 static int take_shape(struct xp_source *ret, const struct dl_tensor *tensor)
 {
 	bool empty = false, wrong = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is copied into a guard, seen in one way, whether it is lent as a buffer or by DLPack; and
- * which types of elements mean the same in another process.
+ * One description of contents that are copied into a guard, whether they are lent as a buffer or by
+ * DLPack. It accepts the types of elements that have a meaning in other processes.
  */
 #ifndef XP_SOURCE_H
 #define XP_SOURCE_H
@@ -18,16 +18,16 @@ struct xp_source {
 };
 
 /*
- * Look at what @from has lent. 0; or -1 with TypeError if its elements mean nothing elsewhere:
- * objects, records, text and numbers in the other byte order.
- * @dtype: of the elements, where @from lends them under another type; 0: what it says.
+ * Describe the elements that @from has lent. 0; or -1 with TypeError if they have no meaning in
+ * other processes: objects, records, text, and numbers in the other byte order. @dtype: the type of
+ * the elements, if @from lends them under another type; 0: the type that @from gives.
  */
 int xp_source_buffer(struct xp_source *ret, PyObject *from, const Py_buffer *view, uint32_t dtype);
 int xp_source_tensor(struct xp_source *ret, const struct dl_tensor *tensor);
 
-/* Do its elements follow each other, the last index varying fastest? */
+/* Are its elements dense, the last index varying fastest? */
 bool xp_source_is_dense(const struct xp_source *source);
-/* Does it lie, at least in part, in these bytes? */
+/* Does it overlap these bytes? */
 bool xp_source_overlaps(const struct xp_source *source, const void *data, size_t bytes);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Subscription: receiving. The first try keeps the GIL and does not wait; what waits is without it.
+ * Subscription: receiving.
  *
- * Any threads may receive from one, and close it meanwhile. Nothing here keeps them apart, nor need
- * it: the library ends the waits of the others (ECANCELED) and refuses their later calls, because
- * it knows a handle that was dropped. So it has no lock, and who closes it takes the handle out
+ * Any threads may receive from a subscription, and close it meanwhile. They need no lock here: the
+ * library ends the waits of other threads (ECANCELED) and refuses their later calls, because it
+ * recognises a dropped handle. A thread that closes the subscription takes the handle out
  * atomically.
  */
 #include "core.h"
@@ -31,7 +31,7 @@ static struct xmem_subscription *subscription_of(struct xp_subscription *self)
 	return subscription;
 }
 
-/* An object of @subscription, which becomes its own; if that fails it ends. */
+/* An object that owns @subscription; if this fails, the subscription is closed. */
 static PyObject *new_subscription(struct xp_pool *pool, struct xmem_subscription *subscription)
 {
 	struct xp_state *state = pool->state;
@@ -82,7 +82,7 @@ PyObject *xp_pool_subscribe(PyObject *object, PyObject *args, PyObject *kwargs)
 
 /*
  * The subscription after a wait that a signal has ended; NULL with an exception. @open: the pool
- * was open when the wait began, so that its end ends the wait; one that is closed before does not.
+ * was open when the wait began, so closing the pool ends the wait.
  */
 static struct xmem_subscription *still(struct xp_subscription *self, bool open)
 {
@@ -96,7 +96,7 @@ static bool is_pool_open(const struct xp_subscription *self)
 
 /*
  * NULL with an exception, or if @iterates and the publishers have ended. The GIL is released even
- * for a timeout of 0, since a receive may ask the host to map a file or to follow another writer.
+ * for a timeout of 0, because a receive may ask the host to map a file or to follow another writer.
  */
 static struct xmem_buffer *receive(struct xp_subscription *self, int64_t timeout_ns, bool iterates)
 {
@@ -137,7 +137,7 @@ static PyObject *subscription_receive(PyObject *object, PyObject *args, PyObject
 	return buffer ? xp_guard_new(self->state, self->pool, buffer, XP_READING) : NULL;
 }
 
-/* Iteration ends where the publishers have ended, and not with an error. */
+/* If the publishers have ended, the iteration ends without an error. */
 static PyObject *subscription_next(PyObject *object)
 {
 	struct xp_subscription *self = (struct xp_subscription *)object;
@@ -224,7 +224,7 @@ static PyObject *subscription_fileno(PyObject *object, PyObject *unused)
 	return fd < 0 ? xp_raise(self->state) : PyLong_FromLong(fd);
 }
 
-/* Ask the library about a subscription; false: raised. */
+/* Get the library's information about a subscription; false: an exception is set. */
 static bool look(struct xp_subscription *self, struct xmem_subscription_info *ret)
 {
 	struct xmem_subscription *subscription = subscription_of(self);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pool: the calls that name contents, by their token or by the index of their slot: getting a
- * buffer, references that are set aside for who gets it, and taking a publication back.
+ * Pool: calls that name contents by their token or by the index of their slot: getting a buffer,
+ * references that are set aside for the next get, and taking a publication back.
  */
 #include "core.h"
 
-/* Below 65536 a number is the index of a slot here. */
+/* A number below 65536 is the index of a slot. */
 static int token_or_index(PyObject *given, uint64_t *ret)
 {
 	if (!xp_token(given, ret))
@@ -28,7 +28,7 @@ PyObject *xp_pool_get(PyObject *object, PyObject *given)
 		pool = xp_pool_begin(self);
 		if (!pool)
 			return NULL;
-		Py_BEGIN_ALLOW_THREADS		/* a get that takes a claim asks the host */
+		Py_BEGIN_ALLOW_THREADS		/* a get that takes a claim makes a request */
 		buffer = xmem_get(pool, number);
 		xp_pool_end(self);
 		Py_END_ALLOW_THREADS
@@ -101,8 +101,9 @@ PyObject *xp_pool_claims(PyObject *self, PyObject *number)
 /* ---- guards by number ---- */
 
 /*
- * A program that names a buffer to its pool has asked a guard for the number. So that guard is
- * found again: which of them set_ref_count() of the pool counts in. The pool does not keep it.
+ * A program that names a buffer to its pool has read the number from a guard. The pool finds this
+ * guard again, because its set_ref_count() counts in the guard's reference. The pool does not keep
+ * the guard.
  */
 int xp_guard_note_number(struct xp_guard *self, struct xmem_buffer *buffer)
 {

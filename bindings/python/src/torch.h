@@ -7,8 +7,8 @@
  * core.h says which file has which job, and which file may call which. doc_torch.h says what each
  * function of the module is for, and torch_message.h is about messages of whole tensors.
  *
- * What is here belongs to the process, not to an interpreter: storages are dropped by any thread,
- * with or without the GIL, also while Python ends. So it is static, and no Python object is in it.
+ * All state here belongs to the process, not to an interpreter: any thread drops storages, with or
+ * without the GIL, also while Python ends. So the state is static, and has no Python object.
  */
 #ifndef XT_TORCH_H
 #define XT_TORCH_H
@@ -49,33 +49,39 @@ struct xt_pool {
 	char name[200];			/* maybe with its user: "USER:NAME" */
 	struct xmem_pool *handle;	/* NULL: this process has not joined it yet, or anew */
 	struct xmem_pool *inherited;	/* of the parent, in a child that has not joined it yet */
-	bool gone;			/* its host has ended, and all but its pages; atomic */
+	bool gone;			/* its host has ended, and only the pages are left;
+					 * atomic */
 };
 
 /*
- * The pool of that name, joined now if need be. With @options the pool is made if it is not there.
- * The caller is to have released the GIL. NULL: the library's last error says why.
+ * The pool of that name, joined now if need be. With @options the pool is made if it does not
+ * exist. The caller must have released the GIL. NULL: the library's last error says why.
  */
 struct xt_pool *xt_pool_join(const char *name, const struct xmem_pool_options *options);
-/* Its handle; in a child of fork it is joined anew first. NULL: the last error says why. */
+/* The pool's handle; a child of fork joins again first. NULL: the last error says why. */
 struct xmem_pool *xt_pool_handle(struct xt_pool *pool);
 /* The pool of a number that xt_pool_number gave; NULL: there is none. */
 struct xt_pool *xt_pool_at(int number);
 int xt_pool_number(const struct xt_pool *pool);
-/* The number of the pool of that name, whose host has not ended as far as is known; or -1. */
+/*
+ * The number of the pool of that name; -1 if there is none, or if its host is known to have ended.
+ */
 int xt_pool_named(const char *name);
-/* Has its host ended? Then one of that name is another pool. Looks, but asks nobody. */
+/*
+ * Has the host of the pool ended? Then another pool may have its name. It looks, but makes no
+ * request.
+ */
 bool xt_pool_is_gone(struct xt_pool *pool);
-/* Before a fork: look at all of them. */
+/* Before a fork: look whether the hosts of all pools are there. */
 void xt_pools_look(void);
-/* In a child: all are to be joined anew, but for those that have gone. */
+/* In a child: all pools must be joined again, except those whose hosts have ended. */
 void xt_pools_forked(void);
 
 /* ---- torch_hold.c ---- */
 
 #define XT_DIMENSIONS	8	/* of a tensor that is made at once */
 
-/* A buffer in which storages lie. All but `shares` and `next` stays as it is, but for a fork. */
+/* A buffer that storages lie in. Only `shares` and `next` change, except by a fork. */
 struct xt_hold {
 	struct xt_hold *next;		/* with the same hash; xt_lock guards it */
 	unsigned int shares;		/* storages, and calls that use it now; xt_lock guards it */
@@ -88,21 +94,27 @@ struct xt_hold {
 	bool gpu;			/* in memory of a GPU, which no child by fork has */
 	bool sent;			/* a message of it has been made; atomic */
 	unsigned int credits;		/* references set aside ahead; xt_lock guards these two */
-	bool ahead;			/* there have been some */
+	bool ahead;			/* credits have been set aside before */
 	bool allocated;			/* an allocator has a share; xt_lock guards it */
 	bool moved_in;			/* its pages were put at `address` after a fork; xt_lock */
-	bool copied;			/* these are this child's own, not the pool's; xt_lock */
-	bool prepared;			/* for the fork that is to come; xt_lock guards it */
+	bool copied;			/* its pages are this child's own, not the pool's;
+					 * xt_lock */
+	bool prepared;			/* for the next fork; xt_lock guards it */
 	struct xt_dlpack dlpack;
 	int64_t shape[XT_DIMENSIONS];
 };
 
-/* Put @buffer, whose contents are published, into the table. NULL: no memory; it stays yours. */
+/*
+ * Put @buffer, whose contents are published, into the table. NULL: no memory; the caller keeps
+ * @buffer.
+ */
 struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, void *address,
 			    bool own);
 /* Drop a share; the last one releases the buffer. Any thread, without the GIL. */
 void xt_hold_put(struct xt_hold *hold);
-/* The same, of memory of a GPU: it is released when @stream has done what was put into it. */
+/*
+ * As xt_hold_put, for memory of a GPU: it is released when @stream has done the work that is in it.
+ */
 void xt_hold_put_on(struct xt_hold *hold, void *stream);
 /*
  * A new buffer of @bytes, held and published to nobody, with a copy of @contents unless that is
@@ -111,7 +123,7 @@ void xt_hold_put_on(struct xt_hold *hold, void *stream);
 struct xt_hold *xt_hold_make(struct xt_pool *pool, size_t bytes, const void *contents);
 /* The buffer that a token names. NULL: the last error says why. */
 struct xt_hold *xt_hold_get(struct xt_pool *pool, uint64_t token);
-/* Before it is given away: it is a tensor, dense and without a gap. @type: code << 8 | bits. */
+/* Before the capsule is made: describe the buffer as a dense tensor. @type: code << 8 | bits. */
 void xt_hold_describe(struct xt_hold *hold, unsigned int type, int dimensions,
 		      const int64_t *shape);
 
@@ -120,18 +132,19 @@ void xt_hold_describe(struct xt_hold *hold, unsigned int type, int dimensions,
 /* Guards the table of holds. Held across fork. */
 extern pthread_mutex_t xt_lock;
 
-/* Put it in. false: no memory. */
+/* Put a hold into the table. false: no memory. */
 bool xt_hold_insert(struct xt_hold *hold);
 /* Drop a share. Was it the last one, so that the hold is out of the table? */
 bool xt_hold_drop_share(struct xt_hold *hold);
 /*
- * The hold of the buffer that begins at @address, with a share for the caller; or NULL. One that a
- * fork has left a copy of is none: it is memory of this process as any other.
+ * The hold of the buffer that begins at @address, with a share for the caller; or NULL. A copy that
+ * a fork has left is not found: it is ordinary memory of this process.
  */
 struct xt_hold *xt_hold_find(const void *address);
 /*
- * An allocator's share goes by the address alone, and must not be taken for that of a storage which
- * lies in the same buffer: mark it, and find the one that is marked, whose share is then yours.
+ * An allocator drops its share by the address alone, which must not find the hold of another
+ * storage in the same buffer. So it marks its hold; xt_hold_unmark finds the marked hold, and the
+ * share becomes the caller's.
  */
 void xt_hold_mark(struct xt_hold *hold);
 struct xt_hold *xt_hold_unmark(const void *address);
@@ -141,11 +154,13 @@ size_t xt_holds_count(void);
 
 /* ---- torch_offer.c ---- */
 
-/* Set a reference aside for whoever gets the token. 0 or -errno. */
+/* Set a reference aside for the receiver of the token. 0 or -errno. */
 int xt_hold_offer(struct xt_hold *hold);
-/* The same, if one has been set aside ahead: asks nobody, and does not wait. */
+/*
+ * Use a reference that was set aside ahead, if there is one. It makes no request and does not wait.
+ */
 bool xt_hold_spend(struct xt_hold *hold);
-/* Before the hold goes: take back what was set aside for messages that nobody has made. */
+/* Before the hold goes: take back the references that no message has used. */
 void xt_hold_settle(struct xt_hold *hold);
 /* How long references last for messages that nobody reads; XMEM_FOREVER at first. */
 void xt_set_in_flight(int64_t timeout_ns);
@@ -154,37 +169,39 @@ int64_t xt_in_flight(void);
 /* ---- torch_fork.c ---- */
 
 /*
- * Before fork, by the thread that forks: set references aside for the child, of all holds for which
- * that has not been done yet. What other threads make after the last of these calls, and before
- * the fork, is unknown to the child, and not counted if it is lost.
+ * Before fork, by the thread that forks: set references aside for the child, for all holds that
+ * have none yet. Holds that other threads make between the last of these calls and the fork are
+ * unknown to the child, and are not counted as lost.
  */
 void xt_fork_offer(void);
 /*
- * In the child, later: get all buffers, and put their pages where they were. How many are lost, and
- * of how many this child has a copy of its own instead, because it cannot join their pool.
+ * In the child, later: get all buffers, and put their pages where they were. Returns how many are
+ * lost, and in @ret_copied how many are copies of this child's own, because it cannot join their
+ * pool.
  */
 size_t xt_fork_restore(size_t *ret_copied);
-/* Register what runs in every fork of the C library. 0 or -errno. */
+/* Register functions for every fork of the C library. 0 or -errno. */
 int xt_fork_register(void);
 
 /* ---- torch_guard.c ---- */
 
 /*
- * Around fork, while xt_lock is held: what tensors of guards show, and the child has no pages of,
- * is copied before it; the child puts the copies where the tensors point, the parent drops them.
+ * Around fork, while xt_lock is held. Contents of tensors of guards are copied before it, if the
+ * child will not have their pages. The child puts the copies where the tensors point; the parent
+ * drops them.
  */
 void xt_guards_before_fork(void);
 void xt_guards_after_fork(bool child);
 
 /* ---- torch_alloc.c ---- */
 
-/* What a C++ allocator of torch calls; NULL: have another allocator do it. */
+/* A C++ allocator of torch calls this. NULL: the caller must use another allocator. */
 void *xt_allocate(size_t bytes);
-/* Is it memory of a pool? Then it is dropped. */
+/* If it is memory of a pool, drop it. false: it is not. */
 bool xt_free(void *address);
-/* From now on memory comes from this pool, but not more buffers at a time; NULL: from none. */
+/* From now on memory comes from this pool, at most so many buffers at a time; NULL: from none. */
 void xt_allocate_from(struct xt_pool *pool, size_t most_buffers);
-/* The same for memory of GPUs. */
+/* From now on memory of GPUs comes from this pool. */
 void xt_cuda_allocate_from(struct xt_pool *pool);
 
 /* ---- functions of the module, by file ---- */
@@ -230,7 +247,7 @@ PyObject *xt_capsule(struct xt_dlpack *dlpack);
 PyObject *xt_raise_errno(PyObject *module, int err, const char *message);
 /* Raise the library's last error. Always NULL. */
 PyObject *xt_raise(PyObject *module);
-/* Is the exception that is set one of the library, and not a handler's, say? */
+/* Is the current exception an error of the library? It may also be of a signal handler. */
 bool xt_is_error(PyObject *module);
 /* Is the call to be made again, because a signal has ended it? Otherwise its error is raised. */
 bool xt_again(PyObject *module);

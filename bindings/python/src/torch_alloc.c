@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Allocators by which torch puts ordinary tensors into a pool. That of the CPU is called by the
- * C++ file that ../xmem/torch/allocator.py compiles, because only torch's own headers say what an
- * allocator of torch is. That of CUDA is what torch.cuda.memory.CUDAPluggableAllocator wants: two
- * functions in C, whose names it is given.
+ * Allocators by which torch puts ordinary tensors into a pool. The C++ file that
+ * ../xmem/torch/allocator.py compiles calls the allocator of the CPU, because only torch's own
+ * headers define an allocator of torch. The allocator of CUDA consists of two C functions, whose
+ * names torch.cuda.memory.CUDAPluggableAllocator gets.
  */
 #include "torch.h"
 
 /* ---- the CPU ---- */
 
 static struct xt_pool *from;		/* these three are atomic */
-static size_t most;			/* buffers at a time: other processes need slots, too */
+static size_t most;			/* buffers at a time: other processes also need slots */
 static size_t now;
 
 void xt_allocate_from(struct xt_pool *pool, size_t most_buffers)
@@ -29,7 +29,7 @@ void *xt_allocate(size_t bytes)
 		hold = xt_hold_make(pool, bytes, NULL);
 	if (!hold) {
 		__atomic_sub_fetch(&now, 1, __ATOMIC_RELAXED);
-		xmem_clear_last_error();	/* the caller has another allocator */
+		xmem_clear_last_error();	/* the caller uses another allocator */
 		return NULL;
 	}
 	xt_hold_mark(hold);
@@ -50,8 +50,8 @@ bool xt_free(void *address)
 /* ---- CUDA ---- */
 
 #define EXPORT		__attribute__((visibility("default")))
-#define SMALLEST	512		/* what torch aligns memory of a GPU to */
-#define TOGETHER	(2u << 20)	/* smaller buffers are made as many as fill this, */
+#define SMALLEST	512		/* torch aligns memory of a GPU to this */
+#define TOGETHER	(2u << 20)	/* so many smaller buffers are made that they fill this, */
 #define MOST		64		/* but not more */
 
 static struct xt_pool *cuda_from;	/* atomic */
@@ -61,7 +61,7 @@ void xt_cuda_allocate_from(struct xt_pool *pool)
 	__atomic_store_n(&cuda_from, pool, __ATOMIC_RELEASE);
 }
 
-/* Up to an eighth more, so that buffers of about the same size serve each other. */
+/* Round up by at most an eighth, so that a buffer can be used again for a similar size. */
 static size_t class_of(size_t bytes)
 {
 	size_t step = SMALLEST;
@@ -72,8 +72,8 @@ static size_t class_of(size_t bytes)
 }
 
 /*
- * A buffer that is not much larger. Memory of GPUs is not made on demand: what lacks is made here,
- * and stays the pool's until xmem_collect gives it back.
+ * Acquire a buffer that is not much larger. Memory of GPUs is not made on demand: missing buffers
+ * are made here, and stay in the pool until xmem_collect gives them back.
  */
 static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int device)
 {
@@ -88,7 +88,8 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int dev
 		return buffer;
 	xmem_release(buffer);
 	if (xmem_preallocate(pool, wanted, count < MOST ? count : MOST, &on_gpu)) {
-		xmem_collect(pool, 0, NULL);	/* other sizes may have used up the GPU */
+		xmem_collect(pool, 0, NULL);	/* buffers of other sizes may have used up the
+						 * GPU */
 		if (xmem_preallocate(pool, wanted, 1, &on_gpu))
 			return NULL;
 	}
@@ -114,9 +115,9 @@ static struct xt_hold *make(struct xt_pool *pool, size_t bytes, int device)
 }
 
 /*
- * What torch.cuda.memory.CUDAPluggableAllocator is given. A buffer is acquired only when all that
- * streams had to do with it is done, so any stream may use it at once. NULL is torch's
- * out-of-memory; it asks nobody for a message.
+ * The allocator for torch.cuda.memory.CUDAPluggableAllocator. A buffer is acquired only after all
+ * work of streams on it is done, so any stream may use it at once. NULL means out of memory for
+ * torch, which takes no message.
  */
 EXPORT void *xmem_torch_cuda_allocate(size_t bytes, int device, void *stream);
 EXPORT void xmem_torch_cuda_free(void *address, size_t bytes, int device, void *stream);
@@ -132,7 +133,7 @@ EXPORT void *xmem_torch_cuda_allocate(size_t bytes, int device, void *stream)
 	return hold->address;
 }
 
-/* The stream may still use it; it is dropped when the stream has got there. */
+/* The stream may still use the memory; it is dropped once the stream has done its work so far. */
 EXPORT void xmem_torch_cuda_free(void *address, size_t bytes, int device, void *stream)
 {
 	struct xt_hold *hold = address ? xt_hold_unmark(address) : NULL;

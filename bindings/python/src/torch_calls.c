@@ -27,7 +27,7 @@ static struct xt_pool *pool_at(int number)
 	return pool;
 }
 
-/* The pool, if something is to be done with it. */
+/* The pool, if it can still be used; NULL with an exception. */
 static struct xt_pool *live_pool_at(PyObject *module, int number)
 {
 	struct xt_pool *pool = pool_at(number);
@@ -306,8 +306,8 @@ PyObject *xt_call_holds(PyObject *module, PyObject *unused)
 /* ---- fork, allocators ---- */
 
 /*
- * The second call keeps the GIL and finds what Python's threads made meanwhile. One thread forks at
- * a time (../xmem/torch/installing.py).
+ * The second call keeps the GIL and finds holds that Python threads have made meanwhile. One thread
+ * forks at a time (../xmem/torch/installing.py).
  */
 PyObject *xt_call_fork_offer(PyObject *module, PyObject *unused)
 {

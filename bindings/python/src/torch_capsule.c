@@ -4,7 +4,7 @@
  */
 #include "torch.h"
 
-/* Who has taken the contents has renamed the capsule. */
+/* A consumer that has taken the contents has renamed the capsule. */
 static void drop_capsule(PyObject *capsule)
 {
 	struct xt_dlpack *dlpack;

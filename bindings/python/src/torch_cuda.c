@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tensors of GPUs between processes. Memory of xmem's allocator is in a pool already. Other memory
- * of torch is attached for each message, with its storage kept until nobody has it any more: the
- * library says so in any thread, without the GIL, so what is to be dropped waits in a list for
- * Python (drain).
+ * Tensors of GPUs between processes. Memory of xmem's allocator is already in a pool. Other memory
+ * of torch is attached for each message, and its storage is kept until no process has the memory
+ * any more. The library tells that in any thread, without the GIL, so the storages to be dropped
+ * wait in a list for Python (drain).
  */
 #include "torch.h"
 
 #include <stdlib.h>
 #include <xmem/stream.h>
 
-/* A storage that is lent to others, by the object that keeps it. */
+/* A storage that is lent to other processes. */
 struct lent {
 	struct lent *next;
 	PyObject *storage;
 };
 
-static struct lent *returned;		/* the GIL is not needed: atomic, a stack */
+static struct lent *returned;		/* an atomic stack, which needs no GIL */
 
 static void come_back(void *user)
 {
@@ -41,7 +41,7 @@ PyObject *xt_cuda_drain(PyObject *module, PyObject *unused)
 	return PyLong_FromLong(count);
 }
 
-/* Attach, publish to nobody, and set one reference aside. The token, or 0: the last error. */
+/* Attach, publish to nobody, and set one reference aside. The token; 0: the last error says why. */
 static uint64_t attach(struct xt_pool *pool, void *address, size_t bytes, void *stream,
 		       struct lent *lent, bool *ret_kept)
 {
@@ -99,14 +99,14 @@ PyObject *xt_cuda_share(PyObject *module, PyObject *args)
 	if (token)
 		return PyLong_FromUnsignedLongLong(token);
 	xt_raise(module);
-	if (!kept) {		/* otherwise it comes back by itself */
+	if (!kept) {		/* otherwise the memory comes back by itself */
 		Py_DECREF(storage);
 		free(lent);
 	}
 	return NULL;
 }
 
-/* The hold of contents on a GPU. This thread waits for them. NULL: the last error. */
+/* The hold of contents on a GPU, for which this thread waits. NULL: the last error says why. */
 static struct xt_hold *get(struct xt_pool *pool, uint64_t token, int *ret_device)
 {
 	struct xmem_pool *handle = xt_pool_handle(pool);

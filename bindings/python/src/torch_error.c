@@ -49,7 +49,7 @@ PyObject *xt_raise(PyObject *module)
 	struct xmem_error last = XMEM_INIT(last);
 	int err = -xmem_get_last_error(&last);
 
-	if (!err)			/* what has failed is this extension's own */
+	if (!err)			/* the failure is this extension's own: no memory */
 		return PyErr_NoMemory();
 	return xt_raise_errno(module, err, last.message);
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
  * Children by fork. The library leaves a child no page of its parent's pools, but the child has
- * inherited tensors that point there, and torch's users go on using them. So each buffer is got
- * anew, as the child's own client, and its pages are put where the parent had them.
+ * inherited tensors that point there, and programs with torch continue to use them. So the child
+ * gets each buffer again, as a client of its own, and its pages are put where the parent had them.
  *
- * The child does inherit these pages, but may not use them: from the fork on (the C library calls
- * after_fork_child) until Python runs again in it and xt_fork_restore puts its own in their place.
+ * The child inherits the parent's pages of these buffers, but without access: from the fork (the C
+ * library calls after_fork_child) until Python runs again and xt_fork_restore replaces them.
  * References that the parent has set aside just before the fork (xt_fork_offer) keep the buffers
- * there until then. Where the child cannot join the pool, as it is full or has no host any more, it
- * copies these pages, and has memory of its own.
+ * until then. If the child cannot join the pool, because it is full or has no host any more, the
+ * child copies the inherited pages into memory of its own.
  *
- * A child that does not come to that, as C code has forked it, has the addresses reserved, without
- * memory, and so has what cannot be got for other reasons: a use of it ends the child by SIGSEGV
- * and cannot read or write somebody else's memory. Memory of GPUs is lost in a child in any case:
- * the driver does not serve it. Tensors of guards are torch_guard.c's.
+ * If C code has forked the child, Python does not run these steps, and the addresses stay reserved
+ * without memory. So do the addresses of buffers that cannot be got for other reasons: a use of
+ * them ends the child by SIGSEGV, and cannot read or write other memory. Memory of GPUs is always
+ * lost in a child, because the driver does not serve it. torch_guard.c has the tensors of guards.
  */
 #include "torch.h"
 #include "torch_pages.h"
@@ -50,7 +50,7 @@ static int compare(const void *a, const void *b)
 	return (left->begin > right->begin) - (left->begin < right->begin);
 }
 
-/* In order, with no two that touch each other. */
+/* Ranges in order; no two of them touch. */
 static void merge(struct ranges *ranges)
 {
 	size_t i, to = 0;
@@ -78,7 +78,7 @@ static int advise(const struct ranges *ranges, int advice)
 	return err;
 }
 
-/* Nobody has mapped anything yet in this process, so an address that is taken is one of ours. */
+/* This process has not mapped anything yet, so an address that is taken is one of ours. */
 static void reserve(const struct range *range)
 {
 	size_t bytes = range->end - range->begin;
@@ -87,14 +87,17 @@ static void reserve(const struct range *range)
 			   0);
 
 	if (there != MAP_FAILED && there != (void *)range->begin)
-		munmap(there, bytes);		/* an old kernel takes the flag for a wish */
+		munmap(there, bytes);		/* an old kernel ignores the flag */
 }
 
 static struct ranges kept;		/* the pages of all holds, during a fork */
-static bool prepared;			/* xt_fork_offer was called for this fork; xt_lock */
+static bool prepared;			/* xt_fork_offer was called for this fork; xt_lock guards
+					 * it */
 static bool inherited;			/* the child has these pages */
 
-/* The child will not come to its Python if nothing has been prepared, and would keep the files. */
+/*
+ * If nothing has been prepared, Python code does not run in the child, which would keep the files.
+ */
 static void let_inherit(void)
 {
 	inherited = prepared && !advise(&kept, MADV_DOFORK);
@@ -228,7 +231,7 @@ static void done(struct holds *holds)
 	free(holds->at);
 }
 
-/* Is this the first one to prepare it? */
+/* Is this the first call to prepare it? */
 static bool prepare(struct xt_hold *hold)
 {
 	bool first;
@@ -240,7 +243,10 @@ static bool prepare(struct xt_hold *hold)
 	return first;
 }
 
-/* A child that comes later than the 10 seconds of these claims gets what the parent still holds. */
+/*
+ * A child that needs more than the 10 seconds of these claims gets the buffers that the parent
+ * still holds.
+ */
 void xt_fork_offer(void)
 {
 	struct holds holds = all_holds();
@@ -254,7 +260,7 @@ void xt_fork_offer(void)
 	done(&holds);
 }
 
-/* A second mapping of the same pages: mremap makes one of a shared mapping if it moves 0 bytes. */
+/* A second mapping of these pages: mremap makes one of a shared mapping if it moves 0 bytes. */
 static bool move_in(struct xt_hold *hold, const void *contents)
 {
 	uintptr_t begin = xt_page_down((uintptr_t)hold->address);
@@ -282,8 +288,8 @@ static bool restore(struct xt_hold *hold, struct xmem_pool *pool)
 }
 
 /*
- * This process's own copy of the pages that it has inherited. Those at its ends may be other
- * buffers', too: of the same pool, so they are copied as well, once or twice before anybody writes.
+ * Copy the inherited pages for this process. Pages at the ends may also belong to other buffers.
+ * These are of the same pool, so they are copied as well, once or twice before any write.
  */
 static bool copy_in(struct xt_hold *hold)
 {
@@ -313,7 +319,7 @@ unmap:
 	return false;
 }
 
-/* The pools that this child cannot join are the same for all their holds: some share pages. */
+/* All holds of a pool that this child cannot join are treated alike, because some share pages. */
 static size_t restore_all(const struct holds *holds, struct xmem_pool *const *handles,
 			  size_t *ret_copied)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * A tensor of torch of a guard, in memory of the CPU. torch does not know memory that is read-only:
- * it ignores what DLPack says about that, and stores end the process by SIGSEGV. So contents that
- * are held for reading become memory of xmem_data_private, which the tensor may write and nobody
- * else sees. A guard that is being written gives the contents themselves.
+ * Tensors of guards, in memory of the CPU. torch does not know read-only memory: it ignores the
+ * flag of DLPack, and a store would end the process by SIGSEGV. So contents that are held for
+ * reading become memory of xmem_data_private, which the tensor may write and nobody else sees. A
+ * guard that is being written gives the contents themselves.
  *
- * The library leaves a child by fork no page of a pool, for no host knows the child as one of their
- * users. So it gets a copy of what each tensor showed when it was forked, as of all other memory of
- * its parent. The copy is made before the fork, because the child has nothing to make it of. Small
- * contents that are held for reading are on the heap, and the child has those already.
+ * The library leaves a child by fork no page of a pool, because no host knows the child as a user
+ * of them. So the child gets a copy of the contents that each tensor had at the fork, as with all
+ * other memory of its parent. The copy is made before the fork, because the child no longer has the
+ * contents. Small contents that are held for reading are on the heap, which the child has
+ * inherited.
  */
 #include "core.h"
 #include "torch.h"
@@ -45,7 +46,7 @@ static void enlist(struct tensor *tensor, void *memory, size_t bytes, bool direc
 	pthread_mutex_unlock(&xt_lock);
 }
 
-/* Has another tensor some of these pages? pre: xt_lock */
+/* Does another tensor use some of these pages? pre: xt_lock */
 static bool is_used(uintptr_t begin, uintptr_t end)
 {
 	struct tensor *tensor;
@@ -56,7 +57,9 @@ static bool is_used(uintptr_t begin, uintptr_t end)
 	return false;
 }
 
-/* Pages at the ends of a copy may be another's, too; those stay until the process ends. */
+/*
+ * Pages at the ends of a copy may also belong to another tensor; those stay until the process ends.
+ */
 static void strike(struct tensor *tensor)
 {
 	uintptr_t begin = tensor->begin + xt_page_bytes();
@@ -89,7 +92,7 @@ void xt_guards_before_fork(void)
 
 	for (tensor = all; tensor; tensor = tensor->next) {
 		if (tensor->copied)
-			continue;	/* a child has what is private */
+			continue;	/* a child inherits private memory */
 		bytes = tensor->end - tensor->begin;
 		tensor->copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -100,7 +103,7 @@ void xt_guards_before_fork(void)
 	}
 }
 
-/* Is nothing at the tensor's pages? They are taken then. */
+/* If nothing is mapped at the tensor's pages, map memory there. */
 static bool take_pages(const struct tensor *tensor)
 {
 	size_t bytes = tensor->end - tensor->begin;
@@ -114,9 +117,9 @@ static bool take_pages(const struct tensor *tensor)
 }
 
 /*
- * What is private has pages of its own, or is on the heap, which stays as it is. The contents
- * themselves may begin or end in a page of other contents: the copies agree. In a pool that has
- * storages of torch, too, such a page may become theirs (xt_fork_restore), which all processes see.
+ * Private memory has pages of its own, or is on the heap, and is not changed. The contents
+ * themselves may begin or end in a page of other contents; then the copies agree. If the pool also
+ * has storages of torch, such a page may become theirs (xt_fork_restore), and all processes see it.
  */
 static bool move_in(const struct tensor *tensor)
 {
@@ -128,8 +131,8 @@ static bool move_in(const struct tensor *tensor)
 }
 
 /*
- * Where there was no memory for a copy the pages stay taken: a use of them is SIGSEGV, and cannot
- * read or write what is somebody else's.
+ * If there was no memory for a copy, the pages stay reserved: a use of them is SIGSEGV, and cannot
+ * read or write other memory.
  */
 static void settle_child(struct tensor *tensor)
 {
@@ -184,7 +187,7 @@ static int fill(struct tensor *tensor, const struct xp_view *view, void *memory,
 	return 0;
 }
 
-/* Under the guard's lock. */
+/* Called under the guard's lock. */
 static PyObject *capsule_of(struct xp_guard *guard, int integers)
 {
 	struct tensor *tensor;

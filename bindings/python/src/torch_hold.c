@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Holds: the buffers in which storages of torch lie. They are found by the address of the contents,
- * which is what a storage knows of itself. The storage's deleter drops its share, in any thread,
- * at any time, without the GIL, and touches no Python object.
+ * Holds: the buffers that storages of torch lie in. A storage only knows the address of its
+ * contents, so holds are found by it. The deleter of a storage drops its share in any thread, at
+ * any time, without the GIL, and touches no Python object.
  */
 #include "torch.h"
 
@@ -38,7 +38,9 @@ struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, vo
 	return NULL;
 }
 
-/* torch may have put reads of memory of a GPU into the default stream, and dropped it then. */
+/*
+ * torch may have put reads of memory of a GPU into the default stream before it dropped the memory.
+ */
 void xt_hold_put(struct xt_hold *hold)
 {
 	if (hold->gpu) {
@@ -58,14 +60,14 @@ void xt_hold_put_on(struct xt_hold *hold, void *stream)
 		return;
 	xt_hold_settle(hold);
 	if (xmem_release_on(hold->buffer, stream) < 0)
-		xmem_release(hold->buffer);	/* the driver does nothing any more */
+		xmem_release(hold->buffer);	/* the driver does not work any more */
 	free(hold);
 }
 
 /*
- * The buffer is published at once, with its handle kept, to subscribers that there are none of. So
- * it has a token, and releasing it asks nobody. Its contents are shared memory that all holders
- * write, as torch's users expect it.
+ * The buffer is published at once, although there are no subscribers, and its handle is kept. So it
+ * has a token, and releasing it needs no request. Its contents are shared memory that all holders
+ * write, as users of torch expect.
  */
 struct xt_hold *xt_hold_make(struct xt_pool *pool, size_t bytes, const void *contents)
 {

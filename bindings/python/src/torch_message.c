@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What both ends of the short way of messages use; torch_message.h says what that is. */
+/* Functions for both ends of the fast path of messages; see torch_message.h. */
 #include "torch_message.h"
 
 #include <string.h>
@@ -135,7 +135,7 @@ Py_ssize_t xt_numbers(PyObject *tuple, int64_t *ret, Py_ssize_t room)
 
 /* ---- what is told ---- */
 
-/* A child by fork calls it again, with a lock of its own. */
+/* A child by fork calls this again, with a lock of its own. */
 PyObject *xt_call_set_messages(PyObject *module, PyObject *given)
 {
 	struct xt_messages *is = &((struct xt_state *)PyModule_GetState(module))->messages;
@@ -186,7 +186,7 @@ PyObject *xt_call_set_installed(PyObject *module, PyObject *name)
 	if (!text)
 		return NULL;
 	pthread_mutex_lock(&xt_lock);
-	/* No pool has a longer name: then it is none that a message could name. */
+	/* No pool that a message can name has a longer name. */
 	strncpy(installed, text, sizeof(installed) - 1);
 	pthread_mutex_unlock(&xt_lock);
 	Py_RETURN_NONE;

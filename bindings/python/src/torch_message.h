@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of whole tensors, the short way: what a program does again and again, and nothing else.
- * Such a tensor is plain, of a type that all versions of torch take from DLPack, as large as its
- * storage, and has been sent before. All others go the long way, which ../xmem/torch/reductions.py
- * is, and which does the same.
+ * The fast path for messages of whole tensors. It is for plain tensors of a type that all versions
+ * of torch take from DLPack, which are as large as their storage and have been sent before. All
+ * other tensors take the slow path, ../xmem/torch/reductions.py, which makes and reads messages of
+ * all kinds.
  *
  *	torch_message.c	what of Python both ends use, and whether a mode of torch is active
  *	torch_reduce.c	the sender's end: a tensor becomes a message
  *	torch_rebuild.c	the receiver's end: a message becomes a tensor
  *	torch_weak.c	weak references to storages, by which both know what is alive here
  *
- * A message is the head, the sizes of the dimensions, 8 bytes each, and the name of the pool
- * without an end. All of it is in the order of this machine's bytes, as nobody else reads it.
+ * A message consists of the head, the sizes of the dimensions, 8 bytes each, and the name of the
+ * pool without a NUL. It is in the byte order of this machine, because no other machine reads it.
  */
 #ifndef XT_TORCH_MESSAGE_H
 #define XT_TORCH_MESSAGE_H
@@ -28,15 +28,15 @@ struct xt_head {
 /* reductions.py has the same numbers. */
 #define XT_REQUIRES_GRAD	1
 #define XT_PARAMETER		2
-#define XT_KEPT			4	/* its sender has not installed, or not any more */
+#define XT_KEPT			4	/* its sender has not installed, or has uninstalled */
 #define XT_CONJ			8
 #define XT_NEG			16
 
-/* What set_messages() is given, by these names; torch_message.c has the list. */
+/* The arguments of set_messages(), by these names; torch_message.c has the list. */
 enum xt_given {
-	XT_REDUCE,		/* the long way to make a message, of a tensor */
-	XT_REBUILD,		/* the long way back, of a message */
-	XT_FUNCTION,		/* what a message says that its receiver is to call */
+	XT_REDUCE,		/* the slow path from a tensor to a message */
+	XT_REBUILD,		/* the slow path from a message to a tensor */
+	XT_FUNCTION,		/* the function that a message tells its receiver to call */
 	XT_FINISH,		/* gives a tensor the flags of its message */
 	XT_ADOPT,		/* installs the pool of a message, or recognises it */
 	XT_FUNCTION_MODES,	/* these two count the modes of torch in this thread */
@@ -52,7 +52,7 @@ enum xt_given {
 	XT_GIVEN,
 };
 
-/* What torch has for its weak references, which set_weak() is given. */
+/* The functions of torch for weak references: the arguments of set_weak(). */
 enum xt_weak {
 	XT_WEAK_FREE,
 	XT_WEAK_EXPIRED,
@@ -73,14 +73,17 @@ struct xt_messages {
 	PyObject *words[XT_WORDS];
 	PyObject *weak[XT_WEAKS];	/* all NULL until set_weak() has been called */
 	PyObject *weak_type;
-	/* By the number of a pool: its dict token -> weak reference, and what puts one there. */
+	/*
+	 * By the number of a pool: its dict token -> weak reference, and the function that adds to
+	 * it.
+	 */
 	PyObject *known[XT_POOLS];
 	PyObject *remember[XT_POOLS];
 };
 
-/* What the module keeps; torch_module.c makes it. */
+/* The state of the module; torch_module.c makes it. */
 struct xt_state {
-	PyObject *errors;	/* dict: errno -> class; None: of all others */
+	PyObject *errors;	/* dict: errno -> class; key None: the class of all other errnos */
 	struct xt_messages messages;
 };
 
@@ -92,13 +95,16 @@ int xt_messages_traverse(struct xt_messages *is, visitproc visit, void *arg);
 void xt_messages_clear(struct xt_messages *is);
 /* object.word() */
 PyObject *xt_say(struct xt_messages *is, PyObject *object, enum xt_word word);
-/* Can this thread go the short way? Modes of torch see and change each call of it. Or -1. */
+/*
+ * Can this thread take the fast path? It cannot if a mode of torch sees and changes calls of torch.
+ * Or -1.
+ */
 int xt_may_be_short(struct xt_messages *is);
 /* Is this the pool that this process has installed? NULL: is there one? */
 bool xt_is_installed(const char *name);
 /*
- * Is a tensor of this shape, with these strides and from the first byte on, @bytes that have no
- * gap? @item: bytes of an element.
+ * Does a dense tensor of this shape and these strides, from the first byte on, fill @bytes? @item:
+ * bytes of an element.
  */
 bool xt_is_whole(const int64_t *shape, const int64_t *strides, Py_ssize_t dimensions,
 		 int64_t item, int64_t bytes);
@@ -115,7 +121,7 @@ PyObject *xt_call_set_installed(PyObject *module, PyObject *name);
 int xt_weak_make(PyObject *module, struct xt_messages *is);
 /* A weak reference to a storage. NULL with an exception. */
 PyObject *xt_weak_of(struct xt_messages *is, PyObject *storage);
-/* Is the storage of one gone? Or -1. */
+/* Is the storage of a weak reference gone? Or -1. */
 int xt_weak_is_expired(struct xt_messages *is, PyObject *ref);
 
 PyObject *xt_call_set_weak(PyObject *module, PyObject *args);

@@ -90,7 +90,7 @@ static int clear(PyObject *module)
 static PyModuleDef_Slot slots[] = {
 	{ Py_mod_exec, execute },
 #ifdef Py_mod_gil
-	{ Py_mod_gil, Py_MOD_GIL_NOT_USED },	/* what is here has locks of its own */
+	{ Py_mod_gil, Py_MOD_GIL_NOT_USED },	/* the functions here have locks of their own */
 #endif
 	{ 0, NULL }
 };

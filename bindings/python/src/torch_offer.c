@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * References that are set aside for whoever gets a message. The host sets them aside, which takes a
- * request; taking them takes none. So a tensor that is sent once has one set aside, and one that is
- * sent again has several at a time: its *credits*, of which each message takes one.
+ * References that are set aside for the receivers of messages. Setting one aside takes a request to
+ * the host; taking one does not. So a tensor that is sent once has one reference set aside, and a
+ * tensor that is sent again has several at a time: its *credits*, of which each message takes one.
  *
- * A reference that the owner of a buffer sets aside without end lasts while the owner lives, and 60
- * seconds after that, as the host sees to it. So do credits: what a message has taken of them is as
- * good as one that was made for it, and those that are left when this process is killed end then.
- * When this process drops the buffer, those that are left are taken back. Where messages are to
- * end after a time, each has one of its own, since the times of all of a buffer are one.
+ * A reference that the owner of a buffer sets aside without a time lasts while the owner lives and
+ * 60 seconds longer; the host sees to that. Credits last equally long: a message with a credit is
+ * as good as one with a reference of its own, and the remaining credits end after this process is
+ * killed. When this process drops the buffer, it takes the remaining credits back. If messages end
+ * after a time (in_flight), each has a reference of its own, because all references of a buffer
+ * have one common time.
  */
 #include "torch.h"
 
@@ -32,7 +33,8 @@ bool xt_hold_spend(struct xt_hold *hold)
 {
 	bool spent;
 
-	if (xt_pool_is_gone(hold->pool))	/* nobody could read it: the long way says so */
+	if (xt_pool_is_gone(hold->pool))	/* nobody could read the message: the slow path
+						 * says so */
 		return false;
 	pthread_mutex_lock(&xt_lock);
 	spent = hold->credits && hold->buffer && xt_in_flight() == XMEM_FOREVER;
@@ -47,7 +49,7 @@ static int64_t shorter(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The caller's message takes one of them at once. */
+/* Set credits aside; the caller's message takes one of them at once. */
 static int offer_many(struct xt_hold *hold)
 {
 	int err = xmem_offer(hold->buffer, CREDITS, XMEM_FOREVER);
@@ -62,8 +64,8 @@ static int offer_many(struct xt_hold *hold)
 }
 
 /*
- * They are for a tensor that goes to and fro: one that is sent several times before anybody reads
- * it has no more set aside than that.
+ * Credits are for a tensor that is sent and read repeatedly. A tensor that is sent several times
+ * before a message is read has only one reference for each message.
  */
 static bool may_have_credits(const struct xt_hold *hold)
 {

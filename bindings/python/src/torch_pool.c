@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The pools that this process has joined. Each stays joined until the process ends, because tensors
- * may come and go at any time, and because the pool is to outlive the process that made it. A child
- * by fork joins anew when it first needs a pool.
+ * may come and go at any time, and because the pool must outlive the process that made it. A child
+ * by fork joins again when it first needs a pool.
  */
 #include "torch.h"
 
@@ -10,7 +10,7 @@
 
 static struct xt_pool pools[XT_POOLS];
 static int count;			/* of pools that have a name; atomic, like their handles */
-/* Guards the rest, and is held while a host is asked. A child has one of its own. */
+/* Guards the rest, and is held during requests to a host. A child has one of its own. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct xt_pool *find(const char *name)
@@ -34,7 +34,7 @@ int xt_pool_named(const char *name)
 	return -1;
 }
 
-/* A claim of no token is none, and says whether there is a host. */
+/* A request about the token 0 changes nothing, and shows whether there is a host. */
 bool xt_pool_is_gone(struct xt_pool *pool)
 {
 	struct xmem_pool *handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
@@ -123,7 +123,10 @@ int xt_pool_number(const struct xt_pool *pool)
 	return pool - pools;
 }
 
-/* Another thread of the parent may have been joining: its pool is there with all it has, or not. */
+/*
+ * Another thread of the parent may have been joining a pool: the pool is either complete or absent
+ * here.
+ */
 void xt_pools_forked(void)
 {
 	int i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The receiver's end of the short way: a message becomes a tensor. It is short where the storage is
- * not alive in this process, and all is well. Otherwise the message goes the long way, as if it had
- * not been looked at, and that way raises what is wrong.
+ * The receiver's end of the fast path: a message becomes a tensor. The fast path is for a storage
+ * that is not alive in this process, if nothing fails. Otherwise the message takes the slow path
+ * from the start, which raises the errors.
  */
 #include "torch_message.h"
 
@@ -12,11 +12,11 @@ struct letter {
 	struct xt_head head;
 	int64_t shape[XT_DIMENSIONS];
 	char name[sizeof(((struct xt_pool *)NULL)->name)];
-	int pool;		/* its number */
+	int pool;		/* the number of the pool */
 	bool refused;		/* the library has not given its buffer, or its reference */
 };
 
-/* Can the message be read, and does it name a pool that is there? */
+/* Can the message be read, and does it name a pool that exists here? */
 static bool understand(struct letter *letter, const char *text, size_t bytes)
 {
 	size_t shape, name;
@@ -52,7 +52,7 @@ static bool fits(const struct letter *letter, const struct xt_hold *hold)
 			   (letter->head.type & 0xff) / 8, hold->bytes);
 }
 
-/* The tensor in a buffer that this process has not had. NULL with an exception. */
+/* The tensor in a buffer that this process did not have. NULL with an exception. */
 static PyObject *get(struct xt_messages *is, PyObject *module, struct letter *letter)
 {
 	struct xt_hold *hold = xt_get(module, letter->pool, letter->head.token);
@@ -75,7 +75,7 @@ static PyObject *get(struct xt_messages *is, PyObject *module, struct letter *le
 	return tensor;
 }
 
-/* Remember its storage. @before: that token has been known. 0, or -1 and an exception. */
+/* Remember the tensor's storage. @before: the token was known before. 0, or -1 and an exception. */
 static int remember(struct xt_messages *is, const struct letter *letter, PyObject *token,
 		    bool before, PyObject *tensor)
 {
@@ -100,7 +100,7 @@ static int remember(struct xt_messages *is, const struct letter *letter, PyObjec
 	return err;
 }
 
-/* What a dict has, with a reference of its own. NULL, perhaps with an exception: nothing. */
+/* A new reference to an item of a dict. NULL, perhaps with an exception: there is none. */
 static PyObject *look_up(PyObject *dict, PyObject *key)
 {
 #ifdef Py_GIL_DISABLED
@@ -133,7 +133,7 @@ static PyObject *find(struct xt_messages *is, PyObject *module, struct letter *l
 	return tensor;
 }
 
-/* The same, by a thread that does not have the lock yet. */
+/* As get_tensor_locked, by a thread that does not have the lock yet. */
 static PyObject *find_locked(struct xt_messages *is, PyObject *module, struct letter *letter)
 {
 	PyObject *lock = Py_NewRef(is->given[XT_LOCK]), *token, *tensor = NULL, *said;
@@ -154,7 +154,7 @@ static PyObject *find_locked(struct xt_messages *is, PyObject *module, struct le
 	return tensor;
 }
 
-/* What the message says beside the place. The tensor's reference goes. */
+/* Apply the flags of the message, and adopt its pool. The reference to the tensor is consumed. */
 static PyObject *finish(struct xt_messages *is, const struct letter *letter, PyObject *tensor)
 {
 	int flags = letter->head.flags;
@@ -193,7 +193,10 @@ PyObject *xt_call_rebuild(PyObject *module, PyObject *message)
 	if (tensor)
 		return finish(is, &letter, tensor);
 	if (PyErr_Occurred()) {
-		/* A handler's exception, say; or the reference has been taken. */
+		/*
+		 * It is the exception of a signal handler, for example, or the reference has been
+		 * taken.
+		 */
 		if (!letter.refused)
 			return NULL;
 		PyErr_Clear();

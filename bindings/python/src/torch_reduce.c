@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The sender's end of the short way: a tensor becomes a message. It takes a reference that has been
- * set aside ahead (torch_offer.c), so it asks nobody and waits for nothing. Whatever is not as it
- * is to be goes the long way, which says what is wrong if something is. The contents of a guard
- * that is being written are in no hold.
+ * The sender's end of the fast path: a tensor becomes a message. It uses a reference that was set
+ * aside ahead (torch_offer.c), so it makes no request and does not wait. Every other tensor takes
+ * the slow path, which raises the errors. The contents of a guard that is being written are in no
+ * hold.
  */
 #include "torch_message.h"
 
@@ -15,7 +15,7 @@ struct message {
 	char name[sizeof(((struct xt_pool *)NULL)->name)];
 };
 
-/* Is it so? A bool that is given to it ends here. -1: an exception. */
+/* The truth of a bool, whose reference is consumed. -1: an exception. */
 static int truth(PyObject *object)
 {
 	int is_true = object ? PyObject_IsTrue(object) : -1;
@@ -29,7 +29,7 @@ static int attribute(struct xt_messages *is, PyObject *tensor, enum xt_word word
 	return truth(PyObject_GetAttr(tensor, is->words[word]));
 }
 
-/* Is there nothing about the tensor but its memory, shape, type and what flags say? Or -1. */
+/* Is the tensor fully described by its memory, shape, type and flags? Or -1. */
 static int is_plain(struct xt_messages *is, PyObject *tensor, uint8_t *flags)
 {
 	int grad, leaf, names, neg;
@@ -49,7 +49,7 @@ static int is_plain(struct xt_messages *is, PyObject *tensor, uint8_t *flags)
 	return leaf;
 }
 
-/* Is its type one of those? Quantized ones are not among them. Or -1. */
+/* Is its type one of those of DLPack? Quantized types are not. Or -1. */
 static int has_type(struct xt_messages *is, PyObject *tensor, struct message *message)
 {
 	PyObject *dtype = PyObject_GetAttr(tensor, is->words[XT_W_DTYPE]), *number;
@@ -69,7 +69,7 @@ static int has_type(struct xt_messages *is, PyObject *tensor, struct message *me
 	return conj < 0 ? -1 : 1;
 }
 
-/* Numbers of a tuple that ends here. */
+/* The numbers of a tuple, whose reference is consumed. */
 static Py_ssize_t take_numbers(PyObject *tuple, int64_t *ret)
 {
 	Py_ssize_t count = tuple ? xt_numbers(tuple, ret, XT_DIMENSIONS) : -1;
@@ -117,7 +117,9 @@ static PyObject *tuple_of(struct xt_messages *is, const struct message *message)
 	return both;
 }
 
-/* The hold of a tensor's storage, with a share for the caller; or NULL, perhaps an exception. */
+/*
+ * The hold of a tensor's storage, with a share for the caller; or NULL, perhaps with an exception.
+ */
 static struct xt_hold *hold_of(struct xt_messages *is, PyObject *tensor)
 {
 	PyObject *storage, *address = NULL;
@@ -150,7 +152,7 @@ static PyObject *reduce_held(struct xt_messages *is, PyObject *tensor, struct xt
 	return both;
 }
 
-/* NULL without an exception: it is to go the long way. */
+/* NULL without an exception: the tensor takes the slow path. */
 static PyObject *reduce(struct xt_messages *is, PyObject *tensor)
 {
 	struct message message = { 0 };
@@ -164,7 +166,7 @@ static PyObject *reduce(struct xt_messages *is, PyObject *tensor)
 	if (xt_may_be_short(is) <= 0)
 		return NULL;
 	layout = PyObject_GetAttr(tensor, is->words[XT_W_LAYOUT]);
-	if (layout == is->given[XT_STRIDED])	/* others have no storage to ask for */
+	if (layout == is->given[XT_STRIDED])	/* other tensors have no storage */
 		hold = hold_of(is, tensor);
 	Py_XDECREF(layout);
 	if (!hold)
@@ -186,6 +188,6 @@ PyObject *xt_call_reduce(PyObject *module, PyObject *tensor)
 	both = reduce(is, tensor);
 	if (both)
 		return both;
-	PyErr_Clear();		/* what torch has refused it refuses again, where it is told */
+	PyErr_Clear();		/* torch refuses again on the slow path, which raises the error */
 	return PyObject_CallFunctionObjArgs(is->given[XT_REDUCE], tensor, NULL);
 }

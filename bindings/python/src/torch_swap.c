@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * The memory of two storages, exchanged in place, for versions of torch that have no function for
- * it. All tensors of a storage move with it, whoever has them: those of Python, those that only
- * C++ knows, and what autograd has saved.
+ * Exchange the memory of two storages in place, for versions of torch that have no function for it.
+ * All tensors of a storage move with it: tensors of Python, tensors that only C++ knows, and
+ * tensors that autograd has saved.
  *
- * A storage of torch 1.13 is an object of C++. Three words begin it: its virtual functions and the
- * two counts of who uses it. These belong to the object and stay. The seven that follow say what
- * its memory is: the address, the function that frees it and what that is given, the device, the
- * size, whether it can be resized, and by which allocator. torch's own share_memory_() exchanges
- * the same seven. ../xmem/torch/versions.py proves this layout before the first use, and refuses a
- * torch that has another one.
+ * A storage of torch 1.13 is a C++ object. It begins with three words: its virtual functions and
+ * its two reference counts. These belong to the object and stay. The next seven words describe its
+ * memory: the address, the function that frees it and the argument of that function, the device,
+ * the size, whether it can be resized, and the allocator for that. torch's own share_memory_()
+ * exchanges these seven words. ../xmem/torch/versions.py proves this layout before the first use,
+ * and refuses a torch that has another one.
  */
 #include "torch.h"
 

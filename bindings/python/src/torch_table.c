@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_BUCKETS	1024		/* a power of two, as all numbers of buckets */
+#define FIRST_BUCKETS	1024		/* a power of two, as are all numbers of buckets */
 
 pthread_mutex_t xt_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xt_hold **buckets;	/* xt_lock guards these three */
@@ -23,7 +23,7 @@ static size_t hash(const void *address, size_t of)
 	return (bits * 0x9e3779b97f4a7c15u >> 20) & (of - 1);
 }
 
-/* Have a bucket for each hold. pre: xt_lock. false: no memory, and all is as before. */
+/* Make a bucket for each hold. pre: xt_lock. false: no memory, and nothing has changed. */
 static bool grow(void)
 {
 	size_t more = size ? 2 * size : FIRST_BUCKETS, i;
@@ -112,7 +112,7 @@ struct xt_hold *xt_hold_unmark(const void *address)
 	return hold;
 }
 
-/* Pages at its ends may be other buffers' too; those stay until the process ends. */
+/* Pages at the ends may also belong to other buffers; those stay until the process ends. */
 static void unmap(struct xt_hold *hold)
 {
 	uintptr_t begin = xt_page_up((uintptr_t)hold->address);

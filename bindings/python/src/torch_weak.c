@@ -8,7 +8,7 @@
 
 struct weak {
 	PyObject_HEAD
-	PyObject *cdata;	/* the number that torch has given for it */
+	PyObject *cdata;	/* the number by which torch knows the reference */
 };
 
 static struct xt_messages *messages_of(PyTypeObject *type)
@@ -38,7 +38,7 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	return NULL;
 }
 
-/* What torch says of it, or does with it. NULL with an exception. */
+/* The result of a function of torch for the reference. NULL with an exception. */
 static PyObject *ask(struct weak *weak, enum xt_weak what)
 {
 	PyObject *function = messages_of(Py_TYPE((PyObject *)weak))->weak[what];
@@ -49,7 +49,7 @@ static PyObject *ask(struct weak *weak, enum xt_weak what)
 	return NULL;
 }
 
-/* The interpreter may be ending: then the storage is kept, as all that is there still. */
+/* The interpreter may be ending: then the storage is kept, like everything that still exists. */
 static void drop(PyObject *self)
 {
 	struct weak *weak = (struct weak *)self;
@@ -75,7 +75,7 @@ int xt_weak_is_expired(struct xt_messages *is, PyObject *ref)
 	int expired;
 
 	if ((PyObject *)Py_TYPE(ref) != is->weak_type) {
-		PyErr_SetString(PyExc_TypeError, "what is known of a token is no WeakRef");
+		PyErr_SetString(PyExc_TypeError, "the known storage of a token is no WeakRef");
 		return -1;
 	}
 	said = ask((struct weak *)ref, XT_WEAK_EXPIRED);

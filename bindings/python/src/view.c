@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the contents of a guard are. Contents that nobody has described are bytes. The look at them
- * is checked by the library and made once: views share its arrays, which stay as they are while one
- * of them is alive.
+ * The layout of a guard's contents. Contents without a description are bytes. The library checks
+ * their layout once. Views share its arrays, which do not change while a view is alive.
  */
 #include "core.h"
 
@@ -44,7 +43,7 @@ void xp_view_bytes(struct xp_view *ret, size_t bytes, const void *data)
 	};
 }
 
-/* How far the numbers of an element have to be aligned: each at a multiple of its own bytes. */
+/* Is each number of an element at a multiple of its own size? */
 static bool is_aligned(const struct xp_view *view)
 {
 	size_t bytes = XMEM_DTYPE_BITS(view->dtype) / 8;
@@ -54,7 +53,7 @@ static bool is_aligned(const struct xp_view *view)
 	return bytes < 2 || (uintptr_t)view->data % bytes == 0;
 }
 
-/* A dimension of one element, or none, has no stride that matters: it may be any number. */
+/* In a dimension of one element or none, the stride may be any number. */
 static bool divide(struct xp_view *view)
 {
 	int i;
@@ -98,7 +97,7 @@ size_t xp_contents(struct xmem_buffer *buffer)
 	return bytes;
 }
 
-/* Views that are alive have the arrays of @old, which they read without the lock. */
+/* Views that are alive use the arrays of @old, and read them without the lock. */
 bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now)
 {
 	return old->dtype == now->dtype && old->ndim == now->ndim &&
@@ -107,7 +106,7 @@ bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now)
 	       !memcmp(old->strides, now->strides, sizeof(old->strides));
 }
 
-/* An attached file is written by nobody, not even by its writer. */
+/* Nobody writes an attached file, not even its writer. */
 static const void *data_of(struct xmem_buffer *buffer, bool writing)
 {
 	const void *data = writing ? xmem_data_mut(buffer) : NULL;
@@ -133,7 +132,7 @@ const void *xp_guard_data(struct xp_guard *self)
 	return NULL;
 }
 
-/* The first look finds the contents, with the GIL released; the guard may change meanwhile. */
+/* The first look finds the contents, with the GIL released, so the guard may change meanwhile. */
 int xp_guard_view(struct xp_guard *self)
 {
 	struct xmem_buffer *buffer = xp_guard_look(self);
@@ -173,8 +172,8 @@ int xp_guard_view(struct xp_guard *self)
 }
 
 /*
- * What is said of the contents is looked at, and checked, without opening the memory: that may take
- * long, and this client may not be allowed to.
+ * The description of the contents is checked without opening the memory: opening it may take long,
+ * and this client may not be allowed to.
  */
 int xp_guard_cuda_view(struct xp_guard *self)
 {
@@ -201,7 +200,7 @@ int xp_guard_cuda_view(struct xp_guard *self)
 	for (i = 0; i < tensor.ndim; i++)
 		tensor.elements *= metadata.shape[i];
 	dense = tensor.item_bytes;
-	for (i = tensor.ndim; i--; ) {		/* as xmem_tensor_view has the strides */
+	for (i = tensor.ndim; i--; ) {		/* the strides are those of xmem_tensor_view */
 		tensor.shape[i] = metadata.shape[i];
 		tensor.strides[i] = tensor.elements && metadata.shape[i] > 1 ? metadata.strides[i] :
 				    dense;
@@ -221,7 +220,7 @@ bool xp_guard_readonly(struct xp_guard *self)
 
 /* ---- as properties ---- */
 
-/* What is said of contents on a GPU can be told without their address. */
+/* The shape and type of contents on a GPU are known without their address. */
 static int look(struct xp_guard *self)
 {
 	if (!xp_guard_look(self))

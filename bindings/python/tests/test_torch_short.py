@@ -393,7 +393,7 @@ def test_what_is_told_wrongly_is_refused() -> None:
         tensor = sent(torch.arange(6.0))
         name, token, _ = _torch.find(tensor.data_ptr())
         child.put((name, token, short_message(tensor)))
-        assert child.get() == "what is known of a token is no WeakRef"
+        assert child.get() == "the known storage of a token is no WeakRef"
         child.put(None)
         child.end()
     assert goes_short(torch.arange(6.0)), "all is as before"

@@ -188,7 +188,7 @@ def installed() -> str | None:
 
 
 def live_name() -> str | None:
-    """The name of the pool for what this process shares; None: it has none, or its host has ended."""
+    """The name of this process's pool; None: it has none, or the host of that pool has ended."""
     return None if pools.is_gone(_name) else _name
 
 
