@@ -47,7 +47,7 @@ int xp_guard_lend(struct xp_guard *self, PyObject *owner, const struct xp_view *
 		return refuse("Python has no format for this type of elements: use DLPack, "
 			      "or tobytes()");
 	if (!of->dense && wants_c_order(flags))
-		return refuse("the elements do not lie in one row, and the caller wants them so");
+		return refuse("the elements are not contiguous, and the caller wants them so");
 	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_f_order(of))
 		return refuse("the first index does not vary fastest, and the caller wants it so");
 	view->len = of->bytes;

@@ -95,9 +95,9 @@ static int refuse_shape(const struct xmem_metadata *metadata, int ndim, const Py
 	PyObject *own = xp_shape(metadata), *other = xp_tuple(shape, ndim);
 
 	if (own && other)
-		PyErr_Format(PyExc_ValueError, "the shape of this guard is %R, and that of the source "
-			     "%R: they must be equal, unless the source is contiguous bytes", own,
-			     other);
+		PyErr_Format(PyExc_ValueError, "the shape of this guard is %R, and that of the "
+			     "source %R: they must be equal, unless the source is contiguous bytes",
+			     own, other);
 	Py_XDECREF(own);
 	Py_XDECREF(other);
 	return -1;

@@ -33,7 +33,7 @@ static int copy_getbuffer(PyObject *object, Py_buffer *view, int flags)
 
 	view->obj = NULL;
 	if (!of->dense && (!strides || flags & order & ~PyBUF_STRIDES)) {
-		PyErr_SetString(PyExc_BufferError, "the elements do not lie in one row");
+		PyErr_SetString(PyExc_BufferError, "the elements are not contiguous");
 		return -1;
 	}
 	*view = (Py_buffer){

@@ -333,7 +333,7 @@ static struct xp_dlpack *shared(struct xp_guard *self, const struct xp_view *vie
 
 	if (!view->divisible) {
 		refuse("a stride of these contents, or their address, is no multiple of the size "
-		       "of an element, as DLPack wants it: use numpy.asarray(guard), or "
+		       "of an element, as DLPack requires: use numpy.asarray(guard), or "
 		       "copy=True");
 		return NULL;
 	}

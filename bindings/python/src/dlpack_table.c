@@ -116,7 +116,7 @@ static int borrow_from(struct xp_guard *self, struct dl_tensor *ret)
 	view = &self->view;
 	if (device.type != DL_CPU || !view->divisible || xp_guard_readonly(self)) {
 		PyErr_SetString(PyExc_BufferError, "these contents cannot be lent: they are "
-				"read-only, on a GPU, or not laid out as DLPack has it");
+				"read-only, on a GPU, or laid out as DLPack does not allow");
 		return -1;
 	}
 	*ret = (struct dl_tensor){

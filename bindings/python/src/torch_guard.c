@@ -167,7 +167,7 @@ static int fill(struct tensor *tensor, const struct xp_view *view, void *memory,
 	for (i = 0; i < view->ndim; i++) {
 		if (view->strides[i] % view->item_bytes) {
 			PyErr_SetString(PyExc_BufferError, "a stride of these contents is no "
-					"multiple of the size of an element, as torch wants it");
+					"multiple of the size of an element, as torch requires");
 			return -1;
 		}
 		tensor->shape[i] = view->shape[i];

@@ -244,7 +244,7 @@ def test_rows_with_gaps_keep_their_strides(pool: xmem.BufferPool) -> None:
         assert copy.strides == (16, 2)
         assert copy.tolist() == [[16 * i + 2 * j for j in range(3)] for i in range(4)]
         assert guard.__cuda_array_interface__["strides"] == (16, 2)
-        with pytest.raises(BufferError, match="one row"):
+        with pytest.raises(BufferError, match="contiguous"):
             hashlib.sha256(guard.copy_to_host().obj)     # it takes no strides
         guard.describe((1, 64), "uint8", (999, 1))     # a stride that finds no element
         assert guard.strides == (64, 1)

@@ -249,7 +249,7 @@ def test_strides_and_callers_that_take_none(pools: Pair) -> None:
     view = memoryview(guard)
     assert view.strides == (32, 2) and view.tobytes() == bytes([0, 2, 4, 32, 34, 36])
     del view
-    with pytest.raises(BufferError, match="one row"):
+    with pytest.raises(BufferError, match="contiguous"):
         binascii.crc32(guard)
     guard.describe((2,), "bfloat16")
     with pytest.raises(BufferError, match="DLPack"):

@@ -238,7 +238,7 @@ def test_what_does_not_fit_is_said(pool):
             for wrong, shape in (narrow, r"\(4, 2\)"), (flat, r"\(3\)"):
                 with pytest.raises(ValueError, match=rf"has shape \(n, 3\), and this.*{shape}"):
                     call(name, wrong)
-            with pytest.raises(ValueError, match="do not lie in one row"):
+            with pytest.raises(ValueError, match="are not contiguous"):
                 call(name, strided)
         binding.input("x", fits)
         with pytest.raises(ValueError, match="bound already"):

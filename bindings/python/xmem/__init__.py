@@ -13,14 +13,14 @@ A crash in one process neither leaks memory nor harms another process.
     for frame in xmem.BufferPool("camera").subscribe():     # in another process
         look_at(numpy.asarray(frame))
 
-Times are seconds; what ends in _ns is nanoseconds.
+Times are in seconds, except names that end in _ns, which are nanoseconds.
 """
 try:
     from . import _core
 except ImportError as error:
     from importlib.util import find_spec
 
-    if find_spec("xmem._core"):     # it is there, and says itself what is wrong
+    if find_spec("xmem._core"):     # the extension exists: its own error says what is wrong
         raise
     raise ImportError(
         f"xmem is not whole: its extension is not beside {__file__}. It cannot be loaded from a "
@@ -61,11 +61,11 @@ __all__ = [
 def get_include() -> str:
     """The folder of xmem.h, xmem.hpp and xmem_python.h, to compile other extensions with.
 
-    Those for Cython, xmem.capi and xmem.handles, are found as the package is.
+    Cython finds xmem.capi and xmem.handles beside the package.
     """
     return __file__.removesuffix("__init__.py") + "include"
 
 
 def __dir__() -> list[str]:
-    """What programs use, without the modules that it is put together from."""
+    """The public names, without the modules of which the package consists."""
     return [*__all__, "typing", "__version__", "__doc__"]

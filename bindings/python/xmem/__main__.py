@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Become the tool. A package that uses the system's library has none: that is the system's."""
+    """Become the tool. A package that uses the system's library runs the system's tool."""
     tool = Path(__file__).parent / "lib" / "xmem"
     if not tool.exists():
         sys.exit(f"xmem: {tool} is not there: this package uses the libxmem of the system, which "

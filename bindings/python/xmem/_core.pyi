@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Types of the extension. Its docstrings (src/doc.h) say what is raised, and whose a result is.
+"""Types of the extension. Its docstrings (src/doc.h) tell exceptions, and the owner of a result.
 
-Times are seconds as a number, None is for ever and 0 does not wait, where nothing else is said;
-what ends in _ns is nanoseconds, and what is called nbytes, offset, length or stride is bytes.
+Times are numbers of seconds; None is for ever and 0 does not wait, unless something else is said.
+Names that end in _ns are nanoseconds, and nbytes, offset, length and stride are bytes.
 """
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -243,7 +243,7 @@ class Plane:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Subscription:
-    """What publishers publish. Threads: any."""
+    """The publications of publishers. Threads: any."""
     @property
     def lost(self) -> int: ...
     @property

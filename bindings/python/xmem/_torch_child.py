@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """How a child by spawn or forkserver learns that its parent has called xmem.torch.install().
 
-multiprocessing pickles two things for such a child: what prepares it, and its Process object. Both
-have the key of the program, by a type of its own. The second key brings the name of the pool along.
-The first does not, because the child reads it before it has the parent's sys.path.
+multiprocessing pickles two things for such a child: the data that prepares it, and its Process
+object. Both contain the key of the program, which has a type of its own. The second key is pickled
+together with the name of the pool. The first is not, because the child reads it before it has the
+parent's sys.path.
 
-The child installs as soon as it has imported torch. One that does not use it does not pay for it:
-this module imports neither torch nor xmem.torch.
+The child installs as soon as it has imported torch. A child that does not use torch does not pay
+for it: this module imports neither torch nor xmem.torch.
 """
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def _adopt(name: str) -> None:
 
 
 class _Loader:
-    """Does what the loader of torch does, and then installs."""
+    """Loads torch by its own loader, and then installs."""
 
     def __init__(self, inner: Any, name: str) -> None:
         self._inner = inner
@@ -44,7 +45,7 @@ class _Loader:
 
 
 class _Finder:
-    """Finds torch once, with the loader above."""
+    """Finds torch once, and gives it the loader above."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -60,7 +61,7 @@ class _Finder:
 
 
 def rebuild_key(key: bytes, name: str) -> AuthenticationString:
-    """In the child: the key, and the name of the pool."""
+    """In the child: make the key, and install the pool of that name."""
     if "torch" in sys.modules:
         _adopt(name)
     else:
@@ -69,8 +70,8 @@ def rebuild_key(key: bytes, name: str) -> AuthenticationString:
 
 
 def reduce_key(key: AuthenticationString) -> Any:
-    """In the parent, for ForkingPickler."""
-    reduced: Any = key.__reduce__()     # raises unless a child is being started
+    """In the parent: pickle the key, for ForkingPickler."""
+    reduced: Any = key.__reduce__()     # it raises unless a child is being started
     popen: Any = context.get_spawning_popen()
     if not getattr(popen, "_xmem_prepared", False):
         popen._xmem_prepared = True

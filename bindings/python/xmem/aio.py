@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT
 """Waiting in an event loop for the descriptor of a pool or a subscription.
 
-Many coroutines can wait for one descriptor. It is in the loop's selector only while somebody
-waits. Each time that it is ready, one coroutine wakes up, in turn, and tries what it came for; it
-stays ready until a try has found nothing, so the next one may wake up in vain, once. Buffers that
-come free wake all who want one, those that want most first: the descriptor means a buffer as large
-as the last try wanted, and so that is the least that anybody waits for. When subscribers
-come or go, all who wait for some wake up: the first look makes the descriptor unready for all.
+Many coroutines can wait for one descriptor. It is in the loop's selector only while a coroutine
+waits. Each time that it is ready, the next coroutine in turn wakes up and tries again. The
+descriptor stays ready until a try has found nothing, so one more coroutine may wake up in vain.
+Buffers that come free wake all coroutines that want a buffer, the largest wishes first: the
+descriptor is ready for a buffer of the size of the last try, so the smallest wish must come last.
+When subscribers come or go, all coroutines that wait for subscribers wake up, because the first
+look makes the descriptor unready for all.
 
-The descriptor that is looked at is a duplicate, which is closed here, in the loop: the library may
-close its own at any time, and the number may be another file's by then.
+The descriptor in the selector is a duplicate, which is closed here, in the loop. The library may
+close its own descriptor at any time, and another file may then get the number.
 
-Where what a coroutine comes for is there at once, it waits for nothing, so that it would keep the
-loop for ever from timers, signals and whoever cancels it. So it lets the loop go round before a
-try, if tries have kept the loop from that for a millisecond: then nothing has been received that
-could be lost. Otherwise the try comes first, and ``asyncio.timeout(0)`` gets what is there.
+A coroutine whose tries all succeed at once never waits, and would keep the loop from timers,
+signals and cancellation. So it lets the loop go round before a try, if tries have kept the loop
+busy for a millisecond: at that point nothing has been received that could be lost. Otherwise the
+try comes first, so with ``asyncio.timeout(0)`` a coroutine gets what is there.
 
-A coroutine that comes later waits behind those that wait already. If it wants a smaller buffer than
-each of them, it tries at once, for a buffer that is too small for them may be free.
+A new coroutine waits behind the coroutines that wait already. But if it wants a smaller buffer
+than all of them, it tries at once, because a buffer that is too small for them may be free.
 """
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class Cancelable(Protocol):
 
 
 def _check(pool: Cancelable) -> None:
-    """A try has found nothing: may who made it wait?"""
+    """A try has found nothing: raise Canceled if waits of the pool have been ended."""
     if pool.canceled:
         raise Canceled(errno.ECANCELED, "the pool's waits have been ended by cancel() or close()")
 
@@ -63,7 +64,7 @@ _ROUND = 0.001
 
 
 class _Round(threading.local):
-    """Since when tries have kept the loop of this thread from going round, or None."""
+    """The time since which tries have kept the loop of this thread busy, or None."""
 
     since: float | None = None
 
@@ -76,14 +77,15 @@ _round = _Round()
 
 
 async def _go_round() -> None:
-    """Let the loop run what is ready, if that is due. Whoever is canceled here has got nothing."""
+    """Let the loop run what is ready, if that is due. A coroutine that is canceled here has got
+    nothing."""
     now = time.monotonic()
     if _round.since is None:
         _round.since = now
         asyncio.get_running_loop().call_soon(_round.gone)
     if now - _round.since >= _ROUND:
         await asyncio.sleep(0)
-        _round.gone()           # the loop that was to note it may have been closed before
+        _round.gone()           # the loop that was to call it may have been closed
 
 
 _all: weakref.WeakSet[Waiters] = weakref.WeakSet()
@@ -96,11 +98,11 @@ class Waiters:
                  everyone: bool) -> None:
         self.loop = loop
         self.fd = os.dup(fd)
-        self.own = [self.fd]    # whoever takes it out of here closes it, in any thread
+        self.own = [self.fd]    # the thread that takes it out of here closes it
         self.writable = writable
-        self.everyone = everyone        # is to be woken when it is ready
+        self.everyone = everyone        # all are woken when it is ready
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self.wanted: list[int] = []     # how much, of each coroutine in until
+        self.wanted: list[int] = []     # how much each coroutine in until() wants
         self.turn = 0
         self.armed = False
         self.wakeups = 0        # how often the loop has found the descriptor ready
@@ -117,7 +119,7 @@ class Waiters:
             pass
 
     def _look(self) -> None:
-        """Have the selector look at the descriptor if that is of use, and else not."""
+        """Put the descriptor into the selector, or take it out, as needed."""
         wanted = bool(self.waiting) and self.fd >= 0
         if wanted == self.armed or self.loop.is_closed():
             return
@@ -139,7 +141,7 @@ class Waiters:
     def _wake(self, all_of_them: bool) -> None:
         while self.waiting:
             future = heapq.heappop(self.waiting)[2]
-            if not future.done():       # one that is was canceled
+            if not future.done():       # a future that is done was canceled
                 future.set_result(None)
                 if not all_of_them:
                     break
@@ -150,14 +152,15 @@ class Waiters:
         self._close()
 
     def end(self) -> None:
-        """From any thread: wake all, whose next try says why, and close the descriptor."""
+        """From any thread: wake all coroutines, whose next try raises why, and close the
+        descriptor."""
         try:
             self.loop.call_soon_threadsafe(self._end)
         except RuntimeError:            # The loop is closed, and nobody waits in it any more.
             self._close()
 
     def nudge(self) -> None:
-        """From any thread: wake all, who try again."""
+        """From any thread: wake all coroutines, which try again."""
         try:
             self.loop.call_soon_threadsafe(self._wake, True)
         except RuntimeError:            # The loop is closed, and nobody waits in it any more.
@@ -169,7 +172,7 @@ class Waiters:
 
     async def until(self, attempt: Callable[[], Result], pool: Cancelable,
                     amount: int) -> Result:
-        """Try until it does not raise WouldBlock. Whoever is canceled has not got anything."""
+        """Try until it does not raise WouldBlock. A coroutine that is canceled has got nothing."""
         turn = self.turn = self.turn + 1
         self.wanted.append(amount)
         try:
@@ -190,7 +193,7 @@ class Waiters:
             except WouldBlock:
                 _check(pool)
             finally:
-                if entry in self.waiting:       # it was canceled, and not woken
+                if entry in self.waiting:       # the coroutine was canceled, not woken
                     self.waiting.remove(entry)
                     heapq.heapify(self.waiting)
                 self._look()
@@ -199,13 +202,14 @@ class Waiters:
 async def until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], Result],
                 pool: Cancelable, amount: int = 0, writable: bool = False,
                 everyone: bool = False, timeout: float | None = None) -> Result:
-    """Try, and whenever that raises WouldBlock, wait for the descriptor of a pool or subscription.
+    """Try, and after each WouldBlock wait for the descriptor of a pool or subscription.
 
-    Others get their turn also where each try succeeds at once, and whoever is canceled in the
-    meantime has not got anything.
-    known: who waits for it, of each loop; it is the object's own. pool: the pool, or of what.
-    amount: how many bytes or subscribers the try wants. everyone: wake all when it is ready, as is
-    done anyway when it is writable.
+    Other tasks get their turn even if each try succeeds at once. A coroutine that is canceled has
+    got nothing.
+    known: the object's own dict of waiters, by loop. pool: the pool itself, or that of the
+    subscription.
+    amount: how many bytes or subscribers the try wants. everyone: wake all coroutines when it is
+    ready, which always happens with writable.
     timeout: seconds; None: for ever, 0: a single try, which raises WouldBlock.
     Raises TimedOut; Canceled once the waits of the pool have been ended; TypeError, ValueError.
     """
@@ -234,14 +238,14 @@ async def _until(of: Pollable, known: dict[Any, Waiters], attempt: Callable[[], 
         except WouldBlock:
             _check(pool)
     if not waiters:
-        for key in list(known):         # others change it in their threads
+        for key in list(known):         # other threads change it
             if key[0].is_closed():
                 known.pop(key, None)
         waiters = known[loop, writable] = Waiters(loop, of.fileno(), writable,
                                                   writable or everyone)
         try:
-            _check(pool)                # Who ends the waits may not have seen this one,
-            of.fileno()                 # nor who closes what is waited for.
+            _check(pool)                # A thread that ends the waits, or closes the object,
+            of.fileno()                 # may have missed this one.
         except Error:
             end(known)
             raise
@@ -259,7 +263,8 @@ def end(known: dict[Any, Waiters]) -> None:
 
 
 def nudge(known: dict[Any, Waiters]) -> None:
-    """What those who wait for it may find has changed, and the descriptor does not say so."""
+    """Wake the coroutines that wait, because a try may succeed now although the descriptor is not
+    ready."""
     for waiters in list(known.values()):
         waiters.nudge()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What callers give: bytes, or the shape and type of a tensor."""
+"""Checks of arguments: bytes, or the shape and type of a tensor."""
 from __future__ import annotations
 
 import math
@@ -14,7 +14,7 @@ _UINT8 = dtypes.NUMBERS["uint8"]
 
 
 def text(value: str | None, what: str) -> None:
-    """Check a word. Raises TypeError, which says what it is for."""
+    """Check that an argument is a str or None. Raises TypeError, which names the argument."""
     if not isinstance(value, (str, type(None))):
         raise TypeError(f"{what} is a str or None, not {value!r}")
 
@@ -40,7 +40,7 @@ def shape_of(shape: ShapeLike) -> tuple[int, ...]:
 
 def made(size: int | ShapeLike | None, count: int | None, shape: ShapeLike | None,
          dtype: DTypeLike | None) -> tuple[int, int]:
-    """Bytes and number of the buffers that are to be made; size may be the shape."""
+    """Get the bytes and number of the buffers to make; size may be the shape."""
     if count is None:
         raise TypeError("give count, how many buffers are to be made")
     if size is None and shape is None:
@@ -51,9 +51,9 @@ def made(size: int | ShapeLike | None, count: int | None, shape: ShapeLike | Non
 
 def _sized(size: int | None, shape: tuple[int, ...] | None,
            dtype: DTypeLike | None) -> tuple[int, int]:
-    """How many bytes are wanted, and of which type of elements.
+    """Get how many bytes are wanted, and the number of the type of elements.
 
-    An empty shape wants one byte: a buffer has to have some, and 0 stands for any buffer.
+    An empty shape needs one byte, because 0 stands for any buffer.
     """
     if shape is None:
         if dtype is not None and size is not None:
@@ -87,9 +87,10 @@ def _size_or_shape(size: int | ShapeLike | None,
 
 def wanted(size: int | ShapeLike | None, shape: ShapeLike | None,
            dtype: DTypeLike | None) -> tuple[int, tuple[int, ...] | None, int]:
-    """Bytes, shape and type of what is to be acquired; size may be the shape.
+    """Get the bytes, shape and type of the buffer to acquire; size may be the shape.
 
-    0 bytes are a tensor of no bytes, for contents without a description have some.
+    A size of 0 becomes a tensor without bytes, because undescribed contents have at least one
+    byte.
     """
     size, shape = _size_or_shape(size, shape)
     checked = None if shape is None else shape_of(shape)

@@ -15,7 +15,7 @@ from . import _core, dtypes
 from ._core import CudaDeviceInfo, CudaInfo
 from .errors import NoDevice
 
-CPU = -1        # as a device: memory of the CPU
+CPU = -1        # the number that stands for the CPU
 
 atexit.register(_core.end_later)
 
@@ -23,7 +23,7 @@ atexit.register(_core.end_later)
 # ---- what is there ----
 
 def cuda_info() -> CudaInfo:
-    """Find the driver, and say what it is.
+    """Find the driver and describe it.
 
     Raises NoDevice, whose text says why there is no GPU; Forked in the child of a process that
     has used the driver.
@@ -32,9 +32,9 @@ def cuda_info() -> CudaInfo:
 
 
 def gpus() -> list[CudaDeviceInfo]:
-    """Get the GPUs that this process sees; none where there is no driver or no GPU.
+    """Get the GPUs that this process sees; an empty list without a driver or a GPU.
 
-    Why there is none, cuda_info() says. Raises Error where the driver fails otherwise.
+    cuda_info() says why there is none. Raises Error if the driver fails otherwise.
     """
     try:
         count = cuda_info().devices
@@ -44,15 +44,15 @@ def gpus() -> list[CudaDeviceInfo]:
 
 
 def gpu(device_id: int) -> CudaDeviceInfo:
-    """Get what is known of one GPU. Raises NoDevice, also if there is none of that number."""
+    """Get information about one GPU. Raises NoDevice, also if there is none of that number."""
     return _core.cuda_device_query(device_id)
 
 
 def cuda_last_result(*, forget: bool = True) -> tuple[int, str] | None:
     """Get the number and name of this thread's last failed call of the driver.
 
-    None: none has failed since it was last forgotten. What an exception is about, its cuda_result
-    says; this is for results that ended in none.
+    None: no call has failed since the last result was forgotten. An exception has its own result
+    in cuda_result; this function is for results that led to no exception.
     """
     result = _core.cuda_last_result()
     if forget:
@@ -97,32 +97,33 @@ class CudaImage(NamedTuple):
 class CudaGuard(_core.Guard):
     """What BufferGuard has for GPUs.
 
-    Beside what is here: is_cuda, device_id, cuda_ptr (the device address of the contents, for
-    reading), cuda_ptr_mut (for writing). The first look at an address opens the memory, and waits
-    until the contents are complete unless wait_on() has ordered that; it raises OwnerDead where
-    they are lost, and NotPermitted where only writers get them.
+    A guard also has is_cuda, device_id, cuda_ptr (the device address of the contents, for reading)
+    and cuda_ptr_mut (for writing). The first look at an address opens the memory, and waits until
+    the contents are complete, unless wait_on() has ordered that. It raises OwnerDead if the
+    contents are lost, and NotPermitted if only writers get them.
 
     copy_from_host(source, offset=0, *, stream=None): copy the bytes of a buffer of the CPU, such as
         bytes or a numpy array, into this buffer, which is being written, on the CPU or a GPU.
     copy_to_host(out=None, offset=0, nbytes=None, *, stream=None): copy the contents into out, a
-        writable buffer of the CPU, as many bytes as that has, and return it. Without out they come
-        in new memory: a memoryview with their shape and type (flat bytes if they are a part, or if
-        Python has no such type).
+        writable buffer of the CPU, as many bytes as out has, and return it. Without out, return
+        new memory: a memoryview with their shape and type (flat bytes if only a part is copied, or
+        if Python has no such type).
     copy_to(to, to_offset=0, offset=0, nbytes=None, *, stream=None): copy the contents into the
-        guard to. Each of the two is on the CPU or a GPU.
-    Offsets and nbytes count bytes. Without a stream what is copied is there at the return. With
-    one it is there when that has got so far: until then the caller keeps the memory of the CPU,
-    also a guard there, and drops a guard that is read by release(stream=).
+        guard `to`. Each of the two guards is on the CPU or a GPU.
+    Offsets and nbytes count bytes. Without a stream, the copy is complete at the return. With a
+    stream, it is complete once the stream has done its work so far. Until then the caller keeps
+    the memory of the CPU, or the guard there, and drops a guard that is read only by
+    release(stream=).
 
     wait(timeout=None): wait in this thread until the contents are complete.
-    wait_on(stream): let a stream wait for that.
-    publish(stream=): the contents are what has been put into that stream so far.
-    release(stream=): the buffer is held until the stream has done what is in it.
+    wait_on(stream): let a stream wait until the contents are complete.
+    publish(stream=): the contents are complete once the stream has done its work so far.
+    release(stream=): the buffer is held until the stream has done its work so far.
 
     Consumers of __cuda_array_interface__ (numba, CuPy, ...) keep this object, and so its handle,
-    also after release() or publish(): the buffer is given back when both are gone. Give them
-    clone_ref() where the guard itself lives for longer. The interface's stream is that of the last
-    wait_on() or copy, which consumers wait for.
+    also after release() or publish(): the buffer is given back when the guard is released and the
+    consumer is gone. If the guard lives longer than that, give them clone_ref(). The interface's
+    stream, for which consumers wait, is that of the last wait_on() or copy.
     """
 
     __slots__ = ()
@@ -130,9 +131,9 @@ class CudaGuard(_core.Guard):
     def copy_to_cuda(self, device_id: int, *, timeout: float | None = None) -> Self:
         """Copy the contents into a new guard of this pool on a GPU, which is being written.
 
-        The new guard gets the description of the contents, too. This guard stays as it is. If a
-        stream has yet to write into this guard's contents, what it writes is copied only if they
-        were published on that stream.
+        The new guard also gets the description of the contents. This guard stays as it is. If a
+        stream has yet to write this guard's contents, the copy waits for it only if they were
+        published on that stream.
         timeout: as of acquire_cuda. Raises what acquire_cuda and copy_from raise.
         """
         if device_id < 0:
@@ -140,9 +141,9 @@ class CudaGuard(_core.Guard):
         return self.pool._copied(self, device_id, timeout)
 
     def copy_to_cpu(self, *, timeout: float | None = None) -> Self:
-        """Copy the contents into a new guard of this pool in memory of the CPU, being written.
+        """Copy the contents into a new guard of this pool on the CPU, which is being written.
 
-        All else is as in copy_to_cuda. Raises what acquire_cpu and copy_from raise.
+        Otherwise as copy_to_cuda. Raises what acquire_cpu and copy_from raise.
         """
         return self.pool._copied(self, CPU, timeout)
 
@@ -151,10 +152,10 @@ class CudaGuard(_core.Guard):
         return self.copy_to_cuda(device_id, timeout=timeout)
 
     def cuda_tensor(self) -> CudaTensor:
-        """Get the tensor that the contents are, as their publisher says, checked.
+        """Get the tensor that the contents are, by the publisher's description, which is checked.
 
-        Raises Error: ENODATA if nobody has said what they are, EBADMSG or ERANGE if what is said
-        is impossible; and as cuda_ptr.
+        Raises Error: ENODATA if they are not described, EBADMSG or ERANGE if the description is
+        impossible; and as cuda_ptr.
         """
         ptr, number, shape, strides = self._cuda_tensor_view()
         return CudaTensor(ptr, dtypes.NAMES.get(number, f"dtype {number:#x}"), shape, strides)

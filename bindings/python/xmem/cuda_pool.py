@@ -23,7 +23,7 @@ _LEGACY_STREAM = 1      # as DLPack and the CUDA array interface count
 
 
 class _Memory(NamedTuple):
-    """Memory of somebody else's, as its interface describes it."""
+    """Memory of another library, as its interface describes it."""
 
     ptr: int
     nbytes: int
@@ -37,9 +37,9 @@ class _Memory(NamedTuple):
 class CudaPool(_core.Pool):
     """What BufferPool has for GPUs."""
 
-    options: dict[str, Any]     #: what it was opened with: the arguments but the name
-    _sent: dict[int, Sent]      # by slot: which message is the first that may wait (unread.py)
-    _preallocated: set[int]     # on which GPUs the program has made buffers itself
+    options: dict[str, Any]     #: the arguments with which it was opened, except the name
+    _sent: dict[int, Sent]      # by slot: the first message that may be unread (unread.py)
+    _preallocated: set[int]     # the GPUs on which the program has preallocated buffers
 
     def preallocate_cuda(self, size: int | ShapeLike | None = None, count: int | None = None,
                          device_id: int = 0, *,
@@ -49,11 +49,11 @@ class CudaPool(_core.Pool):
         """Make count buffers in the memory of a GPU, and return the list of their meta_index.
 
         size: bytes of each buffer. With shape and dtype instead, each has room for such a tensor.
-        device_id: this process's number of the GPU. readers: readers of the pool get the memory,
-        too, which whoever opens it can write. legacy: by the driver's IPC handles, also where
-        there are descriptors. sealed: nobody writes them in place (get_mut); nor does anybody
-        what goes by handles.
-        From then on acquire_cuda() makes none on that GPU.
+        device_id: this process's number of the GPU. readers: readers of the pool also get the
+        memory, and any process that opens it can write it. legacy: share it by the driver's IPC
+        handles, even if there are descriptors. sealed: nobody writes the buffers in place
+        (get_mut), as is always so with handles.
+        From then on acquire_cuda() makes no buffers on that GPU.
         Raises NoDevice, NotPermitted (a reader), NoSpace, Limit, Error (ENOMEM: the GPU is full;
         EOPNOTSUPP: it cannot share memory; EMEDIUMTYPE: the host refuses this driver).
         """
@@ -101,7 +101,8 @@ class CudaPool(_core.Pool):
         try:
             return acquire(0)
         except (NoSpace, WouldBlock) as error:
-            # Memory goes by blocks, and what a subscriber has yet to receive needs some, too.
+            # Memory is allocated in blocks, and publications that a subscriber has yet to receive
+            # need buffers as well.
             count = min(max(_TOGETHER // size, 1), _MOST)
             try:
                 self._preallocate(size, count, _CUDA, device_id)
@@ -113,20 +114,22 @@ class CudaPool(_core.Pool):
     def attach_cuda(self, source: int | CudaArrayLike, nbytes: int | None = None, *,
                     readers: bool = False,
                     done: Callable[[], object] | None = None) -> BufferGuard:
-        """Make a buffer of memory of a GPU that is there already, without copying it.
+        """Make a buffer of existing memory of a GPU, without copying it.
 
         source: an array of a library (``__cuda_array_interface__`` or DLPack), whose shape and
-        type the buffer gets; or an address as an int, with nbytes. It is kept, and its contents
-        stay as they are, until nobody can look at them any more; then done() is called.
-        What a stream has yet to write publish() waits for, on that stream.
+        type the buffer gets; or an address as an int, with nbytes. The source is kept, and the
+        program must not change its contents, until no process can see them any more; then done()
+        is called.
+        If a stream has yet to write the contents, publish() waits on that stream.
 
-        The memory has to be from cudaMalloc, or exportable (see xmem_attach_cuda(3)); others get
-        the whole allocation that it lies in. The buffer is for one content.
+        The memory must be from cudaMalloc, or exportable (see xmem_attach_cuda(3)). Other
+        processes get the whole allocation that it lies in. The buffer is not used again for other
+        contents.
 
-        done runs in some thread, a moment after the library has found it out: at the end of a
-        call of close(), collect(), trim() or attach_cuda(), or in the main thread. It may call
-        anything. An exception of it goes to sys.unraisablehook. It is not called any more when
-        the interpreter ends.
+        done runs in some thread, a moment after the library has found that out: at the end of a
+        call of close(), collect(), trim() or attach_cuda(), or in the main thread. It may call any
+        function. An exception of it goes to sys.unraisablehook. It is no longer called once the
+        interpreter ends.
         Raises ValueError, TypeError, Error (EMEDIUMTYPE: no memory that can be shared).
         """
         memory = _memory(source, nbytes)
@@ -149,7 +152,7 @@ def _described(guard: BufferGuard, number: int, shape: ShapeLike | None,
 
 
 def _memory(source: Any, nbytes: int | None) -> _Memory:
-    """Where the memory of an object is."""
+    """Get the memory of an object."""
     if isinstance(source, int):
         if nbytes is None:
             raise TypeError("an address needs nbytes")

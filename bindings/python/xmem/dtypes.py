@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Types of elements: names, numpy's, torch's and DLPack's, as the number that metadata has.
 
-Each name means the same whether numpy and torch are there or not: a type of theirs is known by its
-name, and numpy's short names ("<f4", "u1") are in a table. numpy is imported for those only that
-ask for what numpy alone knows.
+A name has one meaning with or without numpy and torch: their types are known by their names, and
+numpy's short names ("<f4", "u1") are in a table. numpy is only imported for attributes that numpy
+alone knows.
 """
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .typing import DTypeLike
 if TYPE_CHECKING:
     import numpy
 
-# What programs ask of the dtype of an array, which may be another library's.
+# The attributes that programs read from the dtype of an array of any library.
 _OF_NUMPY = frozenset(("alignment", "base", "byteorder", "char", "fields", "hasobject", "isnative",
                        "itemsize", "kind", "names", "num", "str", "subdtype", "type"))
 
 
 class DType(str):
-    """The name of a type of elements: a str, which compares and prints as one.
+    """The name of a type of elements: a str, which compares and prints as a str.
 
-    It has the attributes of the numpy.dtype of that name as well, such as ``kind``, ``itemsize``
-    and ``type``, for functions that look there. The first use of one imports numpy. Without numpy,
-    or where numpy has no such type, there is no such attribute. Pickled, it is a plain str.
+    It also has the attributes of the numpy.dtype of that name, such as ``kind``, ``itemsize`` and
+    ``type``, for functions that read them. The first use of one imports numpy. Without numpy, or
+    if numpy has no such type, there is no such attribute. Pickled, it is a plain str.
     """
 
     __slots__ = ()
@@ -55,9 +55,9 @@ NAMES: dict[int, DType] = {number: DType(name) for name, number in NUMBERS.items
 
 
 def numpy_type(name: str) -> numpy.dtype[Any]:
-    """Get the numpy.dtype of that name, which is ml_dtypes' if numpy has none.
+    """Get the numpy.dtype of that name, or that of ml_dtypes if numpy has none.
 
-    Raises TypeError where there is no such type, or no ml_dtypes; ImportError without numpy.
+    Raises TypeError if there is no such type, or no ml_dtypes; ImportError without numpy.
     """
     import numpy
     try:
@@ -104,7 +104,7 @@ _known: dict[Any, int] = {}
 def number(dtype: DTypeLike) -> int:
     """Get the number of a type: a name, or a type of numpy, torch or Python.
 
-    Raises TypeError if it is none that can be shared, or has the other byte order.
+    Raises TypeError if such elements cannot be shared, or have the other byte order.
     """
     try:
         return _known[dtype]

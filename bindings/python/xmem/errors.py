@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Exceptions. Each is an OSError with the errno and the sentence that the library gives.
+"""Exceptions. Each is an OSError with the errno and the message of the library.
 
-Those that Python has a name for are caught by that name, too: ``except TimeoutError`` catches
-``TimedOut``. ``except xmem.Error`` catches all.
+Where Python has an exception of the same meaning, that catches them as well: ``except
+TimeoutError`` catches ``TimedOut``. ``except xmem.Error`` catches all.
 """
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .records import Holder
 
 
 class Error(OSError):
-    """An operation of xmem has failed, and nothing has changed."""
+    """A call of xmem has failed and has changed nothing."""
 
-    #: The name of the CUDA driver's result, if that is why: "CUDA_ERROR_OUT_OF_MEMORY".
+    #: The CUDA driver's result, if that is the cause, by name: "CUDA_ERROR_OUT_OF_MEMORY".
     cuda_result: str | None = None
 
 
@@ -26,36 +26,36 @@ class NotYet(Error):
 class TimedOut(NotYet, TimeoutError):
     """It did not happen in time."""
 
-    #: Who held buffers of the pool, or had yet to receive some, when an acquire gave up.
+    #: The clients that held buffers, or had yet to receive some, when an acquire gave up.
     holders: list[Holder] = []
 
 
 class WouldBlock(NotYet, BlockingIOError):
-    """It cannot be done at once, and the timeout was 0."""
+    """The call would have to wait, and the timeout was 0."""
 
 
 class Ended(Error, BrokenPipeError):
-    """All publishers have ended, and all that was in flight has been received."""
+    """All publishers have ended, and all their publications have been received."""
 
 
 class Stale(Error):
-    """What the token names is gone, or the token is another pool's."""
+    """The contents that the token names are gone, or the token belongs to another pool."""
 
 
 class NotPermitted(Error, PermissionError):
-    """This client may not do that, or not with this buffer."""
+    """This client may not make that call, or not with this buffer."""
 
 
 class NotFound(Error, FileNotFoundError):
-    """There is no such pool, client or publisher."""
+    """The pool, client or publisher does not exist."""
 
 
 class Exists(Error, FileExistsError):
-    """It is there already."""
+    """It exists already."""
 
 
 class Forked(Error):
-    """The object belongs to the parent of this process: open the pool anew."""
+    """The object belongs to the parent of this process: reopen the pool."""
 
 
 class Canceled(Error):
@@ -86,7 +86,7 @@ class Released(Error, ValueError):
     """The guard, pool or subscription has been released or closed before."""
 
 
-#: The class for each errno; None: for all others.
+#: The class for each errno; None: the class for all other errnos.
 CLASSES: dict[int | None, type[Error]] = {
     errno.ETIMEDOUT: TimedOut,
     errno.EAGAIN: WouldBlock,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""BufferGuard: a handle of a buffer, whose contents stay as they are as long as it lives."""
+"""BufferGuard: a handle of a buffer, whose contents do not change while the handle lives."""
 from __future__ import annotations
 
 from types import EllipsisType
@@ -31,15 +31,15 @@ class BufferGuard(Views, CudaGuard):
     """A handle of a buffer: one that is being written, or contents that are held for reading.
 
     It is a buffer for ``memoryview`` and ``numpy.asarray``, with the shape and type that its
-    writer gave, read-only once it is published. Such views keep the buffer also after the guard is
-    released, and after the pool is closed.
+    writer gave, read-only once it is published. Such views keep the buffer even after the guard is
+    released and the pool is closed.
 
     ``with`` releases it at the end of the block, unless the block has published it.
-    Pickled, it is a hold of the same buffer in the process that loads it (reduce.py); for
+    Pickled, it becomes a hold of the buffer in the process that loads it (reduce.py). For
     multiprocessing.Queue, which pickles later, there is parcel(). If the buffer is gone when the
-    message is loaded, that gives a guard that is gone: release() does nothing, all other use
-    raises what getting the buffer would have raised, such as Stale.
-    It is always true, and has no len(): that of an array of the contents is theirs.
+    message is loaded, the loaded guard is gone: release() does nothing, and any other use raises
+    what getting the buffer would have raised, such as Stale.
+    A guard is always true, and has no len(), which an array of its contents has.
     Threads: any; a guard that one thread publishes or releases is gone for all.
     """
 
@@ -47,7 +47,7 @@ class BufferGuard(Views, CudaGuard):
 
     @property
     def dtype(self) -> dtypes.DType | None:
-        """The name of the elements' type; None: nobody has said what the contents are.
+        """The name of the elements' type; None: the contents are not described.
 
         It is a str that also has the attributes of numpy's type of that name.
         """
@@ -60,28 +60,29 @@ class BufferGuard(Views, CudaGuard):
         return len(self.shape)
 
     def image(self) -> Image:
-        """Get the image that the contents are, as their publisher says, checked.
+        """Get the image that the contents are, by the publisher's description, which is checked.
 
-        Of images on a GPU, cuda_image() does.
-        Raises Error: ENODATA if nobody has said what they are, EBADMSG or ERANGE if what is said
-        is impossible, EMEDIUMTYPE on a GPU; and Released.
+        For images on a GPU there is cuda_image().
+        Raises Error: ENODATA if they are not described, EBADMSG or ERANGE if the description is
+        impossible, EMEDIUMTYPE on a GPU; and Released.
         """
         return Image(*self._image_view())
 
     def parcel(self, *, lasts: float | EllipsisType | None = ...) -> Parcel:
-        """Make what can be put into a multiprocessing.Queue, and is loaded there as a guard.
+        """Make a parcel for multiprocessing.Queue, which is loaded as a guard.
 
-        Its reference is set aside now, so this guard may be released at once, and the pool closed.
-        lasts: seconds that it stays so if nobody loads it; None: for ever; without it as long as
-        in_flight of the pool says. More than 60 seconds is for the owner of the buffer.
-        Raises as pickling does: NotPermitted while it is written, Released; and NotPermitted if
-        that time is too long.
+        Its reference is set aside now, so this guard may be released and the pool closed at once.
+        lasts: seconds that the reference stays set aside if nobody loads the parcel; None: for
+        ever; by default in_flight of the pool. Only the owner of the buffer may give more than 60
+        seconds.
+        Raises as pickling does: NotPermitted while the guard is being written, Released; and
+        NotPermitted if that time is too long.
         """
         return Parcel(self, lasts)
 
     def describe(self, shape: ShapeLike, dtype: DTypeLike,
                  strides: ShapeLike | None = None) -> None:
-        """Say that the contents are a tensor; strides are bytes, None: dense.
+        """Describe the contents as a tensor; strides are bytes, None: dense.
 
         Raises as describe_tensor, and TypeError if no such elements can be shared.
         """
@@ -101,10 +102,10 @@ class BufferGuard(Views, CudaGuard):
             state = f"token {self.token}, for reading" if self.readonly else "being written"
             try:
                 what = f"{self.dtype} {self.shape}" if self.dtype else f"{self.nbytes} bytes"
-            except Error:       # its publisher says what cannot be
+            except Error:       # the publisher's description is impossible
                 what = f"{self.nbytes} bytes"
             name = "an anonymous pool" if self.pool.name is None else f"pool {self.pool.name!r}"
             return f"<xmem.BufferGuard {state}, {what}, of {name}>"
-        except Error as error:  # also where another thread has just released it
+        except Error as error:  # also if another thread has just released it
             why = error.strerror if self._lost or not self.gone else "gone"
             return f"<xmem.BufferGuard, {why}>"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who keeps buffers of a pool in use, and who is in one that takes no more clients."""
+"""Clients that keep buffers of a pool in use, and processes in a pool that is full."""
 from __future__ import annotations
 
 import os
@@ -11,23 +11,23 @@ from .records import Holder
 
 
 class Clients(unread.Messages, Protocol):
-    """A pool, as far as its clients are looked at here."""
+    """The part of a pool that holders.of() uses."""
 
     @property
     def client(self) -> int:
         """The id of this process's own client."""
 
     def stat(self) -> _core.PoolInfo:
-        """Get what is known of the pool."""
+        """Get the state of the pool."""
 
     def client_info(self, client: int, /) -> _core.ClientInfo:
-        """Get what is known of a client."""
+        """Get information about a client."""
 
 
 def of(pool: Clients) -> list[Holder]:
-    """Get the clients that hold buffers or have yet to receive some, those with most holds first.
+    """Get the clients that hold buffers or have yet to receive some, sorted by holds, most first.
 
-    Others go on meanwhile, so it is what was true of each at a moment.
+    Each client is looked at in its own moment, while the others continue.
     """
     found, own, messages = [], pool.client, len(unread.of(pool))
     for client in range(pool.stat().clients_max):
@@ -45,7 +45,8 @@ _NAMED = 4      # processes that a message names
 
 
 def _has_mapped(pid: str, what: str) -> bool:
-    """Has that process the pages of a pool? Those of others, and that have ended, nobody sees."""
+    """Has that process mapped the pages of a pool? False for ended processes and those of other
+    users."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
             return any(line.rstrip().endswith(what) for line in maps)
@@ -62,10 +63,10 @@ def _name_of(pid: str) -> str:
 
 
 def inside(name: str | None) -> str:
-    """Say which processes are in a pool that this one cannot join; "" if that cannot be seen.
+    """Name the processes in a pool that this process cannot join; "" if they cannot be seen.
 
-    Only a client can look into a pool. But the daemon names its pages after it, and /proc says who
-    has them mapped, of this user's processes. The daemon itself has, too.
+    Only a client can look into a pool. But the daemon gives a pool's pages its name, and /proc
+    shows which processes of this user have them mapped. xmemd itself also has.
     """
     if not name or not os.path.isdir("/proc/self"):
         return ""
@@ -81,7 +82,7 @@ def inside(name: str | None) -> str:
 
 
 def if_known(pool: Clients) -> list[Holder]:
-    """The same for an error that is on its way: what prevents the answer does not replace it."""
+    """Get the holders for an error that is being raised: an error here must not replace it."""
     try:
         return of(pool)
     except Error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What a guard is to numpy and others, beyond the protocols that the extension has.
+"""Views of a guard's contents for numpy and others, beyond the protocols of the extension.
 
-The extension gives the contents without a copy: the buffer protocol, DLPack, Arrow's C interfaces
-and numpy's array interface. Here is what needs Python: types of elements that numpy only knows by
-ml_dtypes.
+The extension gives the contents without a copy: by the buffer protocol, DLPack, Arrow's C
+interfaces and numpy's array interface. This module has the part that needs Python: types of
+elements that numpy only knows by ml_dtypes.
 """
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def _type_of(guard: _core.Guard) -> numpy.dtype[Any]:
 
 
 def _as_unsigned(array: Any) -> tuple[HasArrayInterface, int] | None:
-    """An array of ml_dtypes' types, which numpy lends to nobody as they are, and its type."""
+    """An array of a type of ml_dtypes, as unsigned integers because numpy does not lend it as it
+    is, and the number of its type."""
     dtype: Any = getattr(array, "dtype", None)
     if getattr(dtype, "isbuiltin", None) != 2 or not hasattr(array, "view"):
         return None
@@ -41,7 +42,7 @@ class Views(_core.Guard):
 
     @property
     def __numpy_dtype__(self) -> numpy.dtype[Any]:
-        """What numpy.dtype(guard) is, from numpy 2.4 on: the type of numpy.asarray(guard).
+        """The value of numpy.dtype(guard), from numpy 2.4 on: the type of numpy.asarray(guard).
 
         Raises TypeError where there is no such type, or no ml_dtypes.
         """
@@ -50,8 +51,8 @@ class Views(_core.Guard):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
         """Get an array of elements that Python's buffers have no format for, such as bfloat16.
 
-        numpy asks for it when the buffer protocol has refused. The array is a view of the
-        contents, of a type of ml_dtypes, and holds them.
+        numpy calls this after the buffer protocol has refused. The array is a view of the
+        contents, of a type of ml_dtypes, and keeps them.
         Raises TypeError where there is no such type, or no ml_dtypes.
         """
         import numpy
@@ -66,21 +67,20 @@ class Views(_core.Guard):
         return array.copy() if copy else array
 
     def copy_from(self, source: ArrayLike, offset: int = 0) -> int:
-        """Copy what somebody else has into this guard, which is being written.
+        """Copy other contents into this guard, which is being written.
 
         source: a buffer (bytes, an array of numpy, also one with gaps), a tensor that has
         __dlpack__ in memory of the CPU, or a guard. Its elements lie dense in this one, the last
-        index varying fastest. Views of this guard are copied as they were before. Another guard
-        is copied with what it says of its contents, if offset is 0, and this one is as long as
-        that one then.
+        index varying fastest. Views of this guard are copied as they were before. If offset is 0,
+        another guard is copied with its description, and this guard gets its length.
         offset: bytes of this guard before the first that is written.
 
-        A guard that is described takes what has the same shape and type of elements; and, as any
-        guard, bytes in one row.
+        A guard that is described takes elements of its own shape and type; and, as any guard,
+        contiguous bytes.
         Returns the number of bytes. Raises Error (ERANGE) if they do not fit into nbytes;
-        TypeError if the elements are of another type than this guard's, have the other byte
-        order, or are objects, records or text; ValueError if their shape is another one;
-        NotPermitted of a guard for reading. The GIL is released.
+        TypeError if the elements are of another type than this guard's, have the other byte order,
+        or are objects, records or text; ValueError if they have another shape; NotPermitted of a
+        guard for reading. The GIL is released.
         """
         try:
             return super()._copy_from(source, offset)

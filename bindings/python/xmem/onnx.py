@@ -7,7 +7,7 @@
             xmem.onnx.run(session, {"picture": frame}, {"scores": scores})
             scores.publish()
 
-A ``Binding`` does the same in steps, and keeps what is bound to it from one run to the next.
+A ``Binding`` does this in steps, and keeps what is bound to it from one run to the next.
 This module needs onnxruntime and numpy, which it takes from the session's caller.
 """
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .pool import BufferPool
 
 _CUDA = 1 << 5          # XMEM_BUFFER_CUDA
-#: What the models' types of elements are called here.
+#: The names of the models' types of elements in this package.
 _TYPES = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16",
     "tensor(bfloat16)": "bfloat16", "tensor(bool)": "bool",
@@ -32,16 +32,16 @@ _TYPES = {
     **{f"tensor({kind}{bits})": f"{kind}{bits}" for kind in ("int", "uint")
        for bits in (8, 16, 32, 64)},
 }
-#: The numbers of onnx.TensorProto for types that numpy has not.
+#: The numbers of onnx.TensorProto for types that numpy does not have.
 _NUMBERS = {"bfloat16": 16, "float8_e4m3fn": 17, "float8_e5m2": 19}
 
 
 class Binding:
     """The inputs and outputs of a session, bound to guards.
 
-    What is bound stays where it is, also if its guard is released meanwhile: an input until it is
-    bound anew or cleared, an output until the run that writes it. Each run needs its outputs bound
-    anew, for a buffer that is published is not written any more.
+    The contents of a bound guard stay in place, even if the guard is released meanwhile: an input
+    until it is bound again or cleared, an output until the run that writes it. Outputs must be
+    bound again for each run, because a published buffer is not written any more.
 
     ``io_binding`` is ONNX Runtime's own, for inputs that are no guards (``bind_cpu_input``).
     ``with`` clears it at the end. Threads: one at a time.
@@ -62,10 +62,10 @@ class Binding:
         self.clear()
 
     def input(self, name: str, guard: BufferGuard) -> None:
-        """Let the model read its input of that name from a guard.
+        """Bind a guard from which the model reads its input of that name.
 
-        Raises ValueError: there is no such input, it has another shape, or the guard's elements do
-        not lie in one row; TypeError: it has another type, or is no guard (io_binding takes
+        Raises ValueError: there is no such input, it has another shape, or the guard's elements
+        are not contiguous; TypeError: it has another type, or is no guard (io_binding takes
         arrays); Released.
         """
         _guard("input", name, guard)
@@ -76,7 +76,7 @@ class Binding:
         self._inputs[name] = bound
 
     def output(self, name: str, guard: BufferGuard) -> None:
-        """Let the next run of the model write its output of that name into a guard.
+        """Bind a guard into which the next run of the model writes its output of that name.
 
         Raises as input(), and NotPermitted: the guard is for reading.
         """
@@ -91,12 +91,12 @@ class Binding:
         self._outputs[name] = bound
 
     def run(self, run_options: Any = None) -> None:
-        """Run the model. Then its outputs are in their guards, and no longer bound.
+        """Run the model. Afterwards its outputs are in their guards, which are no longer bound.
 
         Raises Released: an output's guard has been published or released since it was bound;
         NotPermitted: it has been published, and kept; ValueError: an output whose shape the model
-        leaves open has turned out to have another than its guard; what ONNX Runtime raises.
-        Then all guards are bound as before, and the other outputs are written, or not.
+        leaves open has another shape than its guard; what ONNX Runtime raises.
+        After an error all guards are bound as before, and the other outputs may have been written.
         """
         self._check_outputs()
         try:
@@ -127,10 +127,10 @@ class Binding:
                                    "since it was bound")
 
     def _wrong_shapes(self, run_options: Any) -> list[str]:
-        """A run has failed: is it for the shapes of outputs? What to say of each of these.
+        """A run has failed: get a text for each output whose shape is the cause.
 
-        ONNX Runtime says it in a text of its own, which changes. What the model makes of the same
-        inputs where nobody tells it the shape shows it for certain.
+        ONNX Runtime only has a text for it, which may change. A run with these inputs and without
+        bound outputs shows the shapes for certain.
         """
         is_open = {name: guard for name, (guard, _) in self._outputs.items()
                    if not _is_fixed(self._arguments["output"][name].shape)}
@@ -146,7 +146,7 @@ class Binding:
             self.session.run_with_iobinding(self.io_binding, run_options)
             made = [tuple(value.shape()) for value in self.io_binding.get_outputs()]
         except Exception:
-            return []           # It was something else, of which the first error tells.
+            return []           # The cause was something else, which the first error names.
         finally:
             self.io_binding.clear_binding_outputs()
             for name, place in places.items():
@@ -156,7 +156,7 @@ class Binding:
                 for (name, guard), shape in zip(is_open.items(), made) if shape != guard.shape]
 
     def _place(self, kind: str, name: str, guard: BufferGuard) -> tuple[Any, ...]:
-        """Where the contents are, and what, as bind_input and bind_output take it."""
+        """The place and layout of contents, as arguments of bind_input and bind_output."""
         dtype, shape = _wanted(self._arguments[kind], kind, name)
         if guard.dtype is None:
             raise TypeError(f"{kind} {name!r}: nobody has said what this guard's contents are; "
@@ -169,7 +169,7 @@ class Binding:
             raise ValueError(f"{kind} {name!r} has shape {_text(shape)}, and this guard "
                              f"{_text(guard.shape)}")
         if not _dense(guard):
-            raise ValueError(f"{kind} {name!r}: the elements of this guard do not lie in one row")
+            raise ValueError(f"{kind} {name!r}: the elements of this guard are not contiguous")
         device, index, address = _address(kind, guard)
         return device, index, _element_type(dtype), list(guard.shape), address
 
@@ -253,7 +253,7 @@ def _dense(guard: BufferGuard) -> bool:
 
 
 def _address(kind: str, guard: BufferGuard) -> tuple[str, int, int]:
-    """ONNX Runtime has streams of its own: what lies on a GPU is waited for here."""
+    """ONNX Runtime has streams of its own, so this waits for contents on a GPU."""
     if not guard.flags & _CUDA:
         return "cpu", 0, guard.cpu_ptr
     if kind == "output":
@@ -263,7 +263,8 @@ def _address(kind: str, guard: BufferGuard) -> tuple[str, int, int]:
 
 
 def _hold(guard: BufferGuard) -> object:
-    """What keeps the contents in place as long as it lives, also if the guard is released."""
+    """An object that keeps the contents in place as long as it lives, even if the guard is
+    released."""
     if guard.flags & _CUDA:
         return guard.__dlpack__(max_version=(1, 0))
     return guard._span() if guard.dtype in _NUMBERS else memoryview(guard)

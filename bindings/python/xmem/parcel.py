@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parcel: a message to be, whose reference is set aside before anybody pickles it."""
+"""Parcel: a message whose reference is set aside before it is pickled."""
 from __future__ import annotations
 
 import errno
@@ -11,21 +11,23 @@ from .errors import Error, Forked, Stale
 
 
 class Parcel:
-    """What a guard's parcel() makes: pickled, it is loaded as a BufferGuard.
+    """The result of a guard's parcel(): pickled, it is loaded as a BufferGuard.
 
-    For multiprocessing.Queue, which pickles in a thread of its own some time after put(), when a
-    ``with`` may have ended that has released the guard, or closed the pool. The reference that it
-    has set aside goes to whoever loads it; if it is never pickled, with this object.
+    It is for multiprocessing.Queue, which pickles in a thread of its own some time after put(). By
+    then a ``with`` may have released the guard or closed the pool. The reference that a parcel has
+    set aside goes to the process that loads it; if the parcel is never pickled, it goes with this
+    object.
 
-    A parcel is for one receiver. Where it could not be sent it is pickled once more, and each time
-    sets another reference aside: that of the message which was not sent goes with its time.
-    Raises Stale then, if the buffer is gone, and Released, if the pool has been closed; and Forked
-    in a child of the process that has made it. Threads: any.
+    A parcel is for one receiver. If it could not be sent, it can be pickled again, and each time
+    sets another reference aside; the reference of a message that was not sent expires.
+    Pickling again raises Stale if the buffer is gone, and Released if the pool has been closed.
+    Pickling raises Forked in a child of the process that has made the parcel. Threads: any.
     """
 
     __slots__ = ("_lasts", "_load", "_pool", "_token", "_unused")
 
-    _unused: list[_core.Pool]       #: whose reference __del__ gives back; empty once it is pickled
+    #: The pool whose reference __del__ gives back; empty once the parcel is pickled.
+    _unused: list[_core.Pool]
 
     def __init__(self, guard: _core.Guard, lasts: float | EllipsisType | None = ...) -> None:
         self._unused = []
@@ -33,7 +35,7 @@ class Parcel:
         self._pool = pool = guard.pool
         self._token = guard.token
         self._lasts = lasts
-        pool._keep()        # what the parcel gives back it may give back after close()
+        pool._keep()        # the parcel may give its reference back after close()
         try:
             self._load = reduce.guard(guard, lasts)
         except BaseException:
@@ -46,13 +48,13 @@ class Parcel:
             raise Forked(errno.ECHILD, "this parcel was inherited by fork, and is the parent's: "
                          "give it to the child by a queue or pipe, which pickle it")
         try:
-            pool = self._unused.pop()       # one thread alone is the first
+            pool = self._unused.pop()       # only one thread is the first
         except IndexError:
             return self._again()
         try:
-            # Its time may have passed, or somebody has taken or voided it.
+            # The reference may have expired, or may have been taken or voided.
             return self._load if pool.claims(self._token) else self._new_load()
-        except Error:           # The pool is closed, or all is gone: who loads it is told that.
+        except Error:           # The pool is closed, or gone: the loaded guard says so.
             return self._load
         finally:
             pool._give_back(0)
@@ -67,7 +69,7 @@ class Parcel:
     def _new_load(self) -> tuple[Any, ...]:
         """Set one more reference aside, if the buffer is still there."""
         self._pool.add_ref(self._token)
-        with self._pool.get(self._token) as guard:      # it takes one
+        with self._pool.get(self._token) as guard:      # it takes a reference
             return reduce.guard(guard, self._lasts)
 
     def __copy__(self) -> NoReturn:
@@ -83,6 +85,6 @@ class Parcel:
     def __del__(self) -> None:
         try:
             pool = self._unused.pop()
-        except (AttributeError, IndexError):        # it was not made, or it has been pickled
+        except (AttributeError, IndexError):        # the parcel was not made, or has been pickled
             return
-        pool._give_back(self._token)                # of the parent's not, in its child
+        pool._give_back(self._token)                # in a child of fork this does nothing

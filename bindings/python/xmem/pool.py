@@ -47,33 +47,38 @@ class BufferPool(CudaPool):
     writer: None: this client is a reader, and becomes a writer when it first acquires,
     preallocates, attaches, forwards or calls get_mut. (Subscriptions wait for writers and follow
     them, and ignore readers.) True: it is a writer at once. False: it never writes.
-    existing, exclusive: only a pool that is there, or only one that is not.
+    existing, exclusive: only join a pool that exists, or only make a new one.
     inherit: forked children may reopen it.
-    mode: who may join the pool that is made, as of files (0o640); 0: its user alone, 0o600.
-    group: its group, by number or name, one of this user's; None: this process's.
-    limbo_bytes: of the pool that is made: who holds more bytes than this of what ended writers
-    have left is ended by the kernel; 0: what the administrator says, None: nobody is.
-    slots, clients, ring_entries: what whoever makes the pool wants at least; 0: the default.
-    wait_bound: seconds that a slow subscriber may make this writer wait in all; None: for ever.
-    label: what others see of this client, at most 15 characters; None: the program's name.
-    demand_bytes: memory that acquire may make; 0: the default, None: none.
-    cache_bytes, cache_time: of what is unused so much is kept, for so many seconds; 0: the
-    default; cache_time None: for ever. keep: publications for late subscribers.
+    mode: the right to join the pool that is made, as of files (0o640); 0: its user alone, 0o600.
+    group: the group of the pool that is made, by number or name, one of this user's; None: this
+    process's.
+    limbo_bytes: for the pool that is made: the kernel module ends a client that holds more bytes
+    than this of buffers of ended writers; 0: the administrator's limit, None: no limit.
+    slots, clients, ring_entries: the pool must have at least so many; 0: the default.
+    wait_bound: seconds in all for which a slow subscriber may make this writer wait; None: for
+    ever.
+    label: the name that others see of this client, at most 15 characters; None: the program's
+    name.
+    demand_bytes: bytes of memory that acquire may make; 0: the default, None: none.
+    cache_bytes, cache_time: so much unused memory is kept, for so many seconds; 0: the default;
+    cache_time None: for ever. keep: so many publications are kept for late subscribers.
     huge: acquire makes memory of large pages. sealed: it makes memory that only this writer can
-    ever write; else any writer of the pool may write it in place while it alone holds it (get_mut).
+    ever write; otherwise any writer of the pool may write a buffer in place while it is the only
+    holder (get_mut).
     in_flight: seconds for which a pickled guard or parcel keeps its buffer if nobody loads it, so
-    that messages which are lost do not use up the pool; None: as long as this process lives.
+    that lost messages do not use up the pool; None: as long as this process lives.
 
     Raises Error: see xmem_pool_open(3); ValueError. Threads: any. The process that forks keeps the
-    pool; the child opens it anew (reopen). Pickled, it is opened by its name where it is loaded.
+    pool; the child reopens it (reopen). A pickled pool is opened by its name in the process that
+    loads it.
     """
 
-    #: What stands for an anonymous pool in messages; empty for others.
+    #: The name of an anonymous pool in messages; empty for pools with a name.
     identity: str
     canceled: bool
     _waiters: dict[Any, aio.Waiters]
     _watchers: dict[Any, aio.Waiters]       # tasks that wait for subscribers
-    _found: int                             # how many of these the last look has found
+    _found: int                             # how many subscribers the last look has found
     _subscriptions: weakref.WeakSet[Subscription]
 
     def __new__(cls, name: str | None = None, *, writer: bool | None = None, existing: bool = False,
@@ -129,7 +134,8 @@ class BufferPool(CudaPool):
     @classmethod
     def _as_lost(cls, name: str | None, options: dict[str, Any], identity: str, number: int,
                  text: str) -> BufferPool:
-        """Of a message, and it cannot be opened: each use raises the error of that number."""
+        """Make the pool of a message that cannot be opened: each use raises the error of that
+        number."""
         self = _core.lost_pool(cls, number, text)
         self._has(name, options, identity)
         return self
@@ -152,7 +158,7 @@ class BufferPool(CudaPool):
 
     @classmethod
     def from_fd(cls, fd: int, **options: Any) -> Self:
-        """Join the pool that a descriptor of pool.fd() stands for; it stays the caller's.
+        """Join the pool of a descriptor of pool.fd(), which still belongs to the caller.
 
         options: as of BufferPool. Raises Released (EBADF) if it is no pool's descriptor.
         """
@@ -165,19 +171,20 @@ class BufferPool(CudaPool):
 
     @classmethod
     def narrow_fd(cls, fd: int, *, reader: bool = True, writer: bool = False) -> int:
-        """Make from a descriptor of pool.fd() another one that lets in in fewer roles.
+        """Make from a descriptor of pool.fd() another descriptor with fewer roles.
 
-        It is the caller's, to pass on; fd stays what it is. Raises NotPermitted if fd lets in in
-        fewer roles than these, Released (EBADF) if it is no pool's, NoDevice.
+        The new descriptor belongs to the caller, to pass on; fd does not change. Raises
+        NotPermitted if fd does not have these roles, Released (EBADF) if it is no pool's
+        descriptor, NoDevice.
         """
         return _core.narrow_fd(fd, bool(reader) * _READ | bool(writer) * _WRITE)
 
     def set_mode(self, mode: int | None = None, group: int | str | None = None) -> None:
-        """Change who may join the pool from now on, as mode= and group= do; None: as it is.
+        """Change the right to join the pool from now on, as mode= and group= do; None: no change.
 
-        Who has joined stays, and so do descriptors, unless the mode has 0o1000. Raises
-        NotPermitted if the pool is another user's or the group none of this user's; Error
-        (EOPNOTSUPP): xmemd is the host, whose pools are one user's.
+        Clients that have joined stay. Descriptors stay valid, unless the mode has 0o1000. Raises
+        NotPermitted if the pool is another user's, or the group is not one of this user's; Error
+        (EOPNOTSUPP): xmemd is the host, whose pools belong to one user.
         """
         if mode is not None and not mode:
             raise ValueError("mode is None, which leaves it as it is, or bits such as 0o640, not 0")
@@ -186,31 +193,31 @@ class BufferPool(CudaPool):
     def evict(self, client: _core.ClientInfo) -> None:
         """End another client, as client_info() gave it, whether it runs, is stopped or hangs.
 
-        What it held is free then. Its process gets no signal: its calls in the pool raise
-        Released (ENOTCONN). Raises NotPermitted if the pool is another user's, Stale if that
-        client has ended, Error (EOPNOTSUPP): xmemd is the host, which cannot do that.
+        Its buffers are free then. Its process gets no signal: its calls in the pool raise Released
+        (ENOTCONN). Raises NotPermitted if the pool is another user's, Stale if that client has
+        ended, Error (EOPNOTSUPP): xmemd is the host, which cannot do that.
         """
         self._evict(*_named(client))
 
     def grant(self, client: _core.ClientInfo) -> None:
-        """Let another user's client, as client_info() gave it, hold the buffers of this one.
+        """Let another user's client, as client_info() gave it, hold the buffers of this client.
 
-        It is for tokens that it is given otherwise than by a subscription: get() of them raises
-        NotPermitted before. Raises NotPermitted if this is no writer, Stale if that client has
-        ended.
+        This is for tokens that the other client gets in another way than by a subscription:
+        without it, get() of them raises NotPermitted there. Raises NotPermitted if this is no
+        writer, Stale if that client has ended.
         """
         self._grant(*_named(client))
 
     def drain(self, *, evict: bool = False) -> int:
-        """Let nobody join the pool any more; evict: end all clients of other processes, too.
+        """Let no client join the pool any more; evict: also end all clients of other processes.
 
-        Returns how many these were. The pool is gone when the last client has left. Raises
-        NotPermitted and Error (EOPNOTSUPP) as evict does, and then nothing has changed.
+        Returns how many clients were ended. The pool is gone when the last client has left. Raises
+        NotPermitted and Error (EOPNOTSUPP) as evict() does, and then has changed nothing.
         """
         return self._drain(DRAIN_EVICTS if evict else 0)
 
     def reopen(self) -> Self:
-        """Join anew: in a forked child, after the host has gone, or as a second client.
+        """Join again: in a forked child, after the host has ended, or as a second client.
 
         Buffers and subscriptions do not come along. An anonymous pool needs inherit=True.
         """
@@ -219,20 +226,20 @@ class BufferPool(CudaPool):
         return other
 
     def close(self) -> None:
-        """Drop the handle; buffers, views and subscriptions stay. What waits in it is canceled."""
+        """Drop the handle; buffers, views and subscriptions stay. Waits in it are canceled."""
         super().close()
         self._end_waits()
 
     def cancel(self) -> None:
-        """End all waiting in the pool and its subscriptions, now and for ever: Canceled.
+        """End all waits in the pool and its subscriptions, now and for ever: they raise Canceled.
 
-        What does not wait goes on as before.
+        Calls that do not wait are not affected.
         """
         super().cancel()
         self._end_waits()
 
     def _end_waits(self) -> None:
-        """Those of coroutines, too, of which the library does not know."""
+        """End the waits of coroutines, which the library does not know."""
         self.canceled = True
         aio.end(self._waiters)
         aio.end(self._watchers)
@@ -269,8 +276,8 @@ class BufferPool(CudaPool):
         """Make count buffers in memory of the CPU, and return the list of their meta_index.
 
         size: bytes of each buffer. With shape and dtype instead, each has room for such a tensor.
-        huge: of large pages. sealed: only this writer can ever write them; else any writer of the
-        pool may write them in place while it alone holds them (get_mut).
+        huge: of large pages. sealed: only this writer can ever write them; otherwise any writer of
+        the pool may write a buffer in place while it is the only holder (get_mut).
         Raises NotPermitted of a reader, NoSpace, Limit, Error (ENOMEM).
         """
         return self._preallocate(*made(size, count, shape, dtype), bool(huge) * _HUGE |
@@ -281,12 +288,12 @@ class BufferPool(CudaPool):
                     timeout: float | None = None) -> BufferGuard:
         """Acquire a buffer to write into: of size bytes, or as a tensor of that shape and type.
 
-        size: 0 is a tensor of no bytes, which readers see as such; None: any buffer, and the
-        whole of it. In place of size the shape may be given.
+        size: 0 is a tensor without bytes, which readers see as such; None: any buffer, all of it.
+        The shape may be given in place of size.
         timeout: seconds to wait for one; None: for ever, 0: not at all.
-        Raises TimedOut, whose text and holders say who holds the buffers, and which messages, and
-        the text also what this writer itself has; WouldBlock; NoSpace, also at once if other
-        writers have all slots of the pool; NotPermitted of a reader.
+        Raises TimedOut, whose text and holders name the clients and messages that keep the
+        buffers, and whose text also says what this writer itself holds; WouldBlock; NoSpace, also
+        at once if other writers have all slots of the pool; NotPermitted of a reader.
         """
         total, shape, number = wanted(size, shape, dtype)
         try:
@@ -308,9 +315,9 @@ class BufferPool(CudaPool):
                                 dtype: DTypeLike | None = None, *,
                                 shape: ShapeLike | None = None,
                                 timeout: float | None = None) -> BufferGuard:
-        """Acquire a buffer in an event loop, as acquire_cpu does, when there is one.
+        """Acquire a buffer in an event loop, as acquire_cpu does.
 
-        Coroutines that want buffers of one size get them in the order of their calls.
+        Coroutines that want buffers of equal size get them in the order of their calls.
         ``asyncio.timeout`` may be used in place of timeout.
         Raises what acquire_cpu raises, also Released if the pool is closed meanwhile.
         """
@@ -325,7 +332,7 @@ class BufferPool(CudaPool):
     def get_mut(self, meta_index: int) -> BufferGuard:
         """Get contents, by their slot or token, to write them in place, as get().get_mut() does.
 
-        Raises what get() and BufferGuard.get_mut() raise. If it raises, nothing has changed.
+        Raises what get() and BufferGuard.get_mut() raise, and then has changed nothing.
         """
         guard = self.get(meta_index)
         try:
@@ -335,12 +342,12 @@ class BufferPool(CudaPool):
             raise
 
     def set_ref_count(self, meta_index: int, count: int, lasts: float | None = 10.0) -> None:
-        """Say how many references contents have, by their slot or token.
+        """Set the number of references of contents, by their slot or token.
 
-        If this pool has a guard of the contents whose meta_index or token was read, the call does
-        what set_ref_count() of that guard does (of the guard that was read last): its reference is
-        one of the count, and the others are set aside. Otherwise all are set aside for those who
-        get() the contents.
+        If the meta_index or token of a guard of these contents was read in this pool, the call
+        does what set_ref_count() of that guard does (of the last guard that was read): its
+        reference is one of the count, and the others are set aside. Otherwise all references are
+        set aside for get().
         Raises what BufferGuard.set_ref_count() and get() raise.
         """
         ref = self._numbered.get(operator.index(meta_index) & 0xffff)
@@ -362,10 +369,10 @@ class BufferPool(CudaPool):
                                timeout=timeout)
 
     def subscribers(self) -> list[_core.SubscriberInfo]:
-        """Get the clients that follow this writer. A look: see subscribers_fileno().
+        """Get the clients that follow this writer. This is a look: see subscribers_fileno().
 
-        They can receive all that it publishes from now on, unless they end or unsubscribe. Raises
-        NotPermitted of a reader, Released.
+        They can receive everything that it publishes from now on, unless they end or unsubscribe.
+        Raises NotPermitted of a reader, Released.
         """
         found = self._subscribers()
         self._looked(len(found))
@@ -374,8 +381,8 @@ class BufferPool(CudaPool):
     def wait_for_subscribers(self, count: int = 1, timeout: float | None = None) -> int:
         """Wait until so many clients follow this writer; returns how many there are.
 
-        What is published after that they can receive: a program that publishes once, and ends,
-        waits for its readers first. count: 0 only counts them.
+        These clients can receive everything that is published after that: a program that publishes
+        once, and ends, waits for its readers first. count: 0 only counts them.
         timeout: seconds to wait; None: for ever, 0: not at all, which is a look:
         subscribers_fileno(). Raises TimedOut; WouldBlock; Canceled; NotPermitted of a reader.
         """
@@ -398,21 +405,22 @@ class BufferPool(CudaPool):
                                everyone=True, timeout=timeout)
 
     def _looked(self, found: int) -> None:
-        """Wake the others that wait: this look has made their descriptor unready."""
+        """Wake the other coroutines: this look has made their descriptor unready."""
         if found != self._found:
             self._found = found
             aio.nudge(self._watchers)
 
     def holders(self) -> list[Holder]:
-        """Get who holds buffers of the pool or has yet to receive some, the worst first."""
+        """Get the clients that hold buffers of the pool or have yet to receive some, most holds
+        first."""
         return holders.of(self)
 
     def unread(self) -> list[Unread]:
-        """Get which guards and parcels of this pool wait in messages, the oldest first.
+        """Get the guards and parcels of this pool that are in unread messages, the oldest first.
 
-        It knows those that have been pickled by this very pool, and that nobody has loaded yet;
-        stat().claims counts what others have set aside, too. void_claims(token) gives a buffer
-        back for which nobody comes. Raises Released, Forked.
+        These are the messages that this pool object has pickled and nobody has loaded yet;
+        stat().claims also counts references that others have set aside. If nobody will load a
+        message, void_claims(token) gives its buffer back. Raises Released, Forked.
         """
         return unread.of(self)
 
@@ -424,22 +432,25 @@ class BufferPool(CudaPool):
                   depth: int = 0, lasts: bool | None = None) -> Subscription:
         """Follow the publishers of the pool, from their next publication on.
 
-        publisher: only that client. label: only writers that call themselves so; a '*' at its end
-        stands for any rest. waits: the publisher waits for this subscriber, within its bound.
-        timeout: seconds to wait for a publisher to be there; None: for ever, 0: not at all.
-        history: also receive so many of each one's last publications. depth: of what has not been
-        received yet only so many publications of each one, the latest; 0: as many as there is room.
+        publisher: only that client. label: only writers with that label; a '*' at its end stands
+        for any rest. waits: the publisher waits for this subscriber, within its bound.
+        timeout: seconds to wait for a publisher; None: for ever, 0: not at all.
+        history: also receive so many of each publisher's last publications. depth: of the
+        publications that have not been received yet, only so many of each publisher, the latest;
+        0: as many as there is room.
         lasts: True: the subscription needs no publisher. subscribe() does not wait for one, and
         when all have ended, receive() waits for the next one. So an iteration never ends. False:
-        subscribe() waits for a publisher, and the subscription ends with the last one: an iteration
-        ends, and receive() raises Ended. None: False if publisher= or timeout= is given, else True.
-        With True publisher= is an error, and so is a timeout= that is more than 0.
-        A writer does not follow itself, unless publisher= says its own number. With lasts=False a
-        RuntimeWarning tells a writer that it may wait for ever, if no other one is there and
+        subscribe() waits for a publisher, and the subscription ends with the last one: an
+        iteration ends, and receive() raises Ended. None: False if publisher= or timeout= is given,
+        otherwise True. With True, publisher= is an error, and so is a timeout= that is more than
+        0.
+        A writer does not follow itself, unless publisher= is its own number. With lasts=False a
+        RuntimeWarning tells a writer that it may wait for ever, if there is no other writer and
         timeout is None.
-        A publisher that comes later is followed by the next receive, or soon by one that waits.
-        What it has published before that comes if the subscription lasts, or history= is given, as
-        far as it still exists; otherwise it does not come and is not counted in lost.
+        The next receive also follows publishers that have come since, and a waiting receive does
+        so soon. Their earlier publications, as far as they still exist, are received if the
+        subscription lasts or history= is given; otherwise they are neither received nor counted in
+        lost.
         Raises NotFound, also if publisher is a reader; TimedOut; Exists.
         """
         text(label, "label")
@@ -473,20 +484,20 @@ class BufferPool(CudaPool):
 
 
 def _put_back(guard: BufferGuard) -> None:
-    """Undo a get() whose purpose has failed: set its reference aside again if it was set aside."""
+    """Undo a get() whose purpose has failed: if its reference was set aside, set it aside again."""
     if not guard.gone:
         guard.forget() if guard.flags & _CLAIMED else guard.release()
 
 
 def _named(client: _core.ClientInfo) -> tuple[int, int]:
-    """Which client it is: another one may have its number later."""
+    """Get the identity of a client, because another client may have its number later."""
     if not isinstance(client, _core.ClientInfo):
         raise TypeError(f"a client is given as client_info() gives it, not as {client!r}")
     return client.id, client.incarnation
 
 
 class _Subscribers:
-    """What coroutines wait for that wait for subscribers."""
+    """The descriptor of coroutines that wait for subscribers."""
 
     def __init__(self, pool: BufferPool) -> None:
         self.fileno = pool.subscribers_fileno
@@ -503,5 +514,5 @@ def _gid(group: int | str | None, otherwise: int) -> int:
     return group
 
 
-#: What BufferPool() takes if nothing is said.
+#: The defaults of BufferPool().
 _DEFAULTS: dict[str, Any] = dict(BufferPool.__new__.__kwdefaults__ or {})

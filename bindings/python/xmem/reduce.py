@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: MIT
 """Pickling of pools and guards, for multiprocessing's queues and pipes.
 
-A pool goes by its name and options. A process that loads it has one pool of them, however many
-messages there are: the one that it has opened itself, if there is one. An anonymous pool goes by a
-descriptor, which only multiprocessing can hand on.
+A pool is pickled as its name and options. A process that loads it has one pool with these, however
+many messages there are: the one that it has opened itself, if there is one. An anonymous pool is
+pickled as a descriptor, which only multiprocessing can hand on.
 
-A guard goes as its pool and its token. Pickling sets one reference aside, which loading takes. So
-the message can be loaded once, and more often as long as somebody holds the buffer. A queue of
-multiprocessing pickles in a thread of its own, some time after put(): what is put there is
-guard.parcel(), which sets the reference aside at once, or a guard that is dropped and not released.
+A guard is pickled as its pool and its token. Pickling sets one reference aside, which loading
+takes. So the message can be loaded once, and more often as long as a client holds the buffer. A
+queue of multiprocessing pickles in a thread of its own, some time after put(). So a program puts
+guard.parcel() into it, which sets the reference aside at once, or a guard that it drops without
+releasing it.
 
-If a message is never loaded, its reference goes when its time has passed: in_flight of the pool if
-this process owns the buffer, and at most 60 seconds otherwise. It goes before that with
-pool.void_claims(token), and 60 seconds after the process that owns the buffer has ended; at once if
-nobody else is in the pool.
+If a message is never loaded, its reference expires: after in_flight of the pool if this process
+owns the buffer, and after at most 60 seconds otherwise. It goes earlier with
+pool.void_claims(token), and 60 seconds after the process that owns the buffer has ended, or at
+once if no other client is in the pool.
 
-Loading raises no error for what is gone. It gives a guard, or pool, that is lost: each use of it
-raises why. For messages are loaded by threads of multiprocessing, which take an OSError for the end
-of their pipe: those of Pool end, and who waits for a result waits for ever.
+Loading raises no error if the buffer or pool is gone. It gives a guard or pool that is lost: each
+use of it raises the error. The reason is that threads of multiprocessing load messages and take an
+OSError for the end of their pipe: a thread of Pool would end, and a program that waits for a
+result would wait for ever.
 """
 from __future__ import annotations
 
@@ -36,11 +38,11 @@ from .errors import Error, HostGone, NotFound, NotPermitted, Released, Stale, Wo
 
 
 class Pool(Protocol):
-    """A pool, as far as messages need it."""
+    """The part of a pool that messages need."""
 
     name: str | None
     options: dict[str, Any]
-    identity: str               #: of an anonymous pool, in all processes
+    identity: str               #: names an anonymous pool in all processes
 
     def __init__(self, name: str | None, **options: Any) -> None: ...
 
@@ -60,9 +62,9 @@ class Pool(Protocol):
                  text: str) -> Self: ...
 
 
-#: Seconds that a reference which another client's buffer is to have stays set aside.
+#: Seconds for which a reference to another client's buffer stays set aside.
 _TIME = 60.0
-_TRIES = 16     # to get a buffer whose owner keeps looking at it
+_TRIES = 16     # to get a buffer whose owner looks at it again and again
 _ENDS = ("; a pool ends with the last process that has it open, and so does what waits in messages"
          ": open it where they are received before they are sent, or make it there, keep it open "
          "and hand it to the process that sends: Process(args=(pool, ...))")
@@ -81,7 +83,7 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def opened(pool: Pool) -> None:
-    """A pool has been opened: messages that name it are loaded with it."""
+    """A pool has been opened: messages that name it are loaded into it."""
     if pool.name is None:
         _hand_on_descriptors(type(pool))
     with _lock:
@@ -100,7 +102,7 @@ def _find(wanted: Callable[[Pool], bool]) -> Pool | None:
 # ---- pools ----
 
 def pool(of: Pool) -> tuple[Any, ...]:
-    """What pickle makes of a pool."""
+    """Get the pickled form of a pool."""
     if of.name is None and of._lost:
         return load_lost_pool, (type(of), of.options, of.identity, *of._lost)
     if of.name is None:
@@ -123,17 +125,18 @@ def load_pool(cls: type[Pool], name: str, options: dict[str, Any]) -> Pool:
 
 
 def _has_host(pool: Pool) -> bool:
-    """Is its host still there? If not there may be another; or the pool was closed just now."""
+    """Is the pool's host still there? If not, there may be another host, or the pool was just
+    closed."""
     look = select.poll()
     try:
         look.register(pool.fileno(), 0)
     except (HostGone, Released):
         return False
-    return not look.poll(0)         # it says nothing but "hung up"
+    return not look.poll(0)         # it can only say "hung up"
 
 
 def _anonymous_pool(of: Pool) -> tuple[Any, ...]:
-    """What multiprocessing's pickler makes of a pool."""
+    """Get the form of a pool for multiprocessing's pickler."""
     if of.name is not None or of._lost:
         return pool(of)
     from multiprocessing import context, reduction
@@ -182,12 +185,13 @@ def _lost_anonymous(cls: type[Pool], options: dict[str, Any], identity: str,
 
 def load_lost_pool(cls: type[Pool], options: dict[str, Any], identity: str, number: int,
                    text: str) -> Pool:
-    """Get an anonymous pool that could not be had before, either."""
+    """Get an anonymous pool that was already lost when it was pickled."""
     return cls._as_lost(None, options, identity, number, text)
 
 
 def _hand_on_descriptors(cls: type[Pool]) -> None:
-    """Let multiprocessing's pickler know the class: only it can hand descriptors on."""
+    """Register the class with multiprocessing's pickler, because only that can hand descriptors
+    on."""
     from multiprocessing import reduction
 
     reduction.ForkingPickler.register(cls, _anonymous_pool)
@@ -196,7 +200,7 @@ def _hand_on_descriptors(cls: type[Pool]) -> None:
 # ---- guards ----
 
 def check(of: _core.Guard) -> None:
-    """Raise why a guard cannot be pickled: NotPermitted while it is written, Released, Forked."""
+    """Raise if a guard cannot be pickled: NotPermitted while it is written, Released, Forked."""
     if of.gone and not of._lost:
         raise Released(errno.EBADF, "this guard is gone, and cannot be pickled any more: a "
                        "multiprocessing.Queue pickles some time after put(), so give it "
@@ -211,9 +215,9 @@ def check(of: _core.Guard) -> None:
 
 
 def guard(of: _core.Guard, lasts: float | EllipsisType | None = ...) -> tuple[Any, ...]:
-    """What pickle makes of a guard, after check(). lasts: seconds, None: for ever; ...: in_flight.
+    """Get the pickled form of a guard. lasts: seconds, None: for ever; ...: in_flight.
 
-    A guard that is lost is so for whoever loads it next, too.
+    A lost guard is lost for the next process that loads it as well.
     """
     if of._lost:
         return load_lost_guard, of._lost
@@ -226,13 +230,13 @@ def guard(of: _core.Guard, lasts: float | EllipsisType | None = ...) -> tuple[An
 
 
 def _offer(of: _core.Guard, lasts: float | EllipsisType | None) -> float | None:
-    """Set one reference aside. Returns for how long."""
+    """Set one reference aside. Returns for how many seconds."""
     seconds: float | None
     if isinstance(lasts, EllipsisType):
         seconds = of.pool.options["in_flight"]
         try:
             of.offer(1, seconds)
-        except NotPermitted:        # It is another's buffer, whose references do not last as long.
+        except NotPermitted:        # Another client owns the buffer: references end earlier.
             seconds = _TIME
             of.offer(1, seconds)
     else:
@@ -244,13 +248,13 @@ def _offer(of: _core.Guard, lasts: float | EllipsisType | None) -> float | None:
 
 def load_guard(cls: type[Pool], name: str, token: int,
                sent: tuple[float, float | None]) -> _core.Guard:
-    """Get a buffer by any pool of that name which this process has; a new one's, if it has none."""
+    """Get a buffer by any pool of that name which this process has, or by a new one."""
     found = _find(lambda each: each.name == name)
     if found:
         try:
             return _get(found, token)
         except (HostGone, Released):
-            pass        # Its host has gone, and there may be another; or it was closed just now.
+            pass        # Its host has ended, and there may be another; or it was just closed.
         except Error as error:
             return _lost(found, error, sent)
     return load_anonymous_guard(load_pool(cls, name, {"existing": True}), token, sent)
@@ -266,7 +270,7 @@ def load_anonymous_guard(pool: Pool, token: int,
 
 
 def load_lost_guard(number: int, text: str) -> _core.Guard:
-    """Get a guard of a buffer that was gone before."""
+    """Get a guard of a buffer that was already gone when the guard was pickled."""
     return _core.lost_guard(None, number, text)
 
 
@@ -280,7 +284,7 @@ def _get(pool: Pool, token: int) -> _core.Guard:
 
 
 def _lost(pool: Pool, error: Error, sent: tuple[float, float | None]) -> _core.Guard:
-    """What a message gives whose buffer cannot be had, with what is known of why."""
+    """Make the lost guard of a message whose buffer is gone, with a text that says why."""
     when, lasts = sent
     age = time.monotonic() - when
     if not isinstance(error, Stale):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Subscription: receiving what the publishers of a pool publish."""
+"""Subscription: receiving the publications of a pool."""
 from __future__ import annotations
 
 import functools
@@ -11,18 +11,19 @@ from .guard import BufferGuard
 
 
 class Subscription(_core.Subscription):
-    """What publishers publish from now on, in order; ``for guard in subscription`` receives it.
+    """The publications of publishers from now on, in order; ``for guard in subscription`` receives
+    them.
 
     Iteration goes on with the next publisher when one has ended, and waits for it. If the
     subscription does not last (lasts=False of BufferPool.subscribe), it ends when all publishers
-    have ended and all that was in flight has been received.
-    ``async for`` does the same in an event loop. Threads: any; several may receive, and each
+    have ended and all their publications have been received.
+    ``async for`` does so in an event loop. Threads: any; several may receive, and each
     publication goes to one of them. close() ends their waits with Canceled, and those of
     coroutines with Released.
     """
 
     __slots__ = ("__weakref__", "_waiters")
-    _waiters: dict[Any, aio.Waiters]    # for its descriptor; BufferPool.subscribe makes it
+    _waiters: dict[Any, aio.Waiters]    # of its descriptor; BufferPool.subscribe makes it
 
     def __enter__(self) -> Subscription:
         return self
@@ -38,10 +39,10 @@ class Subscription(_core.Subscription):
                         "pickle the pool, and subscribe there")
 
     def close(self) -> None:
-        """Follow no longer; waits end. What was received stays."""
+        """Stop following; waits end. Guards that were received stay."""
         super().close()
         aio.end(self._waiters)
-        aio.nudge(self.pool._waiters)       # who receives from any may have none left
+        aio.nudge(self.pool._waiters)       # its receive_async() may have none left
 
     async def receive_async(self, timeout: float | None = None) -> BufferGuard:
         """Receive the next publication in an event loop.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names of what functions of this package take, for a program's own annotations.
+"""Types of arguments of this package, for a program's own annotations.
 
 They are for type checkers; a program imports them under ``if TYPE_CHECKING`` or at any time.
 """
@@ -16,7 +16,7 @@ __all__ = ["ArrayLike", "BufferLike", "CudaArrayLike", "DTypeLike", "HasArrayInt
 
 
 class HasArrayInterface(Protocol):
-    """An array of numpy. Its stubs call it a buffer from Python 3.12 on only."""
+    """An array of numpy. The stubs of numpy say only from Python 3.12 on that it is a buffer."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -30,7 +30,7 @@ class HasCudaArrayInterface(Protocol):
 
 
 class HasDLPack(Protocol):
-    """A tensor that DLPack hands on."""
+    """A tensor with DLPack."""
 
     @property
     def __dlpack__(self) -> Callable[..., Any]: ...
@@ -39,7 +39,7 @@ class HasDLPack(Protocol):
 
 
 class _NamedType(Protocol):
-    """numpy.dtype, and others that know their name."""
+    """numpy.dtype, and other types with a name."""
 
     @property
     def name(self) -> str: ...
@@ -71,11 +71,11 @@ class _StreamOfNumba(Protocol):
     def handle(self) -> Any: ...
 
 
-#: What has bytes in memory of the CPU: bytes, memoryview, array.array, numpy's arrays, guards.
+#: Objects with bytes in memory of the CPU: bytes, memoryview, array.array, numpy's arrays, guards.
 BufferLike: TypeAlias = "Buffer | HasArrayInterface"
-#: The same, and tensors that only have DLPack.
+#: A BufferLike, or a tensor that only has DLPack.
 ArrayLike: TypeAlias = "BufferLike | HasDLPack"
-#: What has memory of a GPU.
+#: Objects with memory of a GPU.
 CudaArrayLike: TypeAlias = HasCudaArrayInterface | HasDLPack
 #: A type of elements: its name ("uint8", "bfloat16"), or numpy's, torch's or Python's type.
 DTypeLike: TypeAlias = str | type[Any] | _NamedType | _TorchType

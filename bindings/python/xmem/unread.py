@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Messages that wait: what this process has pickled and nobody has loaded.
+"""Unread messages: guards and parcels that this process has pickled and nobody has loaded.
 
-The host does not say who has set a reference aside. But this process knows what it has pickled, and
-notes it in the pool, for each slot. So an acquire that fails can say which messages are in its way.
+The host does not say which client has set a reference aside. But this process notes in the pool,
+for each slot, what it has pickled. So an acquire that fails can name the messages that are in its
+way.
 """
 from __future__ import annotations
 
@@ -15,25 +16,25 @@ from .records import Sent, Unread
 
 
 class Messages(Protocol):
-    """A pool, as far as its messages are looked at here."""
+    """The part of a pool that this module uses."""
 
-    _sent: dict[int, Sent]      #: by slot: which message is the first that may wait
+    _sent: dict[int, Sent]      #: by slot: the first message that may be unread
 
     def claims(self, meta_index: int, /) -> int:
         """Count the references that are set aside."""
 
 
 def note(pool: Messages, token: int, lasts: float | None) -> None:
-    """A reference has been set aside for a message."""
+    """Note that a reference has been set aside for a message."""
     slot = token & 0xffff
     before = pool._sent.get(slot)
-    # If there are two, an earlier message may wait still.
+    # If there are two references, an earlier message may still be unread.
     if not before or before.token != token or pool.claims(token) < 2:
         pool._sent[slot] = Sent(token, time.monotonic(), lasts)
 
 
 def of(pool: Messages) -> list[Unread]:
-    """Get what has been pickled of a pool, and nobody has loaded, the oldest first."""
+    """Get the unread messages of a pool, the oldest first."""
     found, now = [], time.monotonic()
     for slot, sent in list(pool._sent.items()):
         try:
@@ -48,7 +49,7 @@ def of(pool: Messages) -> list[Unread]:
 
 
 def explain(error: Error, pool: Messages) -> None:
-    """No buffer could be acquired: say whose messages are in the way, if any are."""
+    """No buffer could be acquired: add to the error which messages are in the way, if any."""
     text = str(error.strerror)
     aside = re.search(r"(\d+) set aside", text)
     if not aside:

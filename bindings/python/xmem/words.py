@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The library's sentences in Python's words.
+"""Messages of the library in Python's words.
 
-libxmem says what a program in C does about an error: which function to call, which flag to set.
-The extension hands each message that mentions C over to ``python``, before it raises it. What is no
-word of C, such as the names of environment variables, stays.
+libxmem tells a C program what to do about an error: which function to call, which flag to set. The
+extension gives each message that mentions C to ``python`` before it raises it. Other words, such
+as the names of environment variables, stay.
 """
 from __future__ import annotations
 
 import re
 
-#: What C says, and what Python does. Of several that begin at one place the longest counts.
+#: Names of C and of Python. If several begin at one place, the longest counts.
 WORDS = {
     "NULL stands for": "None stands for",
     "but flags has XMEM_OPEN_READER": "but writer=False was said",
@@ -105,5 +105,5 @@ _words = re.compile(r"\b(?:" + "|".join(sorted(WORDS, key=len, reverse=True)) + 
 
 
 def python(message: str) -> str:
-    """Say a message of the library as a program in Python says it."""
+    """Replace the C names in a message of the library by those of Python."""
     return _words.sub(lambda found: WORDS[found[0]], message)

@@ -7,9 +7,9 @@
     xmem.torch.install()
     # From here on queues, pipes and the workers of DataLoader pass tensors by token.
 
-Tensors that are handed over lie in a pool, where all processes that have them write and read the
-same memory, as with torch's own shared memory. What differs is what happens when a process is
-killed: the host of the pool drops all that it held, and nothing stays behind.
+Tensors that are handed over lie in a pool, where all processes that have them write and read one
+memory, as with torch's own shared memory. The difference is in the death of a process: the host of
+the pool drops all its holds, and nothing stays behind.
 """
 from __future__ import annotations
 

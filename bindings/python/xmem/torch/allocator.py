@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Allocators that put ordinary tensors into a pool, so that a hand-over copies nothing at all.
 
-That of the CPU is a C++ file of some hundred lines, which is compiled when it is first used, for
-torch has no other way: it takes a second, the C++ compiler, and the headers of torch (PyPI's torch
-has them; on Debian they are in libtorch-dev). The result is kept in ~/.cache/xmem.
+The allocator of the CPU is a C++ file of about a hundred lines, which is compiled at its first
+use, because torch has no other way. That takes a second, the C++ compiler, and the headers of
+torch (PyPI's torch has them; on Debian they are in libtorch-dev). The result is kept in
+~/.cache/xmem.
 """
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _in_use: list["cpu_allocator"] = []
 
 
 def _folders() -> tuple[Path, list[str]]:
-    """Where the headers are, and what the linker is told."""
+    """Get the folder of the headers, and the arguments of the linker."""
     own = Path(torch.__file__).parent
     if (own / "include/c10/core/Allocator.h").exists():
         return own / "include", [f"-L{own / 'lib'}", f"-Wl,-rpath,{own / 'lib'}", "-lc10"]
@@ -40,7 +41,7 @@ def _folders() -> tuple[Path, list[str]]:
 
 
 def _compile(compiler: str) -> Path:
-    """The compiled allocator, for this torch; compiled now if it has not been."""
+    """Get the compiled allocator for this torch, compiled now if need be."""
     include, link = _folders()
     command = [compiler, "-std=c++17" if torch.__version__ < "2" else "-std=c++20", "-O2", "-fPIC",
                "-shared", "-fvisibility=hidden", "-w", "-isystem", str(include),
@@ -80,7 +81,7 @@ def _load(compiler: str) -> Any:
 
 
 def _apply() -> None:
-    """What is used last counts."""
+    """Use the last allocator that is in use."""
     using = _in_use[-1] if _in_use else None
     if using is None:
         _library.xmem_torch_cpu_from(ctypes.c_size_t(-1))
@@ -90,21 +91,20 @@ def _apply() -> None:
 
 
 class cpu_allocator:
-    """While this is in use, torch's new tensors of the CPU lie in a pool, from some size on.
+    """While this is in use, new tensors of the CPU lie in a pool, from some size on.
 
         with xmem.torch.cpu_allocator():
             batch = torch.stack(images)     # goes into a queue without a copy
 
-    It counts for all threads, and for results as well as for what a function needs in between. A
-    tensor that is smaller, or for which the pool has no room, is allocated as ever. Tensors may
-    live on after the end of the block. A tensor from here can be resized, and then it may leave the
-    pool.
+    It applies to all threads, to results and to intermediate tensors. A tensor that is smaller, or
+    for which the pool has no room, is allocated as usual. Tensors may live longer than the block.
+    A tensor can be resized, and then may leave the pool.
 
     smallest: bytes from which on a tensor lies in the pool.
-    most: tensors of this kind that this process has at a time; further ones are allocated as ever,
-        for each takes one of the pool's slots, which other processes need as well.
+    most: tensors of this kind that this process has at a time; further ones are allocated as
+        usual, because each takes one of the pool's slots, which other processes also need.
     pool: the name of the pool; None: that of install(), or a new one.
-    compiler: what is run to compile it the first time.
+    compiler: the command that compiles it the first time.
     Raises RuntimeError: there is no compiler, or the headers of torch are missing; xmem.Error.
     """
 
@@ -138,7 +138,7 @@ def cuda_allocator(pool: str | None = None) -> Any:
         torch.cuda.memory.change_current_allocator(xmem.torch.cuda_allocator())
 
     or, for some tensors only, with torch.cuda.MemPool(allocator.allocator()). A tensor is handed
-    over without a copy, and its memory stays while anybody has it.
+    over without a copy, and its memory stays while any process has it.
 
     pool: the name of the pool; None: that of install(), or a new one.
     Raises xmem.Error: the pool cannot be made.

@@ -27,9 +27,10 @@ def from_blob(ptr: int, shape: ShapeLike, dtype: torch.dtype = torch.float32,
     """Make a dense tensor of the memory at an address, without a copy.
 
     ptr: guard.cpu_ptr or cuda_ptr, or any other address where the tensor's bytes are. device: the
-    device that has this memory. As in C++, the tensor does not keep the guard, which has to live
-    for as long as the tensor is used. A store into contents that are for reading ends the process
-    (CPU), or changes what others read (GPU). tensor(guard) has none of these hazards.
+    device that has this memory. As in C++, the tensor does not keep the guard, which must live for
+    as long as the tensor is used. A store into contents that are for reading ends the process
+    (CPU), or changes the contents for other readers (GPU). tensor(guard) has none of these
+    hazards.
 
     Raises ValueError: ptr is 0, or not an address of that GPU; TypeError: shape is not a shape.
     """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Tensors of GPUs in messages: the memory itself, opened by the receiver once, and not copied.
 
-Memory of xmem.torch.cuda_allocator() is in a pool; other memory of torch is attached to the pool
-for each message, and kept until the last process has dropped it. It then ends with its process.
+Memory of xmem.torch.cuda_allocator() is in a pool. Other memory of torch is attached to the pool
+for each message, and kept until the last process has dropped it; it ends with its process.
 
-Written by the interfaces of torch and the driver; what is below the calls of torch is tested on a
-driver that stands in for a GPU's, and has been once on an H100 (docs/cuda.md).
+The part below the calls of torch is tested on a driver that stands in for a GPU's, and was tested
+once on an H100 (docs/cuda.md).
 """
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .modes import without_modes
 from .versions import untyped
 
 _REQUIRES_GRAD, _PARAMETER = 1, 2
-_KEPT = 4       # its sender has uninstalled, and the tensor was in a pool already
+_KEPT = 4       # its sender has uninstalled, but the tensor was already in a pool
 
 
 @without_modes
 def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
                    shape: tuple[int, ...], flags: int) -> torch.Tensor:
-    """In the receiver: a tensor on its GPU, whose contents are complete."""
+    """In the receiver: make a tensor on its GPU, whose contents are complete."""
     torch.cuda.init()
     pool = pools.join(name)
     storage = pool.known(token)
@@ -46,9 +46,9 @@ def rebuild_tensor(name: str, token: int, dtype: torch.dtype, place: tuple[int, 
 
 
 def _offer(tensor: torch.Tensor) -> tuple[str, int] | None:
-    """One reference set aside for the receiver, of memory that this process's stream has filled.
+    """Set one reference aside for the receiver, of memory that this process's stream has filled.
 
-    None: it is in no pool, and none is installed.
+    None: the tensor is in no pool, and none is installed.
     """
     storage = untyped(tensor)
     stream = torch.cuda.current_stream(tensor.device)
@@ -69,7 +69,7 @@ def _offer(tensor: torch.Tensor) -> tuple[str, int] | None:
 
 
 def reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """For ForkingPickler: a strided tensor of a GPU."""
+    """Pickle a strided tensor of a GPU, for ForkingPickler."""
     if type(tensor) not in (torch.Tensor, torch.nn.parameter.Parameter) or \
             not untyped(tensor).nbytes() or (tensor.requires_grad and not tensor.is_leaf):
         return stock.reduce_tensor(tensor)

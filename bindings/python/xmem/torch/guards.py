@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tensors of guards, and which of them are not to be shared because they are being written."""
+"""Tensors of guards, and the check that none of them is shared while it is being written."""
 from __future__ import annotations
 
 import errno
@@ -17,14 +17,15 @@ from .versions import untyped
 _CUDA = 1 << 5      # XMEM_BUFFER_CUDA
 
 # Guards that were being written when a tensor was made of them, by the address of their contents,
-# with its end: a storage may begin within, when numpy lends a part of it. Nothing is kept alive
-# here. An entry counts while its guard is being written, and then nothing else is at that address.
+# and the end of the contents: a storage may begin within, if numpy lends a part. Nothing is kept
+# alive here. An entry counts while its guard is being written, because nothing else is at that
+# address then.
 _written: dict[int, tuple[int, weakref.ref[BufferGuard]]] = {}
 
 # The types that all versions of torch take from DLPack. Others come as integers of their size.
 _PLAIN = {"uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16",
           "complex64", "complex128"}
-# The first version of torch that has tensors of a type; others than these have always been there.
+# The first version of torch that has tensors of a type; all versions have the other types.
 _SINCE = {"uint16": "2.3", "uint32": "2.3", "uint64": "2.3", "float8_e4m3fn": "2.1",
           "float8_e5m2": "2.1", "float8_e4m3fnuz": "2.2", "float8_e5m2fnuz": "2.2",
           "float8_e8m0fnu": "2.7", "float4_e2m1fn_x2": "2.8"}
@@ -53,7 +54,7 @@ def _of_cpu(guard: BufferGuard) -> torch.Tensor:
 
 
 def _remember(tensor: torch.Tensor, guard: BufferGuard) -> None:
-    """The tensor is that of a guard which is being written."""
+    """Note that the tensor is that of a guard which is being written."""
     storage = untyped(tensor)
     address = storage.data_ptr()
 
@@ -67,8 +68,8 @@ def _remember(tensor: torch.Tensor, guard: BufferGuard) -> None:
 def refuse_written(storage: Any) -> None:
     """Raise xmem.Error (EBUSY) if the storage is the contents of a guard that is being written.
 
-    A storage that is shared leaves where it is, and what is stored into it after that would not be
-    what the guard publishes.
+    A storage that is shared moves to other memory, and the guard would not publish what is stored
+    into it after that.
     """
     if not _written:
         return
@@ -81,28 +82,27 @@ def refuse_written(storage: Any) -> None:
 
 
 def _is_written(guard: BufferGuard | None) -> bool:
-    """Raises xmem.Forked: in a child the guard is its parent's."""
+    """Raises xmem.Forked: in a child the guard belongs to its parent."""
     return guard is not None and not guard.gone and not guard.readonly
 
 
 @without_modes
 def tensor(guard: BufferGuard) -> torch.Tensor:
-    """A tensor of the contents of a guard, without a copy, in their shape and type.
+    """Make a tensor of the contents of a guard, without a copy, in their shape and type.
 
-    Contents that nobody has described are bytes: torch.uint8, one dimension. The tensor keeps the
-    buffer: it stays as it is after the guard is released and the pool closed.
+    Contents without a description are bytes: torch.uint8, one dimension. The tensor keeps the
+    buffer, even after the guard is released and the pool closed.
 
-    A guard that is being written gives the contents themselves: what is stored in the tensor before
-    publish() is published. After publish() the tensor is not to be written any more. A guard for
-    reading gives memory that the tensor may write, for torch has no tensors that are read-only; but
-    only this tensor and its views ever see what is stored there. Contents on
-    a GPU are on that GPU, ordered after whatever stream writes them; they are shared, and not to be
-    written.
+    A guard that is being written gives the contents themselves: stores into the tensor before
+    publish() are published. After publish() the tensor must not be written any more. A guard for
+    reading gives memory that the tensor may write, because torch has no read-only tensors; but
+    only this tensor and its views ever see these stores. A tensor of contents on a GPU is on that
+    GPU, ordered after the stream that writes them; it is shared, and must not be written.
 
-    The tensor of a guard that is being written cannot be put into a queue, or shared: that is an
-    xmem.Error (EBUSY). Once the guard is published, or released, it can: a copy of what it shows
-    goes into the pool of install(), the tensor is moved there, and what was published stays as it
-    is. A child by fork has a copy of its own, of what was there when it was forked.
+    The tensor of a guard that is being written cannot be put into a queue, or shared: that raises
+    xmem.Error (EBUSY). Once the guard is published or released, it can: the tensor's contents are
+    copied into the pool of install(), the tensor is moved there, and the published contents do not
+    change. A child by fork has a copy of its own, of the contents at the fork.
 
     Raises xmem.Released: the guard is gone; BufferError: strides that torch cannot have; TypeError:
     a type that this version of torch has no tensors of, or no guard.

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""install() and uninstall(): what of torch goes through pools, and in which pool.
+"""install() and uninstall(): torch hands tensors over through a pool, or does not.
 
-Two things are told apart. A process that has installed moves into its pool what it shares. Every
-process that has tensors in a pool recognises them, also after uninstall(): such a tensor goes into
-a message by its token, and is not moved away from those who have it, too.
+Installing and recognising are two things. A process that has installed moves the tensors that it
+shares into its pool. Every process that has tensors in a pool recognises them, also after
+uninstall(): such a tensor goes into a message by its token, and is not moved away from the other
+processes that have it.
 
-A process that was started by one that has installed has installed, too: a child by fork inherits
-it, one by spawn or forkserver is told (see ../_torch_child.py), and whoever receives a tensor of
-this kind learns the name from it, unless it has called uninstall().
+A process that was started by one that has installed has also installed: a child by fork inherits
+that, and a child by spawn or forkserver is told (see ../_torch_child.py). A process that receives
+a tensor in a pool installs that pool, unless it has called uninstall().
 """
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from .state import falls_back, is_idle, is_shared_by_torch, pool
 from .state import stock as _stock
 from .versions import UntypedStorage, check_exchange
 
-_LONGEST = 1e9                  # seconds that the library can count, and more
+_LONGEST = 1e9                  # seconds; the library can count more
 
 
 # ---- methods of torch ----
@@ -41,7 +42,7 @@ def _is_shared(storage: Any) -> bool:
 
 
 def _move(storage: Any) -> bool:
-    """Move it into the pool; False: it cannot be, and torch is to share it."""
+    """Move a storage into the pool. False: that is not possible, and torch must share it."""
     guards.refuse_written(storage)
     if state.installed() is None:
         return False
@@ -64,7 +65,7 @@ def _share_memory_(storage: Any, *args: Any, **kwargs: Any) -> Any:
 
 @without_modes
 def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
-    """What DataLoader's workers put batches into."""
+    """Make the storage for a batch of DataLoader's workers."""
     if state.installed() is not None and size and torch.device(device).type == "cpu":
         try:
             return storages.make(pool(), size)
@@ -89,7 +90,7 @@ def _put_stock() -> None:
     reductions.register_stock(ForkingPickler.register)
     loader.unpatch()
     for name in ("is_shared", "share_memory_", "_new_shared"):
-        delattr(UntypedStorage, name)       # what it inherits is there again
+        delattr(UntypedStorage, name)       # the inherited method is visible again
     if _stock["is_shared"] is not UntypedStorage.is_shared:
         UntypedStorage.is_shared = _stock["is_shared"]
     if _stock["share_memory_"] is not getattr(UntypedStorage, "share_memory_", None):
@@ -115,27 +116,28 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
     """Let torch.multiprocessing hand tensors over through a pool, from now on.
 
     Queues, pipes, arguments of processes and the workers of DataLoader then pass the name of the
-    pool and a token. share_memory_() and the batches of DataLoader's workers use the pool as well.
-    Call it once, in the first process, before others are started: those that torch.multiprocessing
-    or multiprocessing starts have it as well. Tensors that torch has shared before stay in its own
-    shared memory, because other processes may have them.
+    pool and a token. share_memory_() and the batches of DataLoader's workers also use the pool.
+    Call it once, in the first process, before other processes are started: those that
+    torch.multiprocessing or multiprocessing starts have it as well. Tensors that torch has already
+    shared stay in torch's own shared memory, because other processes may have them.
 
     pool_name: None: a new pool of this program. Programs that are not started by each other share a
         pool by giving its name.
-    slots, clients: how many tensors and processes there can be at a time, at most 65536 and 256;
-        for the process that makes the pool. Each process takes slots by 64.
-    nbytes: of shared tensors that each process makes, at most; None: as far as there is memory.
-    cache_bytes, cache_time: of memory that is not used any more each process keeps so much, for so
-        many seconds, for its next tensors. It looks at that when it makes a tensor in the pool that
-        finds no memory of its size ready; one that makes none any more keeps what it has until it
-        ends.
-    in_flight: seconds after which a message that nobody has read loses its tensor, unless somebody
-        has it; None: never, as long as its maker lives. When that has ended, or if a process sends
-        on what it has not made itself, it stays for 60 s at most, or as long as somebody has it.
-    fallback: when the pool is full, or there is no host, torch shares tensors in its own way, and a
-        RuntimeWarning says so once. Otherwise such a tensor is an error that says what is missing.
-    Raises xmem.Error: the pool cannot be made; ValueError: another one is installed, or a number is
-        none that can be; TypeError: a number is none, or not a whole one.
+    slots, clients: how many tensors and processes there can be at a time, at most 65536 and 256,
+        if this process makes the pool. Each process takes slots by 64.
+    nbytes: most bytes of shared tensors that each process makes; None: as much memory as there is.
+    cache_bytes, cache_time: each process keeps so much unused memory, for so many seconds, for its
+        next tensors. It gives more back when it makes a tensor in the pool and finds no memory of
+        that size ready. A process that makes no more tensors keeps its memory until it ends.
+    in_flight: seconds after which an unread message loses its tensor, unless a process has the
+        tensor; None: never, as long as the tensor's maker lives. If the maker has ended, or is not
+        the sender, the tensor of an unread message stays for at most 60 s, or as long as a process
+        has it.
+    fallback: when the pool is full, or there is no host, torch shares tensors in its own way, and
+        a RuntimeWarning says so once. Otherwise such a tensor raises an error that names what is
+        missing.
+    Raises xmem.Error: the pool cannot be made; ValueError: another pool is installed, or a number
+        is out of range; TypeError: an argument is not a number, or not a whole number.
     """
     if pool_name is not None and not isinstance(pool_name, str):
         raise TypeError(f"pool_name is a name, or None, and not {pool_name!r}")
@@ -156,7 +158,7 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
             ("slots", slots, 1, 65536), ("clients", clients, 1, 256),
             ("nbytes", nbytes, 1, 1 << 62), ("cache_bytes", cache_bytes, 0, 1 << 62),
             ("cache_time", cache_time, 0, _LONGEST), ("in_flight", in_flight, 0, _LONGEST)):
-        if number is not None and not least <= number <= most:     # nor is it "not a number"
+        if number is not None and not least <= number <= most:     # excludes nan as well
             raise ValueError(f"{what} is {number}: it is to be from {least} to {most:g}")
     if pool_name is not None and state.installed() not in (None, pool_name):
         raise ValueError(f"the pool '{state.installed()}' is installed: uninstall() it first")
@@ -173,11 +175,11 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
 def uninstall() -> None:
     """Let torch.multiprocessing hand new tensors over in torch's own way again.
 
-    Tensors that lie in a pool stay there, and go on by their token: those who have them, too, see
-    what is written. is_shared() stays true of them. Messages that are in flight can be received.
-    When the last such tensor of this process is gone, everything is torch's own again. Children
-    that have been started keep what they have; those that are started later, and other receivers
-    of what this process sends, do not install.
+    Tensors that lie in a pool stay there, and are still sent by their token: the other processes
+    that have them see what is written. is_shared() stays true of them. Messages in flight can be
+    received. When the last such tensor of this process is gone, everything is torch's own again.
+    Children that have been started keep their installation. Children that are started later, and
+    other receivers of messages of this process, do not install.
     """
     state.uninstall()
 
@@ -185,8 +187,8 @@ def uninstall() -> None:
 # ---- fork ----
 
 
-# Forks of several threads take turns: what is made ready for one is that one's child's. Other
-# libraries' functions run between these and the fork itself, and may wait without the GIL.
+# Forks of several threads take turns, because what is prepared for one fork is for its child.
+# Functions of other libraries run between these and the fork itself, and may wait without the GIL.
 _forking = threading.RLock()
 _forker: int | None = None      # the thread that has it
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What the workers of a DataLoader have sent, and nobody will read, once the loop has been left.
+"""Messages that the workers of a DataLoader have sent, and nobody will read after the loop has
+ended.
 
-The batches that they have prefetched lie in the pipe of a queue that ends with the iterator. What
-is in flight stays while its maker lives, and for 60 seconds after its end. So when torch shuts the
-workers down, these messages are read here, and their tensors dropped. A worker that ends lets its
-queue's thread write what it has made messages of.
+The prefetched batches lie in the pipe of a queue that ends with the iterator. Tensors in flight
+stay while their maker lives, and for 60 seconds after its end. So when torch shuts the workers
+down, these messages are read here, and their tensors dropped. A worker that ends waits until its
+queue's thread has written the messages that it has made.
 
-An exception, such as Ctrl-C, may leave a message half read. Then nobody knows where in the pipe the
-next one begins, and what is there stays as it is: to read contents as messages would be worse.
+An exception, such as Ctrl-C, may leave a message half read. Then it is unknown where the next
+message begins, and the pipe is left as it is: to read contents as messages would be worse.
 """
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ from torch.utils.data import _utils, dataloader
 
 _Iterator: Any = dataloader._MultiProcessingDataLoaderIter
 _OURS = b"xmem.torch.reductions"    # in each message that has a tensor of a pool
-_LONGEST = 0.5      # seconds that a worker waits for that: the pipe may be full of other things
+_LONGEST = 0.5      # seconds that a worker waits for its queue's thread: the pipe may be full
 _HALF_READ = "_xmem_half_read"      # of an iterator: there may be half a message in its pipe
 
 
 def _messages(contents: bytes) -> list[bytes]:
-    """The messages of a pipe of multiprocessing, as Connection writes them; not one that is cut."""
+    """Get the whole messages of a pipe of multiprocessing, as Connection writes them."""
     messages, at = [], 0
     while at + 4 <= len(contents):
         size = int.from_bytes(contents[at:at + 4], "big", signed=True)
@@ -41,7 +42,8 @@ def _messages(contents: bytes) -> list[bytes]:
 
 
 def _rest(pipe: int) -> bytes:
-    """What is in a pipe now. Nobody else reads it any more, so that it may be set to not wait."""
+    """Read everything that is in a pipe now. No other reader is left, so it can be made
+    non-blocking."""
     os.set_blocking(pipe, False)
     parts = []
     try:
@@ -54,13 +56,14 @@ def _rest(pipe: int) -> bytes:
 
 def _drop(message: bytes) -> None:
     try:
-        ForkingPickler.loads(message)       # what it gives has its tensors, and is dropped
+        ForkingPickler.loads(message)       # the loaded object has the tensors, and is dropped
     except Exception:                       # noqa: B036
-        pass        # it needs its sender, who has ended; or it is the user's, and is not wanted
+        pass        # it needs its sender, which has ended; or it fails in the user's code
 
 
 def _reader(iterator: Any) -> int:
-    """A descriptor of the workers' queue, which torch may close; -1: it has none any more."""
+    """Duplicate the descriptor of the workers' queue, which torch may close; -1: there is none any
+    more."""
     results = getattr(iterator, "_worker_result_queue", None)
     if results is None or getattr(iterator, "_shutdown", True) or \
             getattr(iterator, _HALF_READ, False):
@@ -68,7 +71,7 @@ def _reader(iterator: Any) -> int:
     try:
         return os.dup(results._reader.fileno())
     except OSError:
-        return -1       # it is closed, or there are too many
+        return -1       # it is closed, or there are too many descriptors
 
 
 def _try_get_data(iterator: Any, *arguments: Any, **more: Any) -> Any:
@@ -76,7 +79,7 @@ def _try_get_data(iterator: Any, *arguments: Any, **more: Any) -> Any:
     try:
         got = _stock["_try_get_data"](iterator, *arguments, **more)
     except BaseException as error:
-        # Whoever has waited in vain has read nothing, and torch looks then who has ended.
+        # A wait that found nothing has read nothing; torch then looks which workers have ended.
         setattr(iterator, _HALF_READ, not isinstance(error.__cause__, queue.Empty))
         raise
     setattr(iterator, _HALF_READ, False)
@@ -97,7 +100,7 @@ def _shutdown_workers(iterator: Any) -> None:
 
 
 def _worker_loop(kind: Any, dataset: Any, indices: Any, results: Any, *more: Any) -> None:
-    """What a worker runs."""
+    """Run a worker."""
     try:
         _stock["_worker_loop"](kind, dataset, indices, results, *more)
     finally:
@@ -109,7 +112,7 @@ def _worker_loop(kind: Any, dataset: Any, indices: Any, results: Any, *more: Any
 _PLACES = ((_Iterator, _try_get_data), (_Iterator, _shutdown_workers),
            (_utils.worker, _worker_loop))
 _stock: dict[str, Callable[..., Any]] = {}      # torch's own, or what others had put there
-_patched: set[str] = set()      # what others have wrapped since then stays
+_patched: set[str] = set()      # functions that others have wrapped since then stay
 
 
 def patch() -> None:

@@ -2,9 +2,9 @@
 """Functions that run without the modes of torch, which change what its functions do.
 
 A mode is active in a thread (TorchFunctionMode, TorchDispatchMode, `with torch.device("cuda")`).
-It sees and may change each call of torch, and what is done here to hand a tensor over is not what
-its author means: a tensor that is received has the device and the contents that were sent. In
-torch 1.13 a function mode also changes what methods of a tensor give that no mode has touched.
+It sees and may change each call of torch. Its author does not mean the calls here that hand a
+tensor over: a tensor that is received must have the device and the contents that were sent. In
+torch 1.13 a function mode also changes the results of methods of tensors that no mode has touched.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _take_off(count: Callable[[], int], of: Any) -> list[Any]:
 
 
 def without_modes(function: _Function) -> _Function:
-    """The same function, run as if the thread had no mode; afterwards it has them again."""
+    """Wrap a function, to run it as if the thread had no modes."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -20,12 +20,12 @@ _torch.set_weak(UntypedStorage._free_weak_ref, UntypedStorage._expired,
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a pool is made, by the process that makes it; and what a writer keeps."""
+    """The size of a pool, for the process that makes it, and the cache of each writer."""
 
     slots: int = 16384          # tensors that can be shared at a time; at most 65536
     clients: int = 256          # processes at a time; at most 256
-    nbytes: int = 1 << 62       # that this process makes, in all: as far as there is memory
-    cache_bytes: int = 256 << 20    # of memory that no tensor uses is kept for the next ones,
+    nbytes: int = 1 << 62       # bytes that this process makes, in all: as much memory as there is
+    cache_bytes: int = 256 << 20    # bytes of unused memory that are kept for the next tensors,
     cache_time: float = 10.0    # for so many seconds
 
 
@@ -41,13 +41,13 @@ class Pool:
         self._limit = 128
 
     def tell(self) -> None:
-        """Tell the extension, whose short way of messages knows the same storages."""
+        """Share the known storages with the extension, for its fast path of messages."""
         _torch.set_known(self.number, self._known, self.remember)
 
     def known(self, token: int) -> Any:
-        """The storage of that token, if it is alive in this process; else None.
+        """Get the storage of that token, if it is alive in this process; otherwise None.
 
-        A storage that has been resized, or that torch has moved, is alive and lies elsewhere.
+        A storage that has been resized, or that torch has moved, is alive but does not count.
         """
         ref = self._known.get(token)
         storage = None if ref is None else ref.storage()
@@ -57,13 +57,13 @@ class Pool:
         return storage if found and found[0] == self.name and found[1] == token else None
 
     def remember_new(self, token: int, storage: Any) -> None:
-        """The same, unless that is known."""
+        """Remember the storage of a token, unless one is known."""
         ref = self._known.get(token)
         if ref is None or ref.expired():
             self.remember(token, storage)
 
     def remember(self, token: int, storage: Any) -> None:
-        """This storage lies in the buffer of that token."""
+        """Remember that this storage lies in the buffer of that token."""
         self._known[token] = _torch.WeakRef(storage)
         if len(self._known) > self._limit:
             for each, ref in list(self._known.items()):
@@ -76,27 +76,27 @@ _pools: dict[str, Pool] = {}
 
 
 def is_gone(name: str | None) -> bool:
-    """Has the host of that pool ended, which this process has joined?"""
+    """Has this process joined that pool, and has its host ended?"""
     pool = None if name is None else _pools.get(name)
     return pool is not None and _torch.gone(pool.number)
 
 
 def forget(pool: Pool) -> None:
-    """From now on the name is that of another pool: this one has no host any more."""
-    _torch.gone(pool.number)        # so that who joins the name does not find it, either
+    """Forget a pool whose host has ended: its name may belong to another pool from now on."""
+    _torch.gone(pool.number)        # so that the extension does not find it by the name, either
     if _pools.get(pool.name) is pool:
         _pools.pop(pool.name, None)
 
 
 def new_name() -> str:
-    """A name that no other program has."""
+    """Make a name that no other program has."""
     return f"torch-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def join(name: str, sizes: Sizes = Sizes(), existing: bool = True) -> Pool:
-    """The pool of that name, joined now if it has not been. `existing`: it has to be there.
+    """Get the pool of that name, joined now if need be. `existing`: it must exist.
 
-    One whose host has ended is given only to who wants it existing, for what lies in it.
+    A pool whose host has ended is only returned with `existing`, for the tensors that lie in it.
     """
     pool = _pools.get(name)
     if pool is not None:

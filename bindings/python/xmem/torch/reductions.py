@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """How tensors go into messages of multiprocessing: by the name of the pool and their token.
 
-One reference is set aside for each message, so that what is in flight stays when the sender drops
-the tensor or is killed. Whoever reads the message takes it over. All that torch does for itself,
-such as subclasses, sparse and nested tensors, goes through torch's functions, which come here for
-the storages.
+One reference is set aside for each message, so that a tensor in flight stays when the sender drops
+it or is killed. The reader of the message takes the reference over. Everything that torch handles
+itself, such as subclasses, sparse and nested tensors, goes through torch's functions, which come
+here for the storages.
 
-The extension has a short way for what a program does again and again: a whole tensor of a plain
-type, that has been sent before, and is not in the receiver. It asks for the long way, which is
-here, where anything is not so (../../src/torch_message.h).
+The extension has a fast path for the usual case: a whole tensor of a plain type that has been sent
+before, and is not in the receiver. In all other cases it calls the slow path, which is here
+(../../src/torch_message.h).
 """
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ def _get(get: Callable[..., Any], name: str, *what: Any) -> Any:
 
 
 def _receive(installed: bool, get: Callable[..., Any], name: str, *what: Any) -> Any:
-    """What a function of storages gets of a message, whose sender has installed the pool, or had.
+    """Get a message's tensor or storage by a function of storages. installed: whether the sender
+    had the pool installed.
 
-    what: the token, and what else that function wants.
+    what: the token, and the other arguments of that function.
     """
     try:
         got = _get(get, name, *what)
@@ -60,14 +61,14 @@ def _receive(installed: bool, get: Callable[..., Any], name: str, *what: Any) ->
 
 @without_modes
 def rebuild_storage(name: str, token: int, installed: bool = True) -> Any:
-    """In the receiver: a storage."""
+    """In the receiver: get a storage."""
     return _receive(installed, storages.get, name, token)
 
 
 @without_modes
 def rebuild_tensor(name: str, token: int, dtype: str, place: tuple[int, ...],
                    shape: tuple[int, ...], flags: int) -> torch.Tensor:
-    """In the receiver: a plain tensor. `place` is offset and strides; `flags` are as below."""
+    """In the receiver: get a plain tensor. `place` is offset and strides; `flags` are as below."""
     tensor: torch.Tensor = _receive(not flags & _KEPT, storages.get_tensor, name, token,
                                     getattr(torch, dtype), place, shape)
     return _finish(tensor, flags) if flags else tensor
@@ -75,7 +76,7 @@ def rebuild_tensor(name: str, token: int, dtype: str, place: tuple[int, ...],
 
 # The extension has the same numbers.
 _REQUIRES_GRAD, _PARAMETER = 1, 2
-_CONJ, _NEG = 8, 16     # the numbers are the conjugate, or negative, of what lies in memory
+_CONJ, _NEG = 8, 16     # the numbers are the conjugate, or negative, of those in memory
 _KEPT = 4       # its sender has uninstalled, and the tensor was in a pool already
 
 
@@ -93,7 +94,7 @@ def _finish(tensor: torch.Tensor, flags: int) -> torch.Tensor:
 
 @functools.lru_cache(maxsize=None)
 def _name_of(dtype: torch.dtype) -> str:
-    """The name that torch has for it, as a message says it: shorter to pickle than the type."""
+    """Get torch's name of a type for messages: it is shorter to pickle than the type."""
     return str(dtype).removeprefix("torch.")
 
 
@@ -102,13 +103,13 @@ _DTYPES = {number: _name_of(dtype) for dtype, number in storages.TYPES.items()}
 
 
 def rebuild_whole(message: bytes) -> torch.Tensor:
-    """In the receiver: a tensor that is all of its storage, as the extension has said it."""
+    """In the receiver: make a whole tensor, from a message of the extension."""
     tensor: torch.Tensor = _torch.rebuild(message)
     return tensor
 
 
 def _rebuild_whole(message: bytes) -> torch.Tensor:
-    """The long way."""
+    """Make the tensor of such a message by the slow path."""
     token, number, flags, dimensions = _HEAD.unpack_from(message)
     name = _HEAD.size + 8 * dimensions
     shape = struct.unpack(f"={dimensions}q", message[_HEAD.size:name])
@@ -123,7 +124,7 @@ def _rebuild_whole(message: bytes) -> torch.Tensor:
 def rebuild_quantized(name: str, token: int, dtype: torch.dtype, place: tuple[int, ...],
                       shape: tuple[int, ...], quantizer: tuple[Any, ...], flags: int
                       ) -> torch.Tensor:
-    """In the receiver: a tensor of numbers that are scaled, all alike or by an axis."""
+    """In the receiver: make a quantized tensor, with one scale or one for each index of an axis."""
     scheme, scale, zero, *axis = quantizer
     if axis:
         make: Any = torch._empty_per_channel_affine_quantized
@@ -136,7 +137,7 @@ def rebuild_quantized(name: str, token: int, dtype: torch.dtype, place: tuple[in
 
 
 def _quantizer(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What the numbers of a quantized tensor mean."""
+    """Get the parameters of a quantized tensor."""
     scheme = tensor.qscheme()
     if scheme is torch.per_tensor_affine:
         return scheme, tensor.q_scale(), tensor.q_zero_point()
@@ -145,7 +146,7 @@ def _quantizer(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Is there nothing about it but its memory, shape, type, scale and what flags can say?"""
+    """Is the tensor fully described by its memory, shape, type, scale and flags?"""
     return (tensor.layout is torch.strided and tensor.is_cpu
             and not tensor.is_nested and not tensor._backward_hooks and not has_names(tensor)
             and (tensor.is_leaf or not tensor.requires_grad))
@@ -154,8 +155,8 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 def _offer(storage: Any) -> tuple[str, int] | None:
     """Set one reference aside; before that the storage is moved into the pool if need be.
 
-    None: torch itself has shared it before, so others may have it, and it stays where it is; or it
-    is in no pool, and none is installed.
+    None: torch itself has shared it before, so other processes may have it, and it stays where it
+    is; or it is in no pool, and none is installed.
     """
     found = _torch.offer(storage.data_ptr())
     if found is None:
@@ -171,7 +172,7 @@ def _offer(storage: Any) -> tuple[str, int] | None:
 
 
 def _shared(storage: Any) -> tuple[str, int] | None:
-    """Where the storage is now; None: it cannot be shared, and torch is to do it."""
+    """Share a storage: its pool and token. None: that is not possible, and torch must share it."""
     guards.refuse_written(storage)
     try:
         return _offer(storage)
@@ -189,7 +190,7 @@ def _shared(storage: Any) -> tuple[str, int] | None:
 
 @without_modes
 def reduce_storage(storage: Any) -> Reduced:
-    """For ForkingPickler: a storage, also that of the tensors that torch reduces."""
+    """Pickle a storage, for ForkingPickler; also the storage of tensors that torch pickles."""
     if not state.is_idle() and storage.device.type == "cpu" and storage.nbytes():
         where = _shared(storage)
         if where is not None:
@@ -198,7 +199,7 @@ def reduce_storage(storage: Any) -> Reduced:
 
 
 def _flags(tensor: torch.Tensor) -> int:
-    """What a message says of a tensor beside its place."""
+    """Get the flags of a tensor for a message."""
     return ((_REQUIRES_GRAD if tensor.requires_grad else 0)
             | (_PARAMETER if type(tensor) is _Parameter else 0)
             | (_CONJ if tensor.is_conj() else 0) | (_NEG if tensor.is_neg() else 0)
@@ -207,7 +208,7 @@ def _flags(tensor: torch.Tensor) -> int:
 
 @without_modes
 def _reduce_tensor(tensor: torch.Tensor) -> Reduced:
-    """The long way of _torch.reduce, which is for ForkingPickler: a tensor."""
+    """Pickle a tensor by the slow path; _torch.reduce, for ForkingPickler, calls it."""
     kind = type(tensor)
     if state.is_idle():
         return stock.reduce_tensor(tensor)
@@ -228,7 +229,7 @@ def _reduce_tensor(tensor: torch.Tensor) -> Reduced:
 
 
 def _tell() -> None:
-    """Tell the extension what its short way of messages uses; in a child by fork again."""
+    """Give the extension the objects that its fast path uses; in a child by fork again."""
     _torch.set_messages({
         "reduce": _reduce_tensor, "rebuild": _rebuild_whole, "function": rebuild_whole,
         "finish": _finish, "adopt": state.adopt,
@@ -250,7 +251,7 @@ def register(register_one: Callable[[Any, Any], None]) -> None:
 
 
 def register_stock(register_one: Callable[[Any, Any], None]) -> None:
-    """Register what torch has registered."""
+    """Register the functions of torch again."""
     register_one(UntypedStorage, stock.reduce_storage)
     for kind in {torch.Tensor, _Parameter, *torch._tensor_classes}:
         register_one(kind, stock.reduce_tensor)

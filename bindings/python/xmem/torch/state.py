@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What this process has installed, and whether it recognises tensors that lie in pools.
+"""The pool that this process has installed, and whether it recognises tensors in pools.
 
-installing.py changes the methods of torch and what picklers do. It gives the functions that do so
-to set_changes(), because they need the modules that need this one.
+installing.py has the functions that change torch's methods and the picklers. It gives them to
+set_changes(), because they need modules that need this one.
 """
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _name: str | None = None        # of the pool for what this process shares
 _sizes = pools.Sizes()
 _installed = False
 _recognises = False             # our methods and functions are in the place of torch's
-_lock = threading.Lock()        # guards it, the change from one to the other, and a new name
-allocators = 0                  # of ours that make tensors in pools now
+_lock = threading.Lock()        # guards _recognises, its changes, and a new name
+allocators = 0                  # how many allocators of ours are in use
 _refused = False                # uninstall() was called: do not install by ourselves
 _fallback = False
 _warned = False
@@ -30,8 +30,8 @@ stock: dict[str, Any] = {}      # torch's own methods, while ours are in their p
 
 _put_ours: Callable[[], None]           # puts our methods and picklers in the place of torch's
 _put_stock: Callable[[], None]          # puts torch's back
-_key_goes_along: Callable[[bool], None]     # are processes that are started told of the pool?
-_can_change = False             # these three are set
+_key_goes_along: Callable[[bool], None]     # sets whether children are told of the pool
+_can_change = False             # whether these three are set
 _early: list[tuple[str, bool]] = []     # arguments of adopt() before that
 
 
@@ -46,7 +46,7 @@ def set_changes(put_ours: Callable[[], None], put_stock: Callable[[], None],
 
 
 def pool() -> pools.Pool:
-    """The pool for what this process shares: that of install(), or a new one."""
+    """Get the pool for tensors that this process shares: that of install(), or a new one."""
     global _name
     if _name is None:
         with _lock:
@@ -58,11 +58,12 @@ def pool() -> pools.Pool:
 
 
 def _advice(error: errors.Error) -> str:
-    """What helps against a limit; "" if nothing of ours does. The library's words say which."""
+    """Get advice for an error of a limit, by the words of the library's message; "": there is
+    none."""
     text = str(error)
     if isinstance(error, errors.HostGone):
-        return ("uninstall() and install() make a new pool. What lies in the old one can still be "
-                "used; send tensor.clone() of it.")
+        return ("uninstall() and install() make a new pool. Tensors in the old one can still be "
+                "used; send tensor.clone() of them.")
     if "payload files" in text:
         return ("The pool has as many files as it may have, whatever slots= and nbytes= are: send "
                 "fewer and larger tensors, such as one that is stacked, or drop some first.")
@@ -85,7 +86,7 @@ def _advice(error: errors.Error) -> str:
 
 
 def falls_back(error: errors.Error) -> bool:
-    """Is torch to share it by itself, after this error?"""
+    """Must torch share the tensor by itself, after this error?"""
     global _warned
     if not _fallback:
         advice = _advice(error)
@@ -100,7 +101,7 @@ def falls_back(error: errors.Error) -> bool:
 
 
 def is_shared_by_torch(storage: Any) -> bool:
-    """Does it lie in shared memory of torch's own?"""
+    """Does the storage lie in torch's own shared memory?"""
     return bool(stock.get("is_shared", UntypedStorage.is_shared)(storage))
 
 
@@ -108,7 +109,7 @@ def is_shared_by_torch(storage: Any) -> bool:
 
 
 def recognise() -> None:
-    """This process has tensors in a pool, and from now on they are passed on by their token."""
+    """This process has tensors in a pool: from now on they are sent by their token."""
     global _recognises
 
     with _lock:
@@ -118,9 +119,10 @@ def recognise() -> None:
 
 
 def is_idle() -> bool:
-    """Is there nothing to recognise, and nothing installed? Then everything is torch's own again.
+    """Is there nothing to recognise, and nothing installed? Then make everything torch's own
+    again.
 
-    The last tensor of a pool may go in any thread, also in C++; so this is asked when torch's
+    The last tensor of a pool may go in any thread, also in C++. So this is called when torch's
     functions are used the next time.
     """
     global _recognises
@@ -129,7 +131,7 @@ def is_idle() -> bool:
         return False
     with _lock:
         if _installed or _torch.holds() or allocators:
-            return False        # made by another thread, which recognises it after that
+            return False        # another thread has made one, and recognises it after that
         if _recognises:
             _recognises = False
             _put_stock()
@@ -156,7 +158,7 @@ def install(name: str | None) -> None:
 
 
 def uninstall() -> None:
-    """Make it so that none is."""
+    """Install no pool any more."""
     global _installed, _refused
 
     _refused = True
@@ -167,7 +169,7 @@ def uninstall() -> None:
 
 
 def settle(name: str, sizes: pools.Sizes, fallback: bool) -> None:
-    """Join the pool with these settings, and keep them; after an error those from before stay."""
+    """Join the pool with these settings, and keep them; after an error the old settings stay."""
     global _sizes, _fallback
     before = _sizes, _fallback
     _sizes, _fallback = sizes, fallback
@@ -193,9 +195,10 @@ def live_name() -> str | None:
 
 
 def adopt(name: str, installs: bool = True) -> None:
-    """A message has come, or this process was started, from one that has this pool.
+    """A process that has this pool has sent a message or has started this process.
 
-    installs: it had installed the pool then, and so does this process, unless it has uninstalled.
+    installs: that process had installed the pool, so this process installs it, unless it has
+    uninstalled.
     """
     if not _can_change:         # torch is imported by a module of this package
         _early.append((name, installs))

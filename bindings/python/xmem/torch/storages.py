@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Storages in buffers of a pool: made there, moved there, and found again.
+"""Storages in buffers of a pool: making them, moving them there, and finding them again.
 
-A storage is known by the address of its first byte, which xmem._torch keeps for as long as the
-storage has the buffer.
+The address of its first byte identifies a storage. xmem._torch keeps it as long as the storage has
+the buffer.
 """
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ TYPES: dict[torch.dtype, int] = {
     torch.bfloat16: 0x410, torch.complex64: 0x540, torch.complex128: 0x580,
 }
 
-_lock = threading.RLock()       # one storage is moved at a time
-getting = threading.RLock()    # and one is made for a token; a signal's handler may do it, too
+_lock = threading.RLock()       # held while a storage is moved
+getting = threading.RLock()    # held while one is made for a token; reentrant, for signal handlers
 
 
 def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
-    """A new storage of so many bytes in the pool, with a copy of what is at an address, unless 0.
+    """Make a storage of so many bytes in the pool, with a copy of the bytes at an address, unless
+    0.
 
-    Without that the contents are whatever was there before.
+    With 0 the contents are undefined.
     """
     capsule, token, _ = _torch.make(pool.number, nbytes, contents)
     storage = untyped(versions.from_capsule(capsule))
@@ -39,7 +40,7 @@ def make(pool: pools.Pool, nbytes: int, contents: int = 0) -> Any:
 
 
 def get(pool: pools.Pool, token: int) -> Any:
-    """The storage of a token for which a reference has been set aside."""
+    """Get the storage of a token for which a reference has been set aside."""
     with getting:
         storage = pool.known(token)
         if storage is None:
@@ -53,9 +54,9 @@ def get(pool: pools.Pool, token: int) -> Any:
 
 def get_tensor(pool: pools.Pool, token: int, dtype: torch.dtype, place: tuple[int, ...],
                shape: tuple[int, ...]) -> torch.Tensor:
-    """A tensor in the storage of a token, as get() finds it. `place` is offset and strides.
+    """Get a tensor in the storage of a token, as get() does. `place` is offset and strides.
 
-    One that is all of its storage is made at once, with it.
+    A tensor that is all of its storage is made together with it.
     """
     with getting:
         storage = pool.known(token)
@@ -80,7 +81,8 @@ def is_in_pool(storage: Any) -> bool:
 def move(pool: pools.Pool, storage: Any) -> None:
     """Move a storage of the CPU into the pool, with all of its tensors, unless it is in one.
 
-    This copies the contents once. A buffer that is being written is not moved: see guards.py.
+    This copies the contents once. The contents of a guard that is being written are not moved: see
+    guards.py.
     """
     with _lock:
         if _torch.find(storage.data_ptr()) is not None:
@@ -113,12 +115,12 @@ def share(tensor: torch.Tensor, pool: str | None = None) -> torch.Tensor:
     """Move a tensor of the CPU into a pool, and give it back.
 
     The tensor is moved in place, with all other tensors of its storage: one copy, or none if it is
-    in a pool already. After that a hand-over copies nothing, and all processes that have it see
-    what any of them writes.
+    in a pool already. After that, a hand-over copies nothing, and all processes that have the
+    tensor see each other's writes.
 
     pool: the name of the pool; None: that of install(), or a new one of this process.
     Raises xmem.Error: the pool has no slot or memory left, there is no host, or the tensor is that
-    of a guard which is being written (EBUSY); TypeError: it is no tensor; and torch's RuntimeError
+    of a guard that is being written (EBUSY); TypeError: it is no tensor; and torch's RuntimeError
     for tensors without a storage.
     """
     _check(tensor)

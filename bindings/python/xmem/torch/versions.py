@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What differs between versions of torch, from 1.13 on, and is needed here."""
+"""The differences between versions of torch, from 1.13 on, that matter here."""
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +13,7 @@ from .modes import without_modes
 
 UntypedStorage: Any = torch.UntypedStorage
 
-#: Make a tensor of a DLPack capsule; the public function calls it, too.
+#: Make a tensor of a DLPack capsule; the public function also calls this.
 from_capsule: Callable[[Any], torch.Tensor] = torch._C._from_dlpack
 
 if hasattr(torch.Tensor, "untyped_storage"):
@@ -30,11 +30,11 @@ CAN_SWAP = hasattr(UntypedStorage, "_swap_data_ptr_")
 
 # ---- the layout of a storage, where torch has no such function ----
 
-# The words of a storage, as src/torch_swap.c has them.
+# The words of a storage, as in src/torch_swap.c.
 _USERS, _ADDRESS, _DEVICE, _NBYTES, _FLAGS, _ALLOCATOR, _WORDS = 1, 3, 6, 7, 8, 9, 10
 _CPU = 0xff00               # the type of the device is 0, and its index -1
 _RESIZABLE = 0x000100       # of the three flags; the others are for symbolic sizes and for CUDA
-_unknown: str | None = "not looked at"      # what of it is not as it is to be
+_unknown: str | None = "not looked at"      # how the layout differs from this
 
 
 def _words(storage: Any) -> list[int]:
@@ -42,7 +42,7 @@ def _words(storage: Any) -> list[int]:
 
 
 def _describes(words: list[int], storage: Any, resizable: bool) -> bool:
-    """Do these words say what torch says of the storage?"""
+    """Do these words agree with torch's own values of the storage?"""
     return (words[_ADDRESS] == storage.data_ptr() and words[_NBYTES] == storage.nbytes()
             and words[_DEVICE] & 0xffff == _CPU
             and words[_FLAGS] & 0xffffff == (_RESIZABLE if resizable else 0)
@@ -51,7 +51,7 @@ def _describes(words: list[int], storage: Any, resizable: bool) -> bool:
 
 @without_modes
 def _look() -> str | None:
-    """Try an exchange with storages that nobody else has. What is wrong with it; None: nothing."""
+    """Try an exchange with storages of our own. Returns what is wrong; None: nothing."""
     lent = bytearray(b"\1" * 24)
     unused = sys.getrefcount(lent)
     tensor = torch.full((5,), 2, dtype=torch.uint8, device="cpu")
