@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the commands of the xmem tool. A command gathers JSON values, and these become either
- * JSON or a table, so that both agree.
+ * Shared by the commands of the xmem tool. A command gathers JSON values, which are printed either
+ * as JSON or as a table, so that both agree.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -18,7 +18,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 struct cli_arguments {
 	bool json;
-	bool help;			/* asked for, and nothing else matters */
+	bool help;			/* help is asked for, and other arguments do not matter */
 	const char *pool;		/* NULL: not given; of help: a command */
 	const char *slot;		/* or NULL; of evict: a client */
 	bool voids;			/* --void */
@@ -27,9 +27,9 @@ struct cli_arguments {
 
 struct cli_command {
 	const char *name;
-	const char *arguments;		/* as --help shows them */
+	const char *arguments;		/* the arguments in --help */
 	const char *meaning;
-	const char *more;		/* what else its own help says; NULL: nothing */
+	const char *more;		/* more text for its own help; NULL: none */
 	int least, most;		/* arguments, without options: POOL, then SLOT */
 	bool json;			/* it takes --json */
 	char option;			/* it takes --void: 'v', --evict: 'e', neither: 0 */
@@ -57,14 +57,14 @@ __attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
 /* The name of that user, or NULL; valid until the next call. */
 const char *cli_user(uint32_t uid);
 
-/* The library's last error, which says what was tried. */
+/* Print the library's last error, which names the call that failed. */
 int cli_fail_xmem(void);
 
 __attribute__((noreturn)) void cli_no_memory(void);
 
 /*
- * Between these two the host is asked. If it does not answer for long, because it is stopped,
- * the tool says so and ends with CLI_FAILED.
+ * Between these two calls the tool waits for the host. If the host does not answer for long,
+ * because it is stopped, the tool says so and ends with CLI_FAILED.
  */
 void cli_ask(void);
 void cli_answered(void);
@@ -72,20 +72,19 @@ void cli_answered(void);
 /* ---- pools ---- */
 
 /*
- * Join the pool @name as a reader, to look at it. A daemon is not started for that.
- * NULL: the reason has been said. The caller leaves its own client out of what it shows.
+ * Join the pool @name as a reader, to look at it. A daemon is not started for that. NULL: the
+ * reason has been printed. The caller leaves its own client out of its output.
  */
 struct xmem_pool *cli_open(const char *name);
 
 /*
- * Leave the pool. A command does so before it prints: as long as its reader does not read,
- * the tool would keep a pool alive that all others have left.
- * @err: how looking at it ended; what the library says about an error is said here.
- * Returns: @err.
+ * Leave the pool. A command does so before it prints, because the reader of the output may be slow,
+ * and the tool would keep alive a pool that all other clients have left. @err: 0, or the -errno of
+ * the command, whose message is printed here. Returns: @err.
  */
 int cli_close(struct xmem_pool *pool, int err);
 
-/* A new object that says which pool this is: "pool", "backend". */
+/* A new object that identifies the pool: "pool", "backend". */
 json_t *cli_about(const char *name, struct xmem_pool *pool);
 
 /* ---- slots (slot.c) ---- */
@@ -93,7 +92,10 @@ json_t *cli_about(const char *name, struct xmem_pool *pool);
 /* Digits only. XMEM_NOBODY: it is no number that a slot can have. */
 uint32_t cli_slot_number(const char *text);
 
-/* A token is text: many readers of JSON take numbers for floating point, 53 bits. 0: null. */
+/*
+ * A token is text, because many readers of JSON take numbers as floating point with 53 bits. 0:
+ * null.
+ */
 json_t *cli_token(uint64_t token);
 
 const char *cli_state_name(uint32_t state);
@@ -101,21 +103,21 @@ const char *cli_state_name(uint32_t state);
 /* An object that describes a client; null if there is none. */
 json_t *cli_client(struct xmem_pool *pool, uint32_t id);
 
-/* That as a malloc'ed text: "label pid", or a dash where there is no client. */
+/* The object of cli_client as a malloc'ed text: "label pid", or a dash if there is no client. */
 char *cli_client_text(const json_t *client);
 
 /* ---- GPUs of a pool (device.c) ---- */
 
-/* As nvidia-smi prints it. */
+/* A UUID as nvidia-smi prints it. */
 json_t *cli_uuid(const uint8_t *uuid);
 
-/* A row for each GPU in whose memory the pool has, or has had, buffers. 0, or -errno. */
+/* Add a row for each GPU in whose memory the pool has, or has had, buffers. 0, or -errno. */
 int cli_devices(struct xmem_pool *pool, json_t *devices);
 
-/* Put where a buffer is into its row: "device", 0 for the CPU, and "uuid", null for that. */
+/* Put the place of a buffer into its row: "device", 0 for the CPU, and "uuid", null for the CPU. */
 void cli_set_device(json_t *row, struct xmem_pool *pool, uint32_t device);
 
-/* That as a malloc'ed text: the UUID, "cpu", or a dash where there is no buffer. */
+/* The place of a row as a malloc'ed text: the UUID, "cpu", or a dash if there is no buffer. */
 char *cli_device_text(const json_t *row);
 
 /* ---- what is shown ---- */
@@ -131,8 +133,8 @@ void cli_append(json_t *array, json_t *value);
 
 struct cli_column {
 	const char *title;
-	const char *key;		/* of the field in each row: a number, a text or null */
-	char *(*text)(const json_t *row);	/* instead of key: returns a malloc'ed text */
+	const char *key;		/* the field of each row: a number, a text or null */
+	char *(*text)(const json_t *row);	/* used instead of key; returns a malloc'ed text */
 };
 
 /* Columns end with a title of NULL. Numbers stand on the right, texts on the left. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem backend, xmem version: what is installed here.
+ * xmem backend, xmem version: information about this installation.
  */
 #include <stdio.h>
 
 #include "cli.h"
 
-/* Which host programs get here: an anonymous pool is made for a moment. */
+/* The host that programs get here: an anonymous pool is made for a moment. */
 int cli_backend(const struct cli_arguments *arguments)
 {
 	struct xmem_pool *pool;

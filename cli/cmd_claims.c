@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem claims [--void] POOL [SLOT]: the buffers that have references set aside for clients yet
- * unknown, or the one that is asked for. --void voids those that it shows: nobody comes for them.
+ * xmem claims [--void] POOL [SLOT]: all buffers with claims, which are references set aside for
+ * clients not yet known, or the buffer in SLOT. --void voids the claims that are shown.
  */
 #include <errno.h>
 
@@ -19,7 +19,7 @@ static const struct cli_column columns[] = {
 	{ "CLAIMS", "claims", NULL },	{ "VOIDED", "voided", NULL }, { 0 },
 };
 
-/* Show what a slot has, and void it. 0, or -errno. */
+/* Show the claims of a slot, and void them if asked to. 0, or -errno. */
 static int show(struct xmem_pool *pool, const struct xmem_slot_info *info, bool voids,
 		json_t *rows)
 {
@@ -31,7 +31,7 @@ static int show(struct xmem_pool *pool, const struct xmem_slot_info *info, bool 
 		err = xmem_void_claims(pool, info->token);
 		cli_answered();
 	}
-	/* They were taken, or their time has passed, just now. */
+	/* The claims were just taken, or have just expired. */
 	if (err == -ENOENT || err == -ESTALE)
 		return 0;
 	if (err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem clients POOL: the clients of a pool, but for the tool itself.
+ * xmem clients POOL: the clients of a pool, except the tool itself.
  */
 #include <errno.h>
 
@@ -45,7 +45,7 @@ static json_t *row_of(const struct xmem_client_info *info)
 	return row;
 }
 
-/* 0, or -errno. A client that ends meanwhile is not there any more. */
+/* 0, or -errno. A client that ends meanwhile is not shown. */
 static int gather(struct xmem_pool *pool, json_t *rows)
 {
 	struct xmem_pool_info stat = { .size = sizeof(stat) };

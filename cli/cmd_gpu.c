@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem gpu: the CUDA driver and the GPUs that programs of this user find, and what works there.
- * It needs no host and no pool.
+ * xmem gpu: the CUDA driver and the GPUs that programs of this user find, and the mechanisms that
+ * work there. It needs no host and no pool.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "cli.h"
 
-/* By the names that JSON and the table give them. */
+/* The mechanisms, by their names in JSON and in the table. */
 static const struct {
 	const char *name;
 	uint32_t bit;

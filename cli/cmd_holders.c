@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem holders POOL [SLOT]: which client holds which buffer. Without SLOT all slots are
- * shown that somebody holds; the one that is asked for is shown also if nobody holds it. And
- * without SLOT a second table names who holds buffers whose owner has ended, and how much of them.
+ * xmem holders POOL [SLOT]: which client holds which buffer. Without SLOT, all slots are shown that
+ * a client holds; a SLOT that is given is shown in any case. Without SLOT, a second table names the
+ * clients that hold buffers of ended owners, and how many bytes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static const struct cli_column keeper_columns[] = {
 
 /* ---- gathering ---- */
 
-/* A pool that is looked at, and its clients when that began: by id, or null. */
+/* The pool, and its clients at the start of the command: by id, or null. */
 struct look {
 	struct xmem_pool *pool;
 	struct xmem_pool_info stat;
@@ -83,7 +83,7 @@ static json_t *holders_of(struct look *look, uint32_t slot)
 			continue;
 		client = json_copy(json_array_get(look->clients, id));
 		if (!json_is_object(client))
-			continue;	/* it came a moment ago */
+			continue;	/* the client has just joined */
 		cli_set_number(client, "holds", (uint64_t)holds);
 		cli_append(holders, client);
 	}
@@ -107,7 +107,7 @@ static json_t *row_of(struct look *look, const struct xmem_slot_info *info)
 	return row;
 }
 
-/* The slots from @first up to @end that are held, or all of them. 0, or -errno. */
+/* Add the slots from @first up to @end that are held, or all of them. 0, or -errno. */
 static int gather(struct look *look, uint32_t first, uint32_t end, bool all, json_t *rows)
 {
 	struct xmem_slot_info info;
@@ -123,7 +123,7 @@ static int gather(struct look *look, uint32_t first, uint32_t end, bool all, jso
 	return err;
 }
 
-/* The holders of buffers that ended clients have left. One that ends meanwhile holds nothing. */
+/* Add the holders of buffers of ended owners. A holder that ends meanwhile is left out. */
 static int gather_keepers(struct look *look, json_t *rows)
 {
 	struct xmem_client_info info;

@@ -42,7 +42,7 @@ static json_t *row_of(const struct xmem_limit_info *info)
 	return row;
 }
 
-/* Returns: how it ended, -ENOENT at the end of the list. */
+/* Returns -ENOENT at the end of the list, or another -errno. */
 static int gather(struct xmem_pool *pool, json_t *rows)
 {
 	struct xmem_limit_info info = { 0 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem list: the pools of the host, which the tool does not join for this.
+ * xmem list: the pools of the host. The tool does not join them for this.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "cli.h"
 
 /*
- * As the other commands take it: another user's pool with that user's number, and one without a
- * name by its own.
+ * The pool as the other commands take it: another user's pool with that user's number, and a pool
+ * without a name by its own number.
  */
 static char *name_text(const json_t *row)
 {
@@ -36,7 +36,7 @@ static char *owner_text(const json_t *row)
 	return user ? cli_format("%s", user) : cli_format("%" JSON_INTEGER_FORMAT, uid);
 }
 
-/* "0640:100", with its group if that may do anything. */
+/* "0640:100", with the group if the mode allows the group anything. */
 static char *mode_text(const json_t *row)
 {
 	json_int_t mode = json_integer_value(json_object_get(row, "mode"));
@@ -56,7 +56,7 @@ static char *clients_text(const json_t *row)
 			  json_integer_value(json_object_get(row, "clients_max")));
 }
 
-/* The name is last: one of 128 characters moves no other column. */
+/* The name is last, so that a long one moves no other column. */
 static const struct cli_column columns[] = {
 	{ "NUMBER", "number", NULL },	{ "OWNER", NULL, owner_text },
 	{ "MODE", NULL, mode_text },	{ "CLIENTS", NULL, clients_text },
@@ -66,7 +66,7 @@ static const struct cli_column columns[] = {
 	{ 0 },
 };
 
-/* In which the user who asks may join. */
+/* The roles in which the calling user may join. */
 static json_t *roles_of(const struct xmem_pool_entry *entry)
 {
 	json_t *roles = cli_array();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem evict POOL CLIENT: end a client. xmem drain [--evict] POOL: nobody joins the pool any more,
- * and with --evict all that have joined are ended.
+ * xmem evict POOL CLIENT: end a client. xmem drain [--evict] POOL: let nobody join the pool any
+ * more; with --evict, end all its clients.
  */
 #include <errno.h>
 
@@ -29,7 +29,7 @@ static json_t *row_of(const struct xmem_client_info *info)
 	return row;
 }
 
-/* End the one that has this number now. 0, or -errno. */
+/* End the client that has this number now. 0, or -errno. */
 static int evict(struct xmem_pool *pool, uint32_t id, json_t *rows)
 {
 	struct xmem_client_info info = { .size = sizeof(info) };
@@ -82,7 +82,7 @@ static const struct cli_column drained[] = {
 	{ "CLIENTS", "clients", NULL },	{ "EVICTED", "evicted", NULL }, { 0 },
 };
 
-/* CLIENTS: those that are left, but for the tool itself. */
+/* CLIENTS: the clients that are left, except the tool itself. */
 static int drain(struct xmem_pool *pool, bool evicts, json_t *rows)
 {
 	struct xmem_pool_info stat = { .size = sizeof(stat) };

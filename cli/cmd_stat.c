@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-/* The words of the table on each number, in its order. */
+/* The fields in the order of the table, with the table's text for each. */
 static const char *const meanings[][2] = {
 	{ "slots", "capacity" },
 	{ "attached", "have a buffer" },
@@ -17,20 +17,20 @@ static const char *const meanings[][2] = {
 	{ "limbo", "their owner has ended, others still use them" },
 	{ "overdue", "their owner wants them back, others still hold them" },
 	{ "holds", "of all clients together" },
-	{ "claims", "references set aside for those who come later" },
+	{ "claims", "references set aside for clients that come later" },
 	{ "claimed", "buffers that have some" },
 	{ "clients", "alive" },
 	{ "zombies", "ended, their publications still in flight" },
 	{ "bytes", "of all attached slots" },
 	{ "payloads", "files, and allocations of GPUs, that these are in" },
 	{ "bytes_files", "of these files" },
-	{ "bytes_kept", "of these: of files whose owner has ended; clients says by whom" },
+	{ "bytes_kept", "of these: of files whose owner has ended; see clients" },
 	{ "bytes_huge", "of these files: in huge pages" },
-	{ "bytes_limbo", "of the slots in limbo; clients and holders say who has them" },
+	{ "bytes_limbo", "of the slots in limbo; see clients and holders" },
 	{ "bytes_overdue", "of the slots that are overdue" },
 	{ "limbo_ms", "milliseconds since the first of their owners has ended" },
-	{ "overdue_ms", "milliseconds since one was first missed" },
-	{ "bytes_mapped", "of files that clients have mapped, all of them together" },
+	{ "overdue_ms", "milliseconds since the first of them was missed" },
+	{ "bytes_mapped", "of files that clients have mapped, in all" },
 	{ "bytes_cuda", "of the allocations of GPUs" },
 	{ "bytes_closing", "of these: without buffers, but processes still have them open" },
 };
@@ -40,7 +40,7 @@ static const struct cli_column columns[] = {
 	{ "BYTES", "bytes", NULL },	{ "CLOSING", "bytes_closing", NULL }, { 0 },
 };
 
-/* All bytes that clients have mapped, as each says. One that ends meanwhile has nothing. */
+/* The sum of the bytes that clients have mapped. A client that ends meanwhile is left out. */
 static uint64_t mapped_by_all(struct xmem_pool *pool, uint32_t clients_max)
 {
 	struct xmem_client_info info;
@@ -55,7 +55,7 @@ static uint64_t mapped_by_all(struct xmem_pool *pool, uint32_t clients_max)
 	return bytes;
 }
 
-/* 0, or -errno. The tool itself is left out: one client. */
+/* 0, or -errno. The tool itself is not counted as a client. */
 static int gather(struct xmem_pool *pool, json_t *all)
 {
 	struct xmem_pool_info stat = { .size = sizeof(stat) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The GPUs in whose memory a pool has buffers: what the commands that show them share. */
+/* The GPUs in whose memory a pool has buffers: shared by the commands that show them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ int cli_devices(struct xmem_pool *pool, json_t *devices)
 			break;
 		cli_append(devices, row_of(&info));
 	}
-	/* A pool that has all the GPUs that it can have says that there is no next number. */
+	/* If a pool has the maximum number of GPUs, there is no next number. */
 	return err == -ENOENT || err == -EINVAL ? 0 : err;
 }
 

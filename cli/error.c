@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How commands fail: one line on standard error, and an exit status. Also when the host
- * does not answer.
+ * How commands fail: one line on standard error, and an exit status, also if the host does not
+ * answer.
  */
 #include <errno.h>
 #include <signal.h>
@@ -51,12 +51,15 @@ int cli_fail_xmem(void)
 
 void cli_no_memory(void)
 {
-	exit(cli_fail("no memory for what is to be shown"));
+	exit(cli_fail("no memory for the output"));
 }
 
 /* ---- a host that does not answer ---- */
 
-/* The library waits for its answer without end, so here is only what a handler may do. */
+/*
+ * The library waits for the answer without end. So this runs in a signal handler, and calls only
+ * functions that are allowed there.
+ */
 static void give_up(int number)
 {
 	static const char text[] =

@@ -31,7 +31,7 @@ static bool host_is_there(const char *name)
 	return !err;
 }
 
-/* Does "USER:NAME" name a pool of that user, or "NAME" one of this user's? */
+/* Is this the pool that "USER:NAME", or "NAME" of this user, stands for? */
 static bool is_owner(const char *name, const char *colon, uint32_t uid)
 {
 	char user[16];
@@ -47,8 +47,8 @@ static bool is_owner(const char *name, const char *colon, uint32_t uid)
 }
 
 /*
- * The tool could not join because the pool has all the clients that it can have. What the
- * list of pools knows says whom to end; the places that no living client has are zombies'.
+ * The tool could not join because the pool has the maximum number of clients. The list of pools has
+ * the number of living clients; zombies have the other places.
  */
 static void say_full(const char *given)
 {
@@ -60,7 +60,7 @@ static void say_full(const char *given)
 	do {
 		entry.size = sizeof(entry);
 		if (xmem_pool_next(entry.number, &entry)) {
-			cli_fail("open pool '%s': it had no place left, and has ended", given);
+			cli_fail("open pool '%s': it was full, and has ended", given);
 			return;
 		}
 		snprintf(tag, sizeof(tag), "@%" PRIu64, entry.number);

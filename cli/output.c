@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * JSON values, and how they are shown: as JSON, or as a table with a line for each row.
+ * JSON values, and printing them: as JSON, or as a table with a line for each row.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ void cli_set(json_t *object, const char *key, json_t *value)
 		cli_no_memory();
 }
 
-/* JSON's numbers end at 2^63 here; nothing that is counted comes near. */
+/* Numbers of JSON end at 2^63 here; no number comes near that. */
 void cli_set_number(json_t *object, const char *key, uint64_t value)
 {
 	cli_set(object, key, json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value));
@@ -63,7 +63,7 @@ char *cli_format(const char *format, ...)
 
 /* ---- JSON ---- */
 
-/* Whether it could be written is seen when standard output is closed. */
+/* Errors of writing are seen when standard output is closed. */
 void cli_print_json(const json_t *value)
 {
 	json_dumpf(value, stdout, JSON_INDENT(2));

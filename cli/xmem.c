@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem: a look at pools and GPUs from the command line, through the public API alone, and ending
- * clients and pools. Here are
- * the table of commands, their arguments, and standard output; each command has a file
- * of its own. Exit status: 0; 1, it failed and a line says why; 2, bad usage.
+ * xmem: pools and GPUs from the command line, through the public API alone. This file has the table
+ * of commands, their arguments, and standard output; each command has a file of its own. Exit
+ * status: 0; 1: it failed, and a line says why; 2: bad usage.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,54 +16,54 @@
 static int help(const struct cli_arguments *arguments);
 
 static const char list_more[] =
-	"BYTES are of all buffers, FILES of the files that these are in, and KEPT those\n"
-	"of FILES whose owner has ended. Buffers on GPUs are in BYTES and in no file: stat\n"
-	"says what a pool has on which GPU.\n";
+	"BYTES counts all buffers, FILES the files that these are in, and KEPT those of\n"
+	"FILES whose owner has ended. Buffers on GPUs are in BYTES and in no file: stat\n"
+	"shows what a pool has on each GPU.\n";
 static const char stat_more[] =
-	"A word on each number, and then, if the pool has buffers on GPUs or has had some,\n"
-	"a table of these: DEVICE is the number of the GPU in the pool, BYTES what is\n"
-	"allocated there for the pool, and CLOSING what of this has no buffers any more,\n"
-	"but processes still have it open.\n";
+	"Each number with its meaning. If the pool has, or has had, buffers on GPUs, a\n"
+	"table of the GPUs follows: DEVICE is the number of the GPU in the pool, BYTES the\n"
+	"memory that is allocated there for the pool, and CLOSING the part of it that has\n"
+	"no buffers any more, but that processes still have open.\n";
 static const char clients_more[] =
-	"SLOTS counts the buffers that a client owns, HOLDS the handles that it has,\n"
-	"FOLLOWS the publishers that it follows, BEHIND what these have published and it\n"
-	"has yet to receive, and FOLLOWERS the clients that follow it. AWAITS says writer\n"
-	"if it waits because no writer is there that it could follow. MAPPED is bytes of\n"
-	"the files that it has mapped, and KEPT of those files of ended owners that it\n"
-	"keeps. LIMBO counts the buffers that it holds and whose owner has ended, or wants\n"
-	"them back. MAPPED and KEPT have no memory of GPUs.\n";
+	"SLOTS counts the buffers that a client owns, HOLDS its handles, FOLLOWS the\n"
+	"publishers that it follows, BEHIND their publications that it has yet to receive,\n"
+	"and FOLLOWERS the clients that follow it. AWAITS is \"writer\" if it waits because\n"
+	"there is no writer to follow. MAPPED is the bytes of the files that it has mapped,\n"
+	"and KEPT those of files of ended owners that it keeps. LIMBO counts the buffers\n"
+	"that it holds and whose owner has ended or wants them back. MAPPED and KEPT do\n"
+	"not include memory of GPUs.\n";
 static const char holders_more[] =
-	"Without SLOT: all buffers that somebody holds. Behind each holder is how many\n"
-	"handles it has. DEVICE is the GPU that the buffer is on, or cpu. FILE is the\n"
-	"size of the file, or on a GPU of the allocation, that the buffer is in. If somebody\n"
-	"holds buffers whose owner has ended, a table says who and how many bytes of them:\n"
-	"the kernel ends a client that has more than the pool's limbo_bytes.\n";
+	"Without SLOT: all buffers that a client holds. The number behind each holder is\n"
+	"that of its handles. DEVICE is the GPU that the buffer is on, or cpu. FILE is the\n"
+	"size of the file, or on a GPU of the allocation, that the buffer is in. If clients\n"
+	"hold buffers whose owner has ended, a table names them and the bytes of these\n"
+	"buffers: the kernel ends a client that has more than the pool's limbo_bytes.\n";
 static const char claims_more[] =
 	"Without SLOT: all buffers that have claims. DEVICE is the GPU that the buffer is\n"
 	"on, or cpu. HOLDS counts the handles of all clients, and CLAIMS the references\n"
 	"that are set aside. A handle that xmem_set_ref_count has counted in is in both\n"
-	"until it is dropped, so that their sum can be more than the references.\n"
-	"--void voids the claims that are printed: nobody comes for them any more.\n"
-	"VOIDED says how many these were.\n";
+	"until it is dropped, so their sum can be more than the number of references.\n"
+	"--void voids the claims that are printed, if no client will take them any more.\n"
+	"VOIDED is the number of claims that were voided.\n";
 static const char limits_more[] =
-	"OF says whose limit it is: of this user, of the host with all its users, and if a\n"
-	"POOL is named, of the pool and of a client, which is the tool's own then. NAME is\n"
-	"the kernel module's parameter that sets it, where there is one:\n"
-	"/sys/module/xmem/parameters/NAME. USED and MOST are bytes where WHAT says so; a dash\n"
+	"OF is the scope of a limit: this user, the host with all its users, and with POOL\n"
+	"also the pool and a client, which is the tool itself. NAME is the parameter of the\n"
+	"kernel module that sets the limit, if there is one:\n"
+	"/sys/module/xmem/parameters/NAME. USED and MOST are bytes if WHAT says so; a dash\n"
 	"is no limit.\n";
 static const char evict_more[] =
-	"CLIENT is the number that clients prints. It is ended as if its process had been\n"
-	"killed, whether that runs, is stopped or hangs, and what it held is free when the\n"
-	"tool returns; the process itself goes on, and its calls in this pool fail. For the\n"
-	"pool's owner, and with CAP_SYS_ADMIN; only where the kernel is the host.\n";
+	"CLIENT is the number that clients prints. The client ends as if its process had\n"
+	"been killed, whether the process runs, is stopped or hangs, and its buffers are\n"
+	"free when the tool returns. The process itself goes on, and its calls in this pool\n"
+	"fail. For the pool's owner, and with CAP_SYS_ADMIN; only with the kernel as host.\n";
 static const char drain_more[] =
-	"Nobody joins the pool any more. Its clients go on, but for --evict, which ends\n"
-	"all clients at once (only where the kernel is the host); with the last of them the\n"
-	"pool is gone and its name free. For the pool's owner, and with CAP_SYS_ADMIN.\n"
-	"EVICTED says how many clients that has ended.\n";
+	"Nobody joins the pool any more. Its clients go on, except with --evict, which ends\n"
+	"all clients at once (only with the kernel as host). With the last client the pool\n"
+	"is gone and its name free. For the pool's owner, and with CAP_SYS_ADMIN. EVICTED\n"
+	"is the number of clients that were ended.\n";
 static const char gpu_more[] =
 	"First the driver's library and the version of CUDA that it speaks. GRANULARITY is\n"
-	"what sizes of exported memory are multiples of. WORKS says what can be used:\n"
+	"the unit of sizes of exported memory. WORKS lists the mechanisms that can be used:\n"
 	"  descriptors         memory that is exported as a descriptor (cuMemCreate)\n"
 	"  ipc                 memory that goes with its owner (cuMemAlloc, cudaMalloc)\n"
 	"  pools               memory pools that are exported as descriptors\n"
@@ -72,27 +71,27 @@ static const char gpu_more[] =
 	"  register            memory of the host that streams can use,\n"
 	"  register_read_only  also if this process can only read it\n"
 	"  host_atomics        and that the GPU changes atomically\n"
-	"Where there is no driver or no GPU, it is said why, and the status is 1.\n";
+	"Without a driver or a GPU, a message says why, and the status is 1.\n";
 
 static const struct cli_command commands[] = {
 	{ "list", "[--json]", "the pools of this host", list_more, 0, 0, true, 0, cli_list },
-	{ "stat", "[--json] POOL", "what is in a pool now", stat_more, 1, 1, true, 0,
+	{ "stat", "[--json] POOL", "the contents of a pool now", stat_more, 1, 1, true, 0,
 	  cli_stat },
-	{ "clients", "[--json] POOL", "who is in a pool", clients_more, 1, 1, true, 0,
+	{ "clients", "[--json] POOL", "the clients of a pool", clients_more, 1, 1, true, 0,
 	  cli_clients },
-	{ "holders", "[--json] POOL [SLOT]", "who holds which buffer", holders_more, 1, 2, true,
+	{ "holders", "[--json] POOL [SLOT]", "the holders of each buffer", holders_more, 1, 2, true,
 	  0, cli_holders },
 	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", claims_more,
 	  1, 2, true, 'v', cli_claims },
-	{ "limits", "[--json] [POOL]", "what may be used, and what is", limits_more, 0, 1, true,
+	{ "limits", "[--json] [POOL]", "limits, and their use", limits_more, 0, 1, true,
 	  0, cli_limits },
 	{ "evict", "[--json] POOL CLIENT", "end a client of a pool", evict_more, 2, 2, true, 0,
 	  cli_evict },
 	{ "drain", "[--json] [--evict] POOL", "let nobody join a pool any more", drain_more, 1, 1,
 	  true, 'e', cli_drain },
-	{ "gpu", "[--json]", "the CUDA driver, its GPUs, and what works there", gpu_more, 0, 0,
+	{ "gpu", "[--json]", "the CUDA driver, its GPUs, and their mechanisms", gpu_more, 0, 0,
 	  true, 0, cli_gpu },
-	{ "backend", "", "which host programs get: kernel or daemon", NULL, 0, 0, false, 0,
+	{ "backend", "", "the host that programs get: kernel or daemon", NULL, 0, 0, false, 0,
 	  cli_backend },
 	{ "version", "", "print the version", NULL, 0, 0, false, 0, cli_version },
 	{ "help", "[COMMAND]", "print this, or more about one command", NULL, 0, 1, false, 0,
@@ -114,11 +113,11 @@ static int help_all(void)
 	     "stat, clients, holders, claims, limits, evict and drain join the pool for a moment,\n"
 	     "so they need one free place among its clients; they leave before they print.\n"
 	     "\n"
-	     "claims --void voids the references that it prints: nobody comes for them any more.\n"
+	     "claims --void voids the references that it prints.\n"
 	     "drain --evict ends all clients of the pool as well.\n"
-	     "The help of each command says what its columns count.\n"
+	     "The help of each command explains its columns.\n"
 	     "\n"
-	     "--json prints this, and more, for programs. No command but backend starts a\n"
+	     "--json prints the table, and more, for programs. No command but backend starts a\n"
 	     "daemon. A host that does not answer for 10 seconds is an error. The status is 0; 1\n"
 	     "if the command failed; 2 if it was not understood.\n"
 	     "Environment, see docs/environment.md: XMEM_BACKEND, XMEM_DAEMON, XMEM_DEVICE,\n"
@@ -132,7 +131,7 @@ static int help_of(const struct cli_command *command)
 	       command->arguments, command->meaning);
 	if (command->more)
 		printf("\n%s", command->more);
-	puts("\nxmem --help says what holds for all commands.");
+	puts("\nSee also xmem --help, about all commands.");
 	return CLI_DONE;
 }
 
@@ -167,7 +166,10 @@ static int help(const struct cli_arguments *arguments)
 
 /* ---- arguments ---- */
 
-/* getopt_long has just refused one. optopt: a letter, or that of --json with a value. */
+/*
+ * getopt_long has just refused an option. optopt: its letter; of --json with a value, the letter of
+ * --json.
+ */
 static int bad_option(const struct cli_command *command, char **argv)
 {
 	if (optopt && !strchr("jve", optopt))
@@ -213,8 +215,8 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 /* ---- standard output ---- */
 
 /*
- * A closed standard descriptor would be given to the pool, and then our output would be
- * written into it: something is put in its place. Writing to it fails as it should.
+ * A file of the pool would get the number of a closed standard descriptor, and our output would be
+ * written into it. So another file takes that number, to which writing fails as it should.
  */
 static bool fill_standard_descriptors(void)
 {
@@ -228,7 +230,7 @@ static bool fill_standard_descriptors(void)
 
 static int close_output(int status)
 {
-	bool before = ferror(stdout);	/* whose errno is lost */
+	bool before = ferror(stdout);	/* the errno of a write before that is lost */
 
 	if (!fclose(stdout) && !before)
 		return status;
