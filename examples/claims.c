@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * claims [ROUNDS]: hands buffers over by count, and kills those who take part. A producer with one
- * buffer sets two references aside, tells the number of the buffer, and forgets it; two consumers
- * get it, look, and release it. The buffer is free with the second release, and not before. What
- * goes on is printed; the status is 1 if it is not as it should be. make demo MODE=claims runs
- * it.
+ * claims [ROUNDS]: hands buffers over by count, and kills processes in between. A producer with one
+ * buffer sets two references aside, prints the number of the buffer, and forgets it. Two consumers
+ * get it, look, and release it. The second release frees the buffer, and not the first one. The
+ * steps are printed; the status is 1 if a step goes wrong. make demo MODE=claims runs it.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
@@ -21,7 +20,7 @@
 
 static char name[32];
 
-/* A process, and how this one talks to it: it answers each message. */
+/* A process, and the descriptors for messages to it; it answers each message. */
 struct member {
 	pid_t pid;
 	int to, from;
@@ -43,7 +42,7 @@ static void fail(const char *what)
 
 /* ---- the producer ---- */
 
-/* Fill the buffer, say that there are two references, and forget it: its token. */
+/* Fill the buffer, give it two references, and forget it. Returns its token. */
 static uint64_t fill(struct xmem_pool *pool, uint64_t stamp)
 {
 	struct xmem_buffer *buffer = xmem_acquire(pool, BYTES, 30 * SECOND);
@@ -88,7 +87,7 @@ static void produce(int in, int out)
 
 /* ---- a consumer ---- */
 
-/* All of the contents are one stamp: that one, or 0. */
+/* If all words of the contents are one stamp, return it, otherwise 0. */
 static uint64_t stamp_of(struct xmem_buffer *buffer)
 {
 	const uint64_t *data = xmem_data(buffer);
@@ -192,7 +191,7 @@ static void hand_over(struct member *producer, struct member *a, struct member *
 	should(ask(producer, IS_FREE, 0) == 1, "the buffer is not free with the second release");
 }
 
-/* Until the host has done what the end of a process brings about, 30 seconds at most. */
+/* Wait until the host has handled the end of a process, 30 seconds at most. */
 static void wait_for_no_buffer(struct xmem_pool *pool)
 {
 	struct timespec pause = { 0, 10000000 };

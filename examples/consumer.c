@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * consumer POOL: shows the pictures of producer.c, each where it lies. The producer waits for
- * it, so nothing is lost unless this program stops for more than a second. When the producer
- * ends, also by SIGKILL, it follows the next one; the pool stays open.
+ * consumer POOL: shows the pictures of producer.c, each in place. The producer waits for this
+ * program, so nothing is lost unless it stops for more than a second. When the producer ends, also
+ * by SIGKILL, this program follows the next one; the pool stays open.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,10 @@ static void fail(void)
 	exit(1);	/* the host releases all that we hold */
 }
 
-/* The sum over all pixels. What the publisher says of them is checked here: its rows are there. */
+/*
+ * The sum over all pixels. The view checks the publisher's description: all rows lie within the
+ * buffer.
+ */
 static void show(struct xmem_buffer *picture)
 {
 	struct xmem_image image = XMEM_INIT(image);

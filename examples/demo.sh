@@ -107,9 +107,9 @@ find_gpu() {
 	fi
 }
 
-# What runs in the guest: the same director on the same folder, which is then the guest's
-# alone and has to be brought out. Meanwhile all of /sys/class/xmem is read once a second;
-# the last look at which a frame was held is kept.
+# This runs in the guest: the director on this folder, of which the guest has a copy that must
+# be brought out. Meanwhile all of /sys/class/xmem is read once a second; the last reading with
+# a held frame is kept.
 # shellcheck disable=SC2016
 in_guest='
 	"$1/demo-director" $4 -o "$3" -w 5000 -- "$2" 2>"$VM_OUT/errors" &

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames and a socket in one epoll loop: it counts the frames of the pool "camera", and tells
- * whoever connects to the Unix socket at the path that is its argument how many there were.
+ * Frames and a socket in one epoll loop: it counts the frames of the pool "camera", and sends the
+ * count to each program that connects to the Unix socket at the path in its argument.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 static unsigned long frames;
 
-/* Take all that is there. 0: there is nothing more now; 1: the publisher has ended; -1. */
+/* Receive all frames that are there. 0: there are no more now; 1: the publisher has ended; -1. */
 static int take_frames(struct xmem_subscription *subscription)
 {
 	struct xmem_buffer *frame;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu_consumer POOL: shows the pictures of gpu_producer.c: where they are on the GPU, and the sum
- * over all pixels, for which it has them copied. When the producer ends, also by SIGKILL, it
- * shows what is still there and follows the next one.
+ * gpu_consumer POOL: shows the pictures of gpu_producer.c: their addresses on the GPU, and the sum
+ * over all pixels, for which it copies them. When the producer ends, also by SIGKILL, it shows the
+ * remaining pictures and follows the next producer.
  *
- * Nothing of CUDA is needed to build this. Where there is no GPU it says why and ends.
+ * Building this needs nothing of CUDA. Without a GPU it says why and ends.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static void show(struct xmem_buffer *picture)
 {
 	struct xmem_buffer_info info = XMEM_INIT(info);
 	size_t bytes = xmem_size(picture);
-	const void *at = xmem_cuda_ptr(picture);	/* what a kernel would get */
+	const void *at = xmem_cuda_ptr(picture);	/* the address for a kernel */
 	uint8_t *pixel = malloc(bytes);
 	uint32_t sum = 0;
 

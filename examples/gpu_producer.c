@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpu_producer POOL: as producer.c, but its pictures are in the memory of a GPU. It draws them on
- * the CPU and has them copied; a program with kernels of its own writes to xmem_cuda_ptr_mut(), and
- * xmem/stream.h publishes what a stream has yet to write.
+ * the CPU and copies them. A program with kernels of its own writes to xmem_cuda_ptr_mut(), and
+ * xmem/stream.h publishes contents that a stream has yet to write.
  *
- * Nothing of CUDA is needed to build this. Where there is no GPU it says why and ends.
+ * Building this needs nothing of CUDA. Without a GPU it says why and ends.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -23,10 +23,10 @@ static void fail(void)
 
 	xmem_get_last_error(&why);
 	fprintf(stderr, "gpu_producer: %s\n", why.message);
-	exit(1);	/* the host releases all that we have */
+	exit(1);	/* the host releases all our buffers */
 }
 
-/* A gradient that moves, other pictures in each process. The sum is over all pixels. */
+/* A gradient that moves; each process has other pictures. The sum is over all pixels. */
 static uint32_t draw(uint8_t *pixel, uint64_t number)
 {
 	uint32_t sum = 0;
@@ -47,7 +47,9 @@ int main(int argc, char **argv)
 	struct timespec pause = { .tv_nsec = 1000000000 / 25 };
 	static uint8_t drawn[BYTES];
 
-	/* Who opens memory of a GPU can write it: our readers get it because we say so. */
+	/*
+	 * A process that opens memory of a GPU can write it, so readers get it only by this flag.
+	 */
 	if (!pool ||
 	    xmem_preallocate(pool, BYTES, 8,
 			     XMEM_OPTIONS(xmem_preallocate_options, .device_id = GPU,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * producer POOL: publishes 25 grey pictures a second and says with each what it is. It waits
- * up to a second for a subscriber that asks for that (consumer.c does), and for no other.
- * It prints a line for each picture, which consumer.c prints too.
+ * producer POOL: publishes 25 grey pictures a second, each with a description. It waits up to a
+ * second for a subscriber that asks for that, as consumer.c does, and not for others. It prints a
+ * line for each picture, and so does consumer.c.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -21,10 +21,10 @@ static void fail(void)
 
 	xmem_get_last_error(&why);
 	fprintf(stderr, "producer: %s\n", why.message);
-	exit(1);	/* the host releases all that we have */
+	exit(1);	/* the host releases all our buffers */
 }
 
-/* A gradient that moves, other pictures in each process. The sum is over all pixels. */
+/* A gradient that moves; each process has other pictures. The sum is over all pixels. */
 static uint32_t draw(uint8_t *pixel, uint64_t number)
 {
 	uint32_t sum = 0;

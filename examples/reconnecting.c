@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reconnecting POOL: a subscriber that goes on whatever ends. Its subscription lasts: when a
- * publisher ends, it goes on with the next one. When the host itself ends, because the daemon is
- * killed, the pool is gone with it: this program opens the pool anew, which starts a daemon if
- * there is none. It gives up, and says why, only if that fails.
+ * reconnecting POOL: a subscriber that survives the ends of publishers and hosts. Its subscription
+ * lasts: when a publisher ends, it goes on with the next one. If the host itself ends, because the
+ * daemon is killed, the pool is gone as well: this program opens the pool again, which starts a
+ * daemon if there is none. It gives up, and says why, only if that fails.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static void say_error(void)
 	fprintf(stderr, "reconnecting: %s\n", why.message);
 }
 
-/* Whoever publishes, as long as the host is there. Returns the error. */
+/* Receive from all publishers, as long as the host is there. Returns the error. */
 static int show_all(struct xmem_pool *pool)
 {
 	struct xmem_subscription *subscription = xmem_subscribe(pool, XMEM_OPTIONS(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * token_pipe TEXT...: passes buffers on by a way of its own. Each text is in a buffer, and only
- * the buffer's token goes through a pipe. The process at the other end gets the buffer by it,
+ * token_pipe TEXT...: passes buffers through a pipe. Each text is in a buffer, and only the
+ * buffer's token goes through the pipe. The process at the other end gets the buffer by its token,
  * prints the text, and answers through a second pipe. Until then the sender keeps its handle.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -59,7 +59,7 @@ static void pass_on(struct xmem_pool *pool, const char *text, int tokens, int an
 int main(int argc, char **argv)
 {
 	struct xmem_pool_options writer = { .size = sizeof(writer), .flags = XMEM_OPEN_WRITER };
-	struct xmem_pool *pool = xmem_pool_open(NULL, &writer);		/* it has no name */
+	struct xmem_pool *pool = xmem_pool_open(NULL, &writer);		/* an anonymous pool */
 	int pool_fd = pool ? xmem_pool_fd(pool) : -1, tokens[2], answers[2], status = 1;
 	pid_t child = -1;
 
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (pipe(tokens) || pipe(answers) || (child = fork()) < 0)
 		return perror("token_pipe"), 1;
-	if (!child) {	/* the parent's pool is dead here: the child opens it for itself */
+	if (!child) {	/* the parent's handle does not work here: the child reopens the pool */
 		close(tokens[1]);
 		pool = xmem_pool_open(NULL, XMEM_OPTIONS(xmem_pool_options,
 							   .flags = XMEM_OPEN_FD, .fd = pool_fd));

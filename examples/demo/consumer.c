@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of a consumer. Every frame is used where it lies: no copy is made.
- * Its checksum is verified when it is received and again just before it is
- * released, since what xmem promises is that nobody writes it in between. Of a
- * frame on a GPU that is true as well, but this process works on the copy that
- * its stream has made; a stage passes it on without looking, and needs no GPU.
+ * The life of a consumer. Every frame is used in place: no copy is made. Its checksum is verified
+ * when it is received and again just before it is released, because xmem promises that nobody
+ * writes it in between. That also holds for a frame on a GPU, but this process works on a copy that
+ * its stream has made; a stage passes the frame on without looking at it, and needs no GPU.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include "control.h"
 #include "gpu_frame.h"
 
-#define LOOK_UP_NS	(20 * 1000 * 1000)	/* look for the director's word this often */
+#define LOOK_UP_NS	(20 * 1000 * 1000)	/* look for messages of the director this often */
 #define COME_NS		(30LL * 1000 * 1000 * 1000)
 
 struct life {
@@ -25,9 +24,11 @@ struct life {
 	struct xmem_subscription *subscription;
 	struct frame previous;
 	struct message count;		/* frames, lost, corrupt, passed */
-	uint32_t publisher;		/* of the last frame */
-	uint64_t first;			/* sequence of the first publication that was for me */
-	bool hold;			/* told to: stand still with the next frame in hand */
+	uint32_t publisher;		/* the number of the last frame */
+	uint64_t first;			/* sequence of the first publication that this process
+					 * can receive */
+	bool hold;			/* the director's order: stand still while holding the
+					 * next frame */
 };
 
 static void life_say(struct life *life, uint32_t kind, uint32_t value)
@@ -60,7 +61,7 @@ static void life_open(struct life *life, const char *pool_name, int publisher)
 	if (!life->subscription)
 		control_fail_xmem(life->control, "cannot follow the producer");
 	life_say(life, SAY_READY, (uint32_t)xmem_pool_client(pool));
-	xmem_pool_close(pool);		/* the subscription keeps it */
+	xmem_pool_close(pool);		/* the subscription keeps the pool */
 }
 
 static void life_obey(struct life *life)
@@ -84,14 +85,14 @@ static uint64_t life_lost(const struct life *life)
 	return xmem_subscription_stat(life->subscription, &told) ? 0 : told.lost;
 }
 
-/* Publications are numbered: what was not received must have been counted as lost. */
+/* Publications are numbered: those that were not received must have been counted as lost. */
 static void life_count(struct life *life, struct xmem_buffer *buffer)
 {
 	struct xmem_buffer_info info = XMEM_INIT(info);
 	uint64_t lost = life_lost(life);
 
 	xmem_buffer_stat(buffer, &info);
-	/* Without a PUBLISHER another one may come and count from 0. */
+	/* Without a PUBLISHER another publisher may come and count from 0. */
 	if (!life->count.frames || info.publisher != life->publisher)
 		life->first = info.sequence - lost - life->count.frames;
 	life->publisher = info.publisher;
@@ -133,7 +134,10 @@ static void life_release(struct life *life, struct frame *frame)
 static void life_stand_still(struct life *life)
 {
 	life_say(life, SAY_HOLDING, 1 + (life->previous.buffer != NULL));
-	/* It is killed here; if the director dies, control_wait ends the process. */
+	/*
+	 * The director kills this process here; if the director dies, control_wait ends the
+	 * process.
+	 */
 	for (;;)
 		control_wait(life->control);
 }
@@ -161,7 +165,7 @@ static void life_frame(struct life *life, struct xmem_buffer *buffer)
 	life_say(life, SAY_FRAME, 0);
 }
 
-/* Until the producer has ended and all that was in flight has been received. */
+/* Receive until the producer has ended and no frame is in flight. */
 static void life_follow(struct life *life)
 {
 	struct xmem_buffer *buffer;

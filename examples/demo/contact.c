@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demo-contact: a contact sheet, thumbnails of frames spread over the whole
- * video, as contact.png. It makes nobody wait: what it is too slow for, it
- * loses.
+ * demo-contact: a contact sheet, thumbnails of frames spread over the whole video, as contact.png.
+ * The producer does not wait for it: if it is too slow, it loses frames.
  *
- * How long the video is, nobody knows before its end. So every frame gets a
- * thumbnail until the sheet is full; then every second one goes, and from then
- * on only every second frame gets one; and so on.
+ * The length of the video is not known before its end. So every frame gets a thumbnail until the
+ * sheet is full. Then every second thumbnail is removed, and from then on only every second frame
+ * gets one; and so on.
  */
 #include <png.h>
 #include <stdio.h>
@@ -165,8 +164,8 @@ static bool sheet_write(const char *path, char *text, size_t bytes)
 }
 
 /*
- * Written under another name first: contact.png is whole or not there. The name is this process's
- * own, for one that was killed may still be at it.
+ * The file is written under another name first, so contact.png is always whole. The name is this
+ * process's own, because a predecessor that is being killed may still write its file.
  */
 static bool contact_finish(const char *folder, char *text, size_t bytes)
 {

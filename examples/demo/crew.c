@@ -20,7 +20,7 @@
 #include "crew.h"
 
 #define TICK_MS		100
-#define STALL_NS	(120LL * 1000 * 1000 * 1000)	/* nobody says anything for so long */
+#define STALL_NS	(120LL * 1000 * 1000 * 1000)	/* no member says anything for so long */
 #define ARGUMENTS	8
 
 struct member crew[MEMBERS] = {
@@ -31,7 +31,7 @@ struct member crew[MEMBERS] = {
 	[CONTACT] = { .name = "contact", .socket = -1 },
 };
 
-static pid_t group;			/* 0: nobody was started */
+static pid_t group;			/* 0: no process was started */
 static int log_file = -1;
 static int signals = -1;
 static sigset_t old_mask;
@@ -82,7 +82,7 @@ bool crew_prepare(int log)
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &mask, &old_mask);
 	signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	/* ffmpeg outlives the producer for a moment: it becomes ours to reap */
+	/* ffmpeg outlives the producer for a moment, and the director must reap it */
 	if (signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return crew_fail(false, "cannot prepare: %s", strerror(errno));
 	return true;
@@ -132,7 +132,7 @@ bool crew_start(struct member *member, const char *const *arguments)
 	}
 	if (!group)
 		group = member->pid;
-	setpgid(member->pid, group);		/* also here: whoever is first */
+	setpgid(member->pid, group);		/* also here, because either process may be first */
 	member->socket = ends[0];
 	member->doomed = false;
 	member->said = 0;
@@ -145,7 +145,7 @@ void crew_tell(struct member *member, uint32_t kind)
 {
 	struct message message = { .kind = kind };
 
-	/* What it said before it was told this is not the answer. */
+	/* Messages from before this order are not the answer. */
 	if (kind == TELL_PAUSE)
 		member->said &= ~(1u << SAY_PAUSED);
 	if (kind == TELL_AGAIN)
@@ -174,7 +174,7 @@ static int reap(struct member *member)
 	return status;
 }
 
-/* The lives before this point, all together. */
+/* Add this life to those before. */
 static void add_up(struct member *member)
 {
 	member->frames += member->last.frames;
@@ -185,7 +185,7 @@ static void add_up(struct member *member)
 	member->latest_ns = 0;
 }
 
-/* Its socket has closed: it has ended, or is about to. */
+/* The member's socket has closed: it has ended, or is about to. */
 static bool ended(struct member *member)
 {
 	int status = reap(member);
@@ -253,7 +253,7 @@ static bool take(struct member *member, const struct message *message)
 	return true;
 }
 
-/* Everything that has come from one member. */
+/* Read all messages of one member. */
 static bool listen_to(struct member *member)
 {
 	struct message message;
@@ -283,7 +283,7 @@ static bool signalled(void)
 	return crew_fail(false, "stopped: %s", strsignal((int)info.ssi_signo));
 }
 
-/* Sleep until somebody says something, at most a tick. *@quiet: nobody did. */
+/* Sleep until a message comes, at most a tick. *@quiet: none has come. */
 static bool listen_once(bool *quiet)
 {
 	struct pollfd polled[MEMBERS + 1];
@@ -325,7 +325,9 @@ static bool all_have_ended(uint32_t who)
 	return true;
 }
 
-/* Listen once, and see that something moves. *@heard_ns: when somebody last said something. */
+/*
+ * Listen once, and fail if nothing has come for too long. *@heard_ns: when the last message came.
+ */
 static bool listen_on(int64_t *heard_ns, void (*tick)(void))
 {
 	bool quiet;

@@ -24,21 +24,21 @@ struct member {
 	uint64_t frames;		/* of its lives before */
 	uint64_t lost;
 	uint64_t corrupt;
-	/* When this life could get its first frame, moved on by the time it was paused. */
+	/* The time at which this life could get its first frame, plus the time it was paused. */
 	int64_t began_ns;
-	int64_t paused_ns;		/* since when it stands still; 0: it does not */
-	int64_t busy_ns;		/* until its last frame, of its lives before */
-	int64_t latest_ns;		/* its last frame came */
+	int64_t paused_ns;		/* the time since which it stands still; 0: it does not */
+	int64_t busy_ns;		/* time until its last frame, of its earlier lives */
+	int64_t latest_ns;		/* the time of its last frame */
 };
 
-/* The contact sheet is made of what the stage passes on. */
+/* The contact sheet is made of the frames that the stage passes on. */
 enum { PRODUCER, HISTOGRAM, MOTION, STAGE, CONTACT, MEMBERS };
 
 extern struct member crew[MEMBERS];
 
 int64_t clock_ns(void);
 
-/* Before the first start: take signals, adopt orphans. @log takes what members write. */
+/* Before the first start: take signals, adopt orphans. The output of members goes to @log. */
 bool crew_prepare(int log);
 
 /* Program @arguments[0], found beside this one; the socket's number is added to the arguments. */
@@ -47,28 +47,28 @@ bool crew_start(struct member *member, const char *const *arguments);
 void crew_tell(struct member *member, uint32_t kind);
 
 /*
- * Take in what they say until all members in the bitmap @who have said @kind,
- * until @done says so, or until all of @who have ended well. false:
- * crew_failure() tells why. @tick, if not NULL, is called now and then.
+ * Read messages until all members in the bitmap @who have said @kind, until @done says so, or until
+ * all of @who have ended well. false: crew_failure() tells why. @tick, if not NULL, is called now
+ * and then.
  */
 bool crew_wait(uint32_t who, uint32_t kind, void (*tick)(void));
 bool crew_wait_until(bool (*done)(void), void (*tick)(void));
 bool crew_wait_end(uint32_t who, void (*tick)(void));
 
-/* Has it said that, in this life, since it was last told something? */
+/* Has the member said that, in this life, since it was last told something? */
 static inline bool crew_said(const struct member *member, uint32_t kind)
 {
 	return member->said >> kind & 1;
 }
 
-/* Kill it without warning; the caller looks at the pool, then calls crew_bury. */
+/* Kill the member without warning; the caller looks at the pool, then calls crew_bury. */
 bool crew_kill(struct member *member);
 bool crew_bury(struct member *member);
 
-/* Kill and reap all that is left. */
+/* Kill and reap all remaining processes. */
 void crew_dismiss(void);
 
-/* Why it failed; the first reason counts. */
+/* The reason of the failure; the first one counts. */
 __attribute__((format(printf, 2, 3)))
 bool crew_fail(bool see_log, const char *format, ...);
 const char *crew_failure(void);

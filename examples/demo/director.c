@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demo: runs the pipeline and what is done to it. The producer publishes every
- * frame of a video, three consumers work on them, one of which gets its frames
- * from a stage that passes them on. Another one is killed while it holds
- * frames, and joins again; at the end the producer is killed in the
- * middle of writing a frame. The director is a client of the pool like others:
- * it counts there what is held, and what is left when all have gone.
+ * demo: runs the pipeline, and kills its processes. The producer publishes every frame of a video.
+ * Three consumers work on the frames; one of them gets its frames from a stage that passes them on.
+ * Another consumer is killed while it holds frames, and joins again. At the end the producer is
+ * killed in the middle of writing a frame. The director is also a client of the pool: it counts the
+ * buffers that are held, and those that are left at the end.
  *
- * With -g the frames are on a GPU. Then it also looks how much memory of the GPU
- * is in use before the first process starts and after the pool has ended.
+ * With -g the frames are on a GPU. Then the director also checks how much memory of the GPU is in
+ * use before the first process starts and after the pool has ended.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +27,8 @@
 #include "xmem.h"
 
 #define FRAMES_LEAST	250
-#define RETURN_NS	(10LL * 1000 * 1000 * 1000)	/* what is not back by then has leaked */
+#define RETURN_NS	(10LL * 1000 * 1000 * 1000)	/* memory that is not back by then has
+							 * leaked */
 #define FIRST		(1u << HISTOGRAM | 1u << MOTION | 1u << STAGE)
 #define CONSUMERS	(FIRST | 1u << CONTACT)
 
@@ -38,7 +38,7 @@ static const char *wait_ms = "200";
 static bool only_look;
 static bool only_gpu;
 static struct xmem_pool *pool;
-static struct xmem_pool *empty_pool;	/* with it the daemon, and what that has, stays */
+static struct xmem_pool *empty_pool;	/* with this handle the daemon, and its memory, stays */
 static char pool_name[32];
 static struct report report;
 
@@ -60,7 +60,7 @@ static struct xmem_pool_info look(void)
 	return stat;
 }
 
-/* The pool is ours alone: nobody else's holds are in what we count. */
+/* The pool belongs to this demo alone, so no other program's holds are counted. */
 static bool open_pool(void)
 {
 	struct xmem_pool_options options = {
@@ -157,8 +157,8 @@ static uint64_t count_writing(const struct xmem_pool_info *stat)
 }
 
 /*
- * Kill @member and look at the pool, without a pause, until @count is 0. All
- * that it counts is the victim's, @least before the kill.
+ * Kill @member and look at the pool, without a pause, until @count is 0. Everything that is counted
+ * belongs to the victim, and is at least @least before the kill.
  */
 static bool kill_and_time(struct member *member, uint64_t (*count)(const struct xmem_pool_info *),
 			  uint64_t least, int64_t *ret_ns)
@@ -199,7 +199,7 @@ static bool held_or_at_end(void)
 	return crew_said(&crew[MOTION], SAY_HOLDING) || crew_said(&crew[PRODUCER], SAY_AT_END);
 }
 
-/* Motion, which then holds two frames. A video that is over too early is decoded again. */
+/* Kill motion while it holds two frames. If the video is over too early, it is decoded again. */
 static bool let_motion_hold(void)
 {
 	if (!crew_wait_until(in_the_middle, report_progress))
@@ -221,8 +221,8 @@ static bool back_or_nearly_over(void)
 }
 
 /*
- * The pipeline goes on while motion comes back. Where starting a process is so
- * slow that the video would be over by then, the producer is told to wait.
+ * The pipeline goes on while motion comes back. If starting a process is so slow that the video
+ * would be over by then, the producer is told to wait.
  */
 static bool restart_motion(void)
 {
@@ -243,7 +243,7 @@ static bool restart_motion(void)
 	return true;
 }
 
-/* The other consumers hold nothing meanwhile, so that what the pool counts is motion's. */
+/* The other consumers hold nothing meanwhile, so that the pool counts only motion's frames. */
 static bool kill_consumer(void)
 {
 	const uint32_t others = CONSUMERS & ~(1u << MOTION);
@@ -281,7 +281,7 @@ static bool kill_producer(void)
 		return false;
 	report.published = producer->last.frames;
 	report.in_flight = report.published - crew[HISTOGRAM].last.passed;
-	/* at least the one it writes: those it has at hand for the next ones count too */
+	/* at least the buffer that it writes, and those that it has acquired ahead */
 	if (!kill_and_time(producer, count_writing, 1, &report.producer_return_ns))
 		return false;
 	resume_members(CONSUMERS);
@@ -311,7 +311,7 @@ static bool all_was_read(void)
 	return true;
 }
 
-/* What the pool has, although only the director is left in it. */
+/* The buffers of the pool that are in use although only the director is left. */
 static uint64_t count_leaked(const struct xmem_pool_info *stat)
 {
 	return (uint64_t)stat->attached + stat->holds + stat->zombies + stat->clients - 1;
@@ -345,7 +345,9 @@ static bool look_at_gpu(uint64_t *ret_bytes)
 	return true;
 }
 
-/* What came with the demo has to go with it: neither the pool nor a process is there any more. */
+/*
+ * The demo must leave nothing behind: check that neither the pool nor a process is there any more.
+ */
 static bool count_gpu_leak(void)
 {
 	int64_t deadline = clock_ns() + RETURN_NS;
@@ -377,7 +379,7 @@ static void path_in_folder(char path[4200], const char *name)
 	snprintf(path, 4200, "%s/%s", folder, name);
 }
 
-/* Nothing of a run that failed is left, but the log if that says more. */
+/* After a run that failed, remove everything, except the log if it says more. */
 static void clean_up(bool keep_log)
 {
 	DIR *dir = opendir(folder);
@@ -447,8 +449,9 @@ static int refuse(const char *why)
 }
 
 /*
- * A closed standard descriptor would be given to the log or to the pool, and then our output
- * would be written into that: something is put in its place. Writing to it fails as it should.
+ * The log or a file of the pool would get the number of a closed standard descriptor, and our
+ * output would be written into it. So another file takes that number, to which writing fails as it
+ * should.
  */
 static bool fill_standard_descriptors(void)
 {

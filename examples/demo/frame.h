@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a frame is in this demo: planar YUV 4:2:0, 8 bits, one buffer per frame,
- * and how its metadata say so. Producer and consumers agree here.
+ * The format of a frame, on which producer and consumers agree: planar YUV 4:2:0, 8 bits, one
+ * buffer per frame, and its metadata.
  */
 #ifndef DEMO_FRAME_H
 #define DEMO_FRAME_H
@@ -22,10 +22,10 @@ struct frame {
 	const uint8_t *luma;		/* height rows of width */
 	const uint8_t *cb;		/* half of both, rounded up */
 	const uint8_t *cr;
-	uint64_t checksum;		/* as its producer says */
-	bool corrupt;			/* was found to be wrong */
+	uint64_t checksum;		/* by its producer */
+	bool corrupt;			/* its checksum was wrong */
 	bool on_gpu;			/* the planes are NULL until gpu_frame_fetch */
-	struct gpu_copy *copy;		/* gpu_frame.c: where they are then */
+	struct gpu_copy *copy;		/* gpu_frame.c: the place of the planes then */
 };
 
 /* Bytes of a frame; 0: such a frame cannot be. */
@@ -35,8 +35,8 @@ size_t frame_bytes(int width, int height);
 uint64_t frame_checksum(const void *data, size_t bytes);
 
 /*
- * Say in the metadata that a buffer holds frame number @number, checksum included. @data: the
- * frame, there or elsewhere. false: xmem's last error says why not.
+ * Put into the metadata that a buffer holds frame number @number, with its checksum. @data: the
+ * frame, in the buffer or elsewhere. false: xmem's last error says why.
  */
 bool frame_describe(struct xmem_buffer *buffer, const void *data, int width, int height,
 		    uint64_t number);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the demo does with a GPU beside xmem: a stream, copies on it, memory of its own. The driver
- * is the library that XMEM_CUDA_DRIVER names, or libcuda.so.1, as for xmem itself; it is opened
- * when the program runs. So the demo is built without anything of CUDA, and starts without a GPU.
+ * The demo's own use of a GPU: a stream, copies on it, memory of its own. The driver is the library
+ * that XMEM_CUDA_DRIVER names, or libcuda.so.1, as for xmem itself; it is opened when the program
+ * runs. So the demo is built without anything of CUDA, and starts without a GPU.
  *
  * All use device 0, in its primary context, and one stream. One thread calls these functions.
  */
@@ -36,23 +36,23 @@ struct CUstream_st *gpu_stream(void);
 void *gpu_memory(size_t bytes);
 uint8_t *gpu_host_memory(size_t bytes);
 
-/* Copies that the stream makes when it gets there. */
+/* Put copies into the stream. */
 bool gpu_upload(void *to, const uint8_t *from, size_t bytes);
 bool gpu_download(uint8_t *to, const void *from, size_t bytes);
 bool gpu_copy(void *to, const void *from, size_t bytes);
 
-/* Wait until the stream has done all that. */
+/* Wait until the stream has done all its work. */
 bool gpu_finish(void);
 
 /*
- * A place in the stream's work: mark what has been put into it so far, wait until that is done.
- * *@place is NULL the first time; who has marked nothing waits for nothing.
+ * A place in the stream's work: mark the work so far, wait until that is done. *@place is NULL the
+ * first time; a wait without a mark returns at once.
  */
 struct CUevent_st;
 bool gpu_mark(struct CUevent_st **place);
 bool gpu_wait(struct CUevent_st *place);
 
-/* How much of the device's memory is taken, by all processes. */
+/* The bytes of the device's memory that all processes have allocated. */
 bool gpu_bytes_in_use(uint64_t *ret_bytes);
 
 #endif

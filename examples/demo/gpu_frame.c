@@ -11,7 +11,7 @@
 #include "xmem/stream.h"
 
 #define HELD	2			/* frames that a consumer has fetched at a time */
-#define STAGES	4			/* frames that were read and that the stream has not got */
+#define STAGES	4			/* frames that were read but are not in the stream yet */
 
 static void need(int control, bool good, const char *what)
 {
@@ -35,7 +35,7 @@ uint8_t *gpu_frame_stage(int control, size_t bytes)
 {
 	struct stage *stage = &stages[staged++ % STAGES];
 
-	if (!stage->data) {		/* the first frame is whole, and all have one size */
+	if (!stage->data) {		/* the first frame is whole, and all frames have one size */
 		stage->data = gpu_host_memory(bytes);
 		need(control, stage->data, "cannot get page-locked memory");
 		stage->room = bytes;
@@ -52,7 +52,7 @@ void gpu_frame_upload(int control, struct xmem_buffer *buffer)
 	struct stage *stage = &stages[uploaded++ % STAGES];
 	void *to;
 
-	/* First, since else xmem_cuda_ptr_mut would wait for the buffer in this thread. */
+	/* First, because otherwise xmem_cuda_ptr_mut would wait for the buffer in this thread. */
 	if (xmem_wait_on(buffer, gpu_stream()))
 		control_fail_xmem(control, "cannot wait for a buffer");
 	to = xmem_cuda_ptr_mut(buffer);
@@ -64,7 +64,7 @@ void gpu_frame_upload(int control, struct xmem_buffer *buffer)
 
 /* ---- down ---- */
 
-/* A frame as it was copied: by the GPU into memory of its, and from there into the CPU's. */
+/* The copies of a frame: one in other memory of the GPU, and one of that in memory of the CPU. */
 struct gpu_copy {
 	bool taken;
 	size_t bytes;
@@ -83,7 +83,7 @@ static void make_room(int control, struct gpu_copy *copy, size_t bytes)
 	copy->bytes = bytes;
 }
 
-/* The stream waits for the contents and copies them. They are there after gpu_finish. */
+/* The stream waits for the contents and copies them. The copy is complete after gpu_finish. */
 static void start_copy(int control, struct gpu_copy *copy, struct xmem_buffer *buffer)
 {
 	size_t bytes = xmem_size(buffer);
@@ -123,7 +123,7 @@ void gpu_frame_fetch(int control, struct frame *frame)
 		control_fail(control, "cannot use the GPU: %s", gpu_why());
 	start_copy(control, copy, frame->buffer);
 	need(control, gpu_finish(), "cannot copy a frame");
-	/* A stream that waits goes on when the producer dies: was there something to copy? */
+	/* A waiting stream continues when the producer dies: were the contents complete? */
 	if (xmem_wait_contents(frame->buffer, 0))
 		control_fail_xmem(control, "a frame is not complete");
 	frame->copy = copy;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Frames in buffers on a GPU. The producer uploads them on its stream and publishes them before
- * they are there; a consumer's stream waits for them, copies them into memory of the consumer's,
- * and drops the buffer when it has got there. No thread waits for a stream of another process.
+ * they are complete. A consumer's stream waits for them, copies them into memory of the consumer,
+ * and then drops the buffer. No thread waits for a stream of another process.
  *
- * Whatever fails ends the process: @control is where the reason is said.
+ * Any failure ends the process; the reason is sent on @control.
  */
 #ifndef DEMO_GPU_FRAME_H
 #define DEMO_GPU_FRAME_H
@@ -13,15 +13,15 @@
 
 /* ---- the producer's ---- */
 
-/* Where @bytes of the next frame are read to. What was uploaded from there before is done. */
+/* The address to which to read @bytes of the next frame. An earlier upload from there is done. */
 uint8_t *gpu_frame_stage(int control, size_t bytes);
 
-/* Let the stream copy the oldest frame that it has not got yet into a buffer to be written. */
+/* Put a copy of the oldest frame that is not in the stream yet, into a buffer to be written. */
 void gpu_frame_upload(int control, struct xmem_buffer *buffer);
 
 /* ---- a consumer's ---- */
 
-/* Have the contents of a received frame copied, so that frame->luma and the others are there. */
+/* Copy the contents of a received frame, so that frame->luma and the other planes are set. */
 void gpu_frame_fetch(int control, struct frame *frame);
 
 /*

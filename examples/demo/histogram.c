@@ -11,7 +11,7 @@ static uint64_t total[256];
 static void histogram_work(const struct frame *frame, const struct frame *previous)
 {
 	size_t count = (size_t)frame->width * (size_t)frame->height;
-	/* Four tables, so that equal neighbours need not wait for each other. */
+	/* Four tables, so that equal neighbouring pixels do not wait for each other. */
 	uint32_t part[4][256] = { 0 };
 	size_t i;
 

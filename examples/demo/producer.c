@@ -4,10 +4,10 @@
  * frame. ffmpeg's pipe is read straight into the buffer that will be published;
  * with -g the buffers are on a GPU, to which a stream copies each frame.
  *
- * It keeps two decoded frames back, so that it knows which are the last: those
- * are published when the director says so, and then it dies with a frame half
- * written. A video of less than 250 frames is decoded again from its start; ffmpeg itself
- * repeats one that is so short that starting ffmpeg would take most of the time.
+ * It keeps two decoded frames back, so that it knows the last ones. They are published when the
+ * director says so, and then the producer dies with a frame half written. A video of less than 250
+ * frames is decoded again from its start. If it is so short that starting ffmpeg would take most of
+ * the time, ffmpeg itself repeats it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -78,7 +78,7 @@ static void close_video(void)
 	video.height = height;
 }
 
-/* Consumers are readers of the pool. On a GPU they could write too, so they are to be trusted. */
+/* Consumers are readers of the pool. On a GPU they could also write, so they must be trusted. */
 static void make_buffers(size_t bytes)
 {
 	const struct xmem_preallocate_options options = {
@@ -123,7 +123,7 @@ static struct xmem_buffer *acquire(void)
 
 /*
  * Read @bytes of the next frame into a buffer, or into memory from which they are uploaded when
- * they are published. Returns: where they are.
+ * they are published. Returns their address.
  */
 static const uint8_t *fill(struct xmem_buffer *buffer, size_t bytes)
 {
@@ -193,7 +193,7 @@ static bool one_frame(void)
 	return true;
 }
 
-/* All frames of the video, or as many as are still missing. */
+/* Decode all frames of the video, or as many as are still missing. */
 static void one_pass(void)
 {
 	while (one_frame())
@@ -206,7 +206,7 @@ static void one_pass(void)
 	close_video();
 }
 
-/* Is it enough? Asks the director, who may want the video once more. */
+/* Are these enough frames? Asks the director, which may want the video once more. */
 static bool enough(void)
 {
 	uint32_t told;
@@ -239,7 +239,10 @@ static void write_half_a_frame(void)
 	if (next != 1)
 		control_fail(control, "%s: %s", path, next ? why : "there is no picture in it");
 	buffer = acquire();
-	/* What the GPU has not got when its process dies is lost: here all published is there. */
+	/*
+	 * Frames that are not on the GPU when the process dies are lost: wait until all published
+	 * ones are.
+	 */
 	if (on_gpu && !gpu_finish())
 		control_fail(control, "cannot upload: %s", gpu_why());
 	fill(buffer, frame_bytes(video.width, video.height) / 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the demo shows; see report.h.
+ * The output of the demo; see report.h.
  */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the demo shows: progress, the table, the last line. What it has measured
- * is in struct report, the rest in crew[].
+ * The output of the demo: progress, the table, the last line. struct report has the measurements of
+ * the director, and crew[] those of the members.
  */
 #ifndef DEMO_REPORT_H
 #define DEMO_REPORT_H
@@ -25,13 +25,14 @@ struct report {
 	uint64_t victim_passed;		/* publications */
 	int64_t consumer_return_ns;
 	int64_t away_ns;		/* from its death to having joined again */
-	bool producer_waited;		/* ... for it, since the video was nearly over */
+	bool producer_waited;		/* the producer was told to wait for it, because the
+					 * video was nearly over */
 	/* the producer's */
 	uint64_t in_flight;
 	uint64_t before_frames[MEMBERS];
 	uint64_t after_frames[MEMBERS];
 	int64_t producer_return_ns;
-	/* the pool when all have gone */
+	/* the pool after all members have ended */
 	struct xmem_pool_info left;
 	uint64_t leaked;
 	/* with a GPU: bytes of its memory that are taken */
@@ -45,11 +46,11 @@ struct report {
 /* @report is filled while the demo runs; the others name what to show. */
 void report_open(const struct report *report, int log, const char *video, const char *folder);
 
-/* Where everybody is; not more often than one can read. */
+/* Print the progress, not more often than a person can read it. */
 void report_progress(void);
 void report_stop_progress(void);
 
-/* The table and the last line, also into the log. false: standard output did not take all. */
+/* Print the table and the last line, also into the log. false: standard output has failed. */
 bool report_print(void);
 
 #endif

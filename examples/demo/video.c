@@ -77,7 +77,7 @@ err_close:
 	return false;
 }
 
-/* Wait for its end by itself. true: it says that all was well. */
+/* Wait until the child ends by itself. true: its status says that all was well. */
 static bool ended_well(struct video *video)
 {
 	int status;
@@ -90,7 +90,7 @@ static bool ended_well(struct video *video)
 	return got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The first line of what it complained about, without addresses and the file's name. */
+/* The first line of its complaints, without addresses and the file's name. */
 static void first_complaint(struct video *video, const char *otherwise, char why[VIDEO_TEXT])
 {
 	char text[LINE_BYTES + 1];
@@ -158,7 +158,7 @@ static bool read_line(int file, char line[LINE_BYTES])
 
 /* ---- is it a video? ---- */
 
-/* What ffprobe says about a file. */
+/* The answers of ffprobe about a file. */
 struct findings {
 	char format[64];
 	bool pictures;			/* there is a stream of them */
@@ -183,7 +183,7 @@ static void take_finding(struct findings *findings, const char *line)
 		findings->seconds = strtod(line + 9, NULL);
 }
 
-/* ffprobe takes pictures and texts for videos of one frame. */
+/* ffprobe takes pictures and texts for videos of one frame: refuse them. */
 static bool one_picture(const char *format)
 {
 	size_t length = strlen(format);
@@ -192,7 +192,7 @@ static bool one_picture(const char *format)
 	       !strcmp(format, "ico") || !strcmp(format, "tty");
 }
 
-/* What needs no ffprobe, and what it would say badly. */
+/* Checks that need no ffprobe, or for which its message is bad. */
 static bool usable_file(const char *path, char why[VIDEO_TEXT])
 {
 	struct stat status;

@@ -15,8 +15,8 @@
 #define VIDEO_TEXT	160
 
 /*
- * Is it a video? true: *ret_frames is about how many frames it has, 0 if nobody
- * can say. false: @why tells, without the name.
+ * Is it a video? true: *ret_frames is about how many frames it has, 0 if that is not known. false:
+ * @why says why not, without the name.
  */
 bool video_probe(const char *path, uint64_t *ret_frames, char why[VIDEO_TEXT]);
 
@@ -24,14 +24,14 @@ bool video_probe(const char *path, uint64_t *ret_frames, char why[VIDEO_TEXT]);
 struct video {
 	pid_t pid;
 	int pipe;
-	int complaints;			/* a memory file: what it says on standard error */
+	int complaints;			/* a memory file with its standard error */
 	int width;
 	int height;
 };
 
 /*
- * Start decoding, and read as far as to know the size of the pictures.
- * @keep: if not 0, so many frames, all that it has, are kept by ffmpeg and come @times times.
+ * Start decoding, and read until the size of the pictures is known. @keep: if not 0, ffmpeg keeps
+ * the video's frames, which are so many, and repeats them @times times.
  */
 bool video_open(struct video *video, const char *path, uint64_t keep, uint64_t times,
 		char why[VIDEO_TEXT]);

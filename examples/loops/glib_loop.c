@@ -40,7 +40,7 @@ static gboolean frames_came(gint fd, GIOCondition condition, gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
-/* What else the program does meanwhile. */
+/* Other work of the program. */
 static gboolean tick(gpointer data)
 {
 	(void)data;

@@ -32,7 +32,7 @@ static void frames_came(uv_poll_t *handle, int status, int events)
 	uv_stop(handle->loop);
 }
 
-/* What else the program does meanwhile. */
+/* Other work of the program. */
 static void tick(uv_timer_t *timer)
 {
 	(void)timer;

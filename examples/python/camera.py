@@ -3,7 +3,8 @@
 """Publish the pictures of a video in a pool, for viewer.py and onnx_pipeline.py.
 
 ffmpeg decodes the video into a pipe, from which the pictures are read straight into the pool's
-buffers: Python copies none. A viewer that asks for it is waited for, up to --patience seconds.
+buffers: Python copies none. The camera waits for a viewer that asks for it, up to --patience
+seconds.
 """
 import argparse
 import subprocess
@@ -14,7 +15,7 @@ import xmem
 
 
 def decode(video, width, height, frames, fast):
-    """Start ffmpeg; without fast it takes the time that the video takes."""
+    """Start ffmpeg; without fast it runs as long as the video."""
     return subprocess.Popen(
         ["ffmpeg", "-nostdin", "-v", "error", *([] if fast else ["-re"]), "-i", video,
          "-vf", f"scale={width}:{height}", *(["-frames:v", str(frames)] if frames else []),
@@ -32,7 +33,7 @@ def fill(pixels, pipe):
 
 
 def publish(pool, shape, pipe):
-    """Publish what comes from the pipe. Gives the number of pictures."""
+    """Publish the pictures that come from the pipe. Returns their number."""
     count = 0
     while True:
         with pool.acquire_cpu(shape, "uint8") as frame:
@@ -75,5 +76,5 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         sys.exit(130)
-    except OSError as error:    # of xmem; or there is no ffmpeg
+    except OSError as error:    # an error of xmem, or there is no ffmpeg
         sys.exit(f"camera: {error}")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Workers make batches for a training loop, each batch where the loop reads it.
 
-No batch is pickled or copied. A worker that is killed leaves no memory behind, and what it had
-still to make is made by others: --kill shows it.
+No batch is pickled or copied. A worker that is killed leaves no memory behind, and other workers
+make its remaining batches: --kill shows it.
 """
 import argparse
 import multiprocessing
@@ -18,7 +18,7 @@ spawn = multiprocessing.get_context("spawn")
 
 
 def draw(index, picture):
-    """The picture of that number, in place of one that is read from a file and decoded."""
+    """Make the picture of that number, in place of one that is read from a file and decoded."""
     picture[:] = numpy.random.default_rng(index).random(picture.shape, "float32")
 
 
@@ -37,7 +37,7 @@ def work(name, label, batches, shape, ready, dies):
 
 
 def load(name, count, shape, workers, kill):
-    """Give each batch once, in the order in which they are made."""
+    """Yield each batch once, in the order in which they are made."""
     missing = set(range(count))
     with xmem.BufferPool(name) as pool:
         while missing:

@@ -17,7 +17,7 @@ import xmem.onnx
 
 
 def edges():
-    """A model: how bright each place of a picture is beside those round it."""
+    """Make a model: how bright each pixel of a picture is compared with those around it."""
     from onnx import TensorProto, helper
 
     around = numpy.full((3, 1, 3, 3), -1, "float32")
@@ -43,12 +43,12 @@ def edges():
 
 
 def work(session, frames, results):
-    """Results have the time of their picture."""
+    """A result has the time of its picture."""
     (picture,), (result,) = session.get_inputs(), session.get_outputs()
     count = 0
     with xmem.onnx.Binding(session) as binding:
         for frame in frames:
-            # A model that leaves its result's shape open keeps that of the picture.
+            # If a model leaves its result's shape open, it is that of the picture.
             shape = None if all(type(n) is int for n in result.shape) else frame.shape
             with frame, xmem.onnx.acquire_output(results, session, result.name, shape) as buffer:
                 binding.input(picture.name, frame)
@@ -76,5 +76,5 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         sys.exit(130)
-    except Exception as error:      # ONNX Runtime's have no name in common
+    except Exception as error:      # errors of ONNX Runtime have no common class
         sys.exit(f"onnx_pipeline: {error}")

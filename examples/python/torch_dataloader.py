@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Train on batches of PyTorch's DataLoader, which its workers hand over in buffers of a pool.
 
-xmem.torch.install() is the only line that differs. No batch goes by a file descriptor or a file in
-/dev/shm, and a worker that is killed leaves none behind. dataloader.py does it without PyTorch.
+xmem.torch.install() is the only line that differs. No batch is sent as a file descriptor or as a
+file in /dev/shm, and a worker that is killed leaves none behind. dataloader.py does it without
+PyTorch.
 """
 import argparse
 import sys
@@ -13,7 +14,7 @@ import xmem.torch
 
 
 class Digits(torch.utils.data.Dataset):
-    """Pictures of 32 x 32 of ten kinds: a bright row, whose place says which, under noise."""
+    """Pictures of 32 x 32 pixels of ten kinds: a bright row, whose place is the kind, and noise."""
 
     def __init__(self, count):
         self.count = count
@@ -31,7 +32,7 @@ class Digits(torch.utils.data.Dataset):
 
 
 def train(batches, passes):
-    """Gives how many batches there were, and how much was right in the last pass."""
+    """Returns the number of batches, and the part that was right in the last pass."""
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(32 * 32, 10))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(passes):

@@ -3,7 +3,7 @@
 """Look at the pictures in a pool, and draw some of them side by side into a PNG file.
 
 It waits for the first camera and ends with the last one, after --frames pictures, or by Ctrl-C. It
-may also be killed, which costs the camera nothing.
+may also be killed, which does not disturb the camera.
 """
 import argparse
 import math
@@ -30,7 +30,7 @@ def look(frames, options):
             if count == options.frames:
                 break
     except KeyboardInterrupt:
-        pass        # draw what there is
+        pass        # draw the pictures that there are
     return count, copies
 
 

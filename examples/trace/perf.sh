@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What xmem.ko does while a command runs, by perf: how often each event came, which clients ended
-# and what they had, and who was refused because of a limit. As root; needs linux-perf.
+# The work of xmem.ko while a command runs, by perf: the number of each event, the clients that
+# ended and their holds, and the requests refused because of a limit. As root; needs linux-perf.
 #
 #   examples/trace/perf.sh COMMAND [ARGUMENT...]
 #   examples/trace/perf.sh sleep 60         # the whole machine for a minute

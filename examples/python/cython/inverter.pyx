@@ -6,8 +6,8 @@
     while True:
         show(numpy.asarray(inverter.step()))
 
-All of its work is done without the GIL, by the functions of the one libxmem that the package xmem
-has loaded: this module is not linked with it. setup.py says how it is built.
+All its work is done without the GIL, by the functions of the one libxmem that the package xmem has
+loaded: this module is not linked with it. setup.py says how it is built.
 """
 from libc.stdint cimport int64_t
 from libc.string cimport memset
@@ -58,7 +58,8 @@ cdef class Inverter:
         cdef buffer_handle frame, negative
         cdef bint done
         with nogil:
-            # After an error each of these leaves that as the last one, and gives nothing.
+            # After an error, each of these functions returns nothing, and the error is the last
+            # error.
             frame = receive(self.frames, timeout_ns)
             if frame:
                 negative = acquire(self.negatives, xmem_table.size(as_cu(frame)), XMEM_FOREVER)
