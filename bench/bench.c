@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The benchmark: its cases in order, each in processes of its own, and what
- * becomes of the table. bench/README.md says how to read it.
+ * The benchmark: its cases in order, each in processes of its own, and the output of the table.
+ * bench/README.md says how to read it.
  *
  * Exit status: 0, 1 if a target was missed, 2 if something went wrong.
  */
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CASE_SECONDS	120	/* nothing here takes that long, unless it hangs */
+#define CASE_SECONDS	120	/* a case that takes longer hangs */
 
 /* A case has sides, or is a contest, which starts processes of its own. */
 static const struct {
@@ -84,7 +84,8 @@ bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), 
 			WIFSIGNALED(status) ? "signal" : "status",
 			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 		good = false;
-		for (side = 0; side < sides; side++)	/* they would wait for this one */
+		for (side = 0; side < sides; side++)	/* other contestants would wait for this
+							 * one */
 			if (child[side])
 				kill(child[side], SIGKILL);
 	}
@@ -93,8 +94,8 @@ bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), 
 }
 
 /*
- * A process that is not pinned starts the host, if it is the daemon, and keeps it. The daemon
- * would otherwise inherit one side's CPU. Returns the process, which goes with this one.
+ * If the host is the daemon, a process that is not pinned starts it and keeps it. Otherwise the
+ * daemon would inherit one side's CPU. Returns the process, which ends with this one.
  */
 static pid_t keep_host(struct bench *bench)
 {
@@ -116,7 +117,7 @@ static pid_t keep_host(struct bench *bench)
 	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
-		exit(2);	/* it has said why */
+		exit(2);	/* the process has printed why */
 	close(ready[0]);
 	return child;
 }

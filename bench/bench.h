@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the benchmark share: the table that cases fill, and the
- * end, one client that publishes and receives. Cases use xmem.h alone.
+ * Shared by the parts of the benchmark: the table that cases fill, and the end, which is one client
+ * that publishes and receives. Cases use xmem.h alone.
  *
- * Each case runs in processes of its own, forked for it and pinned. A case has one
- * or two sides, on the first and the second CPU; or it is a contest, whose
- * contestants take turns on the first CPU. What they share is one struct bench.
+ * Each case runs in processes of its own, forked for it and pinned. A case has one or two sides, on
+ * the first and the second CPU; or it is a contest, whose contestants take turns on the first CPU.
+ * They share one struct bench.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -29,7 +29,7 @@ enum target_kind {
 
 struct row {
 	char what[64];
-	char base_name[48];	/* what it is compared with, in the same run; empty: nothing */
+	char base_name[48];	/* the row that it is compared with, in the same run; empty: none */
 	char unit[16];
 	enum target_kind kind;
 	double target;
@@ -39,14 +39,14 @@ struct row {
 #define BENCH_MAX_ROWS	64
 #define BENCH_MAX_SIDES	4
 
-/* What a contest measures; contest.c. */
+/* The results of a contest; contest.c. */
 struct contest {
-	_Alignas(64) uint32_t turn;		/* a futex: whose it is */
+	_Alignas(64) uint32_t turn;		/* a futex: the contestant whose turn it is */
 	unsigned int reps;
 	double value[BENCH_MAX_SIDES][BENCH_MAX_REPS];
 };
 
-/* What the figures are of. */
+/* The machine of the figures. */
 struct machine {
 	char cpu[96];
 	char kernel[80];
@@ -63,9 +63,10 @@ struct bench {
 	bool failed;				/* the present case */
 	bool untimed;				/* the machine is emulated: times are no results */
 	char name[32];				/* the present case's pool */
-	uint32_t clients;			/* for which it shall have room; 0: the default */
+	uint32_t clients;			/* clients for which the pool has room; 0: the
+						 * default */
 	char backend[16];
-	const char *folder;			/* for output; the same in all processes, by fork */
+	const char *folder;			/* for output; all processes have it by fork */
 	unsigned int rows;
 	struct row row[BENCH_MAX_ROWS];
 
@@ -91,7 +92,7 @@ void row_number(struct bench *bench, const char *what, const char *unit, double 
 unsigned int table_print(const struct bench *bench, unsigned int first);
 void table_print_head(void);
 
-/* "met", "just missed" (within the margin), "MISSED"; "": the row has no target. */
+/* "met", "just missed" (within the margin), "MISSED"; "": the row has no target */
 const char *row_verdict(const struct row *row);
 
 /* All rows and the machine, as JSON; the ratios, for the plot. They die if they cannot write. */
@@ -106,7 +107,7 @@ struct contestant {
 	double (*measure)(struct bench *bench);
 };
 
-/* Lets them take turns. false: one failed, and it has been said. */
+/* Lets the contestants take turns. false: one failed, and has printed why. */
 bool contest_run(struct bench *bench, const struct contestant *all, unsigned int sides,
 		 unsigned int reps);
 
@@ -117,7 +118,7 @@ void row_contest(struct bench *bench, const char *what, unsigned int side, const
 /* ---- the machine (machine.c) ---- */
 
 
-/* Reads what it is, and measures two additions and a raw line. */
+/* Describes the machine, and measures two additions and a raw line. */
 void machine_describe(struct bench *bench);
 
 /* ---- the protocol without the library (inline.c) ---- */
@@ -137,7 +138,7 @@ struct end {
 	uint64_t received;
 };
 
-/* Says what failed and what xmem says of it, and ends the process. */
+/* Prints what failed and xmem's message, and ends the process. */
 void die(const char *what) __attribute__((noreturn));
 
 /* Join the case's pool as a writer, with buffers of its own, if @buffers is not 0. */
@@ -160,7 +161,7 @@ struct xmem_buffer *end_receive(struct end *end);
 
 /* ---- the loops that are timed (loops.c) ---- */
 
-/* What xmem_get and xmem_release do with one token, @rounds times. */
+/* xmem_get and xmem_release with one token, @rounds times. */
 void loop_get(struct end *end, uint64_t token, unsigned int rounds);
 
 /* acquire, publish, receive, release of one client that follows itself. */
@@ -190,14 +191,14 @@ void case_memory(struct bench *bench, int side);
 void case_demand(struct bench *bench, int side);
 void case_syscalls(struct bench *bench, int side);
 
-/* What case_syscalls has strace run: the setup and @rounds of one loop. */
+/* The program that case_syscalls runs under strace: the setup and @rounds of one loop. */
 void loop_named(struct bench *bench, int side, const char *name, unsigned int rounds);
 extern const char *const loop_names[];
-unsigned int loop_calls(const char *name);	/* that each round may make */
+unsigned int loop_calls(const char *name);	/* system calls that each round may make */
 
 /*
- * Forks @run for each side and waits. Side 0 is on the first CPU, side 1 on the second, or all
- * are on the first if @together. false: a process failed, and it has been said.
+ * Forks @run for each side and waits. Side 0 is on the first CPU, side 1 on the second, or all are
+ * on the first if @together. false: a process failed, and has printed why.
  */
 bool run_apart(struct bench *bench, void (*run)(struct bench *bench, int side), int sides,
 	       bool together);

@@ -9,7 +9,8 @@ build/release/bench: $(BENCH_OBJ) build/release/libxmem.so
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' $(BENCH_OBJ) \
 		-Lbuild/release -lxmem -ljansson -lm -ldl -o $@
 
-# What bench-instructions counts: a program of its own, so that it is not in the counts.
+# The operations that bench-instructions counts: a program of their own, so that the benchmark is
+# not in the counts.
 build/release/count-instructions: build/release/obj/bench/instructions/count.o \
 		build/release/libxmem.so
 	$(say) LD $@

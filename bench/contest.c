@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contests: several variants of one thing, each in a process of its own on the same CPU, take
- * turns. So they see the same machine at the same time, and what slows it slows them all.
+ * Contests: several variants of one operation, each in a process of its own, take turns on one CPU.
+ * So they see one machine at one time, and anything that slows it slows them all.
  */
 #include "bench.h"
 
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WARM	5	/* turns that do not count */
+#define WARM	5	/* turns that are not counted */
 
 static const struct contestant *contestants;
 static unsigned int contest_sides, contest_reps;
@@ -30,7 +30,10 @@ static void pass_on(struct contest *contest, unsigned int side)
 	syscall(SYS_futex, &contest->turn, FUTEX_WAKE, contest_sides, NULL, NULL, 0);
 }
 
-/* Everybody opens before anybody measures: the others' turns begin when the last one is ready. */
+/*
+ * All contestants open the pool before any of them measures: turns begin when the last one is
+ * ready.
+ */
 static void contest_side(struct bench *bench, int side)
 {
 	struct contest *contest = &bench->contest;

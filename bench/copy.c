@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies into buffers, and what they cost the one who reads: side 0 copies and publishes, side 1,
- * on the other core, reads all of it. Timed are the copy alone, and all from its beginning to the
- * end of the reading, with xmem_copy and with memcpy in turn.
+ * Copies into buffers, and their cost for the reader: side 0 copies and publishes; side 1, on the
+ * other core, reads everything. The copy alone is timed, and the time from its beginning to the end
+ * of the reading, with xmem_copy and with memcpy in turn.
  */
 #include "bench.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define SOURCES	4	/* by turns, so that none is in the cache when it comes again */
+#define SOURCES	4	/* used in turn, so that none is in the cache at its next turn */
 #define TARGETS	4
 
 struct copying {
@@ -21,7 +21,7 @@ struct copying {
 	unsigned int turn;
 };
 
-/* What a processor reads at once; the reader is to be slowed by memory alone. */
+/* The bytes that a processor reads at once: only memory shall slow the reader. */
 typedef uint64_t wide __attribute__((vector_size(32)));
 
 static void read_all(struct copying *copying)

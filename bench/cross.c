@@ -3,9 +3,9 @@
  * Cases of two processes on two cores: hand-over by busy polling, of small and
  * of large buffers, and the wake-up of a sleeping receiver.
  *
- * Both sides run the same batches in the same order; what side 0 times counts.
- * Half a round trip is one way. The two CPUs of a virtual machine do not always
- * run at once; batches are short, so that this spoils few of them.
+ * Both sides run equal batches in one order; the times of side 0 count. Half a round trip is one
+ * way. The two CPUs of a virtual machine do not always run at once; batches are short, so that this
+ * spoils few of them.
  */
 #include "bench.h"
 
@@ -35,7 +35,7 @@ static void cross_open(struct cross *cross, struct bench *bench, int side, unsig
 
 static void cross_close(struct cross *cross)
 {
-	meet(cross->bench, cross->side);	/* nobody leaves while the other polls */
+	meet(cross->bench, cross->side);	/* neither side leaves while the other polls */
 	end_close(&cross->end);
 }
 
@@ -66,7 +66,7 @@ static double value_ping_pong(void *arg)
 	return (now_ns() - start) / ROUNDS / 2;
 }
 
-/* Median over a batch, from the tick that the sender left to the description having been read. */
+/* Median over a batch, from the sender's tick to the end of reading the description. */
 static double value_one_way(void *arg)
 {
 	struct cross *cross = arg;
@@ -87,7 +87,7 @@ static double value_one_way(void *arg)
 	return figure_of(way, ROUNDS).median;
 }
 
-/* What side 0 does alone; side 1 waits in the next meet. */
+/* Side 0 does this alone; side 1 waits in the next meet. */
 static double value_cycle(struct end *local)
 {
 	double start = now_ns();
@@ -96,7 +96,10 @@ static double value_cycle(struct end *local)
 	return (now_ns() - start) / CYCLES;
 }
 
-/* What a hand-over costs beyond the line that carries it, against a whole cycle in one process. */
+/*
+ * The cost of a hand-over beyond the cache line that carries it, against a whole cycle in one
+ * process.
+ */
 static void hand_over_row(struct cross *cross)
 {
 	static struct series series;
@@ -141,7 +144,7 @@ void case_ping_pong(struct bench *bench, int side)
 	cross.end.stamps = true;
 	series_run(&series, bench->reps / 2, floor_raw, value_one_way, &cross);
 	if (!side)
-		row_series(bench, "the same by TSC, one way", "raw line, one way", TARGET_NONE, 0,
+		row_series(bench, "publish to receive, by TSC", "raw line, one way", TARGET_NONE, 0,
 			   &series);
 
 	cross.lines = 2;
@@ -167,7 +170,7 @@ static double floor_memcpy(void *arg)
 	struct cross *cross = arg;
 
 	if (cross->side)
-		return 1;	/* one copies; two would share the memory's bandwidth */
+		return 1;	/* one process copies; two would share the memory's bandwidth */
 	return floor_copy(cross->copy[0], cross->copy[1], LARGE, 1);
 }
 
@@ -194,10 +197,10 @@ void case_large(struct bench *bench, int side)
 
 /* ---- sleeping ---- */
 
-#define ASLEEP_NS	100e3	/* after which a receiver that said it would sleep does so */
+#define ASLEEP_NS	100e3	/* time after which a receiver that has announced it sleeps */
 #define WAKES		5	/* a batch */
 
-/* Side 1 sleeps for side 0 to wake it; the least of a batch, as side 1 sees it. */
+/* Side 1 sleeps and side 0 wakes it; the least time of a batch, as side 1 sees it. */
 static double floor_futex(void *arg)
 {
 	struct cross *cross = arg;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers that are made on demand: a million acquires of mixed sizes, of which a changing set is
- * in use. How much memory do the files take at most, against the most that was in use?
+ * Buffers that are made on demand: a million acquires of mixed sizes, of which a changing set is in
+ * use. It compares the most memory that the files take with the most that was in use.
  */
 #include "bench.h"
 

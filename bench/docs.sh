@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Puts what was measured last (make bench, bench-instructions, bench-peers) into
+# Puts the last measurements (make bench, bench-instructions, bench-peers) into
 # docs/performance.md: each table stands between two comments that name it. bench/before.tsv has
-# the column "before". What was not measured stays as it is.
+# the column "before". Tables without a measurement stay as they are.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 document=docs/performance.md folder=build/bench

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver of GPUs, as the benchmark calls it beside the library: what XMEM_CUDA_DRIVER names,
- * or libcuda.so.1. Its types are declared in our own words, so that no toolkit is needed.
+ * The driver of GPUs, which the benchmark also calls itself: the library that XMEM_CUDA_DRIVER
+ * names, or libcuda.so.1. Its types are declared here, so that no toolkit is needed.
  */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
@@ -45,7 +45,7 @@ struct driver {
 #define DRIVER_FIELD(field, symbol, parameters) int (*field) parameters;
 	DRIVER_CALLS(DRIVER_FIELD)
 #undef DRIVER_FIELD
-	unsigned long (*calls)(const char *name);	/* NULL: it is no fake one */
+	unsigned long (*calls)(const char *name);	/* NULL: it is not the fake driver */
 };
 
 /* Opens it, and makes the first GPU's context current in this thread. Dies if it cannot. */

@@ -111,7 +111,7 @@ static void describe(struct xmem_metadata *metadata, uint64_t id)
 	memcpy(metadata->content_type, content_type, sizeof(content_type));
 }
 
-/* Read all of it, and whether it is what was written. */
+/* Read the whole description, and check it. */
 static bool understood(const struct xmem_metadata *metadata, uint64_t id, uint64_t bytes)
 {
 	int64_t wrong = (metadata->id ^ id) | (metadata->dtype ^ 1) | (metadata->ndim ^ 3);

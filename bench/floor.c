@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The floors; floor.h says what they are. They are kept as fast as possible,
- * because a slow floor makes xmem look better than it is.
+ * The floors; see floor.h. They are kept as fast as possible, because a slow floor makes xmem look
+ * better than it is.
  */
 #include "floor.h"
 
@@ -23,7 +23,7 @@ double floor_locked_adds(unsigned int count, unsigned int rounds)
 			uint32_t old = __atomic_fetch_add(&word[0], n % 2 ? -1u : 1,
 							  __ATOMIC_SEQ_CST);
 
-			/* As a get or a put would, look at what it was. */
+			/* Look at the old value, as a get or a put does. */
 			__asm__ volatile("" : : "r"(old));
 		}
 	return (now_ns() - start) / rounds;
@@ -53,7 +53,7 @@ static void raw_receive(struct raw_way *way, unsigned int lines, int pause, uint
 double floor_ping_pong(struct raw_shared *raw, int side, unsigned int lines, int pause,
 		       unsigned int rounds)
 {
-	uint64_t value = raw->way[side].flag;	/* the last game's, the same both ways */
+	uint64_t value = raw->way[side].flag;	/* of the last game, both ways */
 	double start = now_ns();
 	unsigned int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The floors: what the hardware and the kernel take for the least that could
- * do the same. No xmem here. All return nanoseconds per operation.
+ * The floors: the times of the hardware and the kernel for the least work that could have the
+ * effect of a case. No xmem here. All return nanoseconds per operation.
  */
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H
@@ -19,7 +19,7 @@ struct raw_way {
 	} line[FLOOR_LINES];
 };
 
-/* What two processes play the raw games with; shared and zeroed. */
+/* The memory of the raw games between two processes; shared and zeroed. */
 struct raw_shared {
 	struct raw_way way[2];
 	_Alignas(64) volatile uint32_t futex;
@@ -48,10 +48,10 @@ double floor_ping_pong(struct raw_shared *raw, int side, unsigned int lines, int
 /* Copy @bytes. */
 double floor_copy(void *to, const void *from, size_t bytes, unsigned int rounds);
 
-/* Sleep until the futex is not @value; the tick at which that ended. */
+/* Sleep until the futex is not @value; returns the tick at which that ended. */
 uint64_t floor_futex_sleep(struct raw_shared *raw, uint32_t value);
 
-/* Change the futex and wake who sleeps there; leaves the tick of it in sent_tick. */
+/* Change the futex and wake its sleeper; leaves the tick in sent_tick. */
 void floor_futex_wake(struct raw_shared *raw);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers in memory of a GPU. Timed is a hand-over from process to process, against the same with
- * memory of the CPU, in turn; nobody reads or writes the contents. Counted is how often the driver
- * is called for one, against PyTorch's scheme (gpu_torch.c).
+ * Buffers in memory of a GPU. A hand-over from process to process is timed, against one with memory
+ * of the CPU, in turn; the contents are neither read nor written. The calls of the driver for one
+ * hand-over are counted, against PyTorch's scheme (gpu_torch.c).
  *
- * On the fake driver (tests/fakecuda) the counts are those of any driver; a time says how long the
- * library takes, for it calls no driver in a hand-over, and nothing about a GPU. What takes streams
- * is timed on a GPU alone (bench/cuda).
+ * On the fake driver (tests/fakecuda) the counts are those of any driver. A time there is that of
+ * the library, which calls no driver in a hand-over; it says nothing about a GPU. Hand-overs on
+ * streams are timed only on a GPU (bench/cuda).
  */
 #include "gpu.h"
 
@@ -31,7 +31,7 @@ struct line {
 
 /* ---- a line of two processes, with memory of each kind ---- */
 
-/* Descriptors, or where the host takes none of the fake driver's the driver's own handles. */
+/* Descriptors, or the driver's own handles if the host takes no descriptors of the fake driver. */
 static void preallocate(struct end *end)
 {
 	struct xmem_preallocate_options options = {
@@ -133,7 +133,7 @@ static void receive_gpu(struct line *line)
 	xmem_release(buffer);
 }
 
-/* A stream may have yet to drop what it was told to release, so there may be a wait for buffers. */
+/* A stream may have yet to release a buffer, so this may wait for buffers. */
 static void send_on(struct line *line)
 {
 	struct xmem_buffer *buffer = xmem_acquire_cuda(line->gpu.pool, BYTES, 0, 1000000000);
@@ -182,7 +182,7 @@ static double with_gpu(void *line)
 	return ping_pong(line, send_gpu, receive_gpu, ROUNDS);
 }
 
-/* What the streams are to drop is free again when the next one begins, who waits for nothing. */
+/* Wait until the streams have released their buffers, because the next hand-over does not wait. */
 static double with_streams(void *argument)
 {
 	struct line *line = argument;
@@ -201,16 +201,16 @@ static void time_it(struct line *line)
 	if (!line->side)
 		row_series(line->bench, "hand-over of memory of a GPU", "of the CPU", TARGET_MOST,
 			   1.3, &series);
-	if (line->driver->calls)	/* the fake one's streams are threads */
+	if (line->driver->calls)	/* streams of the fake driver are threads */
 		return;
 	series_run(&series, reps / 10 + 11, with_gpu, with_streams, line);
 	if (!line->side)
-		row_series(line->bench, "the same on streams", "without", TARGET_NONE, 0, &series);
+		row_series(line->bench, "hand-over on streams", "without", TARGET_NONE, 0, &series);
 }
 
 /* ---- calls of the driver ---- */
 
-/* What the stream has to do until the reader has looked: so the reader's stream has to wait. */
+/* Keep the stream busy until the reader has looked, so that the reader's stream must wait. */
 static void gate(void *bench)
 {
 	while (!__atomic_load_n(&((struct bench *)bench)->note[1][1], __ATOMIC_ACQUIRE))
@@ -263,7 +263,7 @@ static unsigned long count_receive(struct line *line)
 	return calls(line) - before;
 }
 
-/* The most that one hand-over takes on this side, after those that use each buffer first. */
+/* The most calls of one hand-over on this side, after each buffer has been used once. */
 static unsigned long most_calls(struct line *line, unsigned long (*count)(struct line *line))
 {
 	unsigned long most = 0, called;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files about memory of GPUs share. */
+/* Shared by the files about memory of GPUs. */
 #ifndef BENCH_GPU_H
 #define BENCH_GPU_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls of the driver that PyTorch makes to hand a tensor from process to process, call by
- * call as its sources have them: torch/csrc/StorageSharing.cpp and torch/csrc/CudaIPCTypes.cpp,
- * commit 01518c299cba. A call of CUDA's runtime is taken for one of the driver's. Those that only
- * choose the device are left out, and so is everything that calls no driver.
+ * The calls of the driver by which PyTorch hands a tensor from process to process, one by one from
+ * its sources: torch/csrc/StorageSharing.cpp and torch/csrc/CudaIPCTypes.cpp, commit 01518c299cba.
+ * A call of CUDA's runtime counts as one of the driver. Calls that only choose the device are left
+ * out, and so is everything that calls no driver.
  *
  *   THPStorage_shareCuda         cudaIpcGetMemHandle for the tensor's block, each time
  *   CudaIPCSentData              cudaEventCreateWithFlags, cudaEventRecord
@@ -24,9 +24,10 @@
 
 enum { BLOCKING_SYNC = 1, DISABLE_TIMING = 2, INTERPROCESS = 4, LAZY_PEER = 1 };
 
-/* What the two have to tell each other is in bench->parcel. */
+/* Their messages are in bench->parcel. */
 struct tensor {
-	unsigned long long at;		/* side 0: of its block; side 1: where that is open, or 0 */
+	unsigned long long at;		/* side 0: address of its block; side 1: address at which
+					 * the block is open, or 0 */
 	struct CUevent_st *event;	/* side 0 */
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * get and put as the protocol has them, inlined and without the library's
- * handles: this is what counting itself costs. No other file here looks below
- * xmem.h. The pages are plain memory and belong to a single client.
+ * get and put of the protocol, inlined and without the library's handles: the cost of counting
+ * itself. No other file here looks below xmem.h. The pages are plain memory and belong to a single
+ * client.
  */
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ void inline_setup(void)
 double inline_get_put(unsigned int rounds)
 {
 	const struct xm_map *map = &host.map;
-	const uint64_t name = token;	/* as a caller has it: in a register */
+	const uint64_t name = token;	/* in a register, as in a caller */
 	double start = now_ns();
 	unsigned int r;
 

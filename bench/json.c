@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The table for programs: results.json has all of it, ratios.tsv what bench/plot.gp draws.
+ * The table for programs: results.json has all rows, and ratios.tsv those that bench/plot.gp draws.
  */
 #include "bench.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * SIGKILL of a client that holds a writer's only buffer: how long until the writer, which waits
- * in xmem_acquire, has the buffer, against how long until the killer's waitpid returns. Both are
- * of the same kills. Side 0 is the writer, side 1 the killer; it starts the holders.
+ * SIGKILL of a client that holds a writer's only buffer: the time until the writer, which waits in
+ * xmem_acquire, has the buffer, against the time until the killer's waitpid returns, for each kill.
+ * Side 0 is the writer, side 1 the killer, which starts the holders.
  */
 #include "bench.h"
 
@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #define KILLS		101
-#define ASLEEP_NS	200e3	/* after which a writer that said it would wait sleeps */
+#define ASLEEP_NS	200e3	/* time after which a writer that has announced it sleeps */
 
 enum { SENT, RETURNED, REAPED };	/* ticks in note[0] */
 
-/* The holder's life: it follows the writer, receives, and then does nothing. */
+/* The holder: it follows the writer, receives, and then does nothing. */
 static void hold(struct bench *bench, int out)
 {
 	struct end end;

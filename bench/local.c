@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contests on one CPU: get and put, and the whole cycle, in a process with one thread, in one
- * with a second thread that sleeps, and in a pool with clients that do nothing. Beside them the
- * processor's own atomic additions, for information.
+ * Contests on one CPU: get and put, and the whole cycle, in a process with one thread, in one with
+ * a second thread that sleeps, and in a pool with idle clients. The processor's own atomic
+ * additions are measured for information.
  */
 #include "bench.h"
 
@@ -11,7 +11,7 @@
 
 #define BATCH	5000	/* operations; short, so that a preemption spoils one turn only */
 
-/* One contestant's; each is a process of its own. */
+/* The state of one contestant, which is a process of its own. */
 static struct end end;
 static uint64_t token;
 
@@ -121,7 +121,10 @@ static void open_cycle_thread(struct bench *bench)
 	open_cycle(bench);
 }
 
-/* Pools with more clients have longer tables, so all of a contest have room for as many. */
+/*
+ * Pools with more clients have longer tables, so all pools of a contest have room for as many
+ * clients.
+ */
 static void open_cycle_room(struct bench *bench)
 {
 	bench->clients = 128;

@@ -70,8 +70,8 @@ void loop_ping_pong(struct end *end, int side, uint64_t rounds)
 const char *const loop_names[] = { "get", "cycle", "ping-pong", "claims", NULL };
 
 /*
- * Setting claims aside is one request: three calls of the daemon's client (send, look, receive),
- * which then takes them without a call; one of the module's, and one more to take them.
+ * Setting claims aside is one request. With the daemon it is three system calls (send, look,
+ * receive), and taking the claims needs none; with the module it is one, and one more to take them.
  */
 unsigned int loop_calls(const char *name)
 {
@@ -85,7 +85,7 @@ void loop_named(struct bench *bench, int side, const char *name, unsigned int ro
 	if (!strcmp(name, "ping-pong")) {
 		end_pair(bench, side, &end, 32, 4096);
 		loop_ping_pong(&end, side, rounds);
-		meet(bench, side);	/* nobody leaves while the other polls */
+		meet(bench, side);	/* neither side leaves while the other polls */
 	} else if (!side) {
 		uint64_t token;
 

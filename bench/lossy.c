@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A contest on one CPU: acquire and publish for a subscriber that reads at once, for one that
- * does not read, and for 254 that do not. They may lose publications, so the publisher does not
- * wait for them; it has to find out which buffer it may take away.
+ * A contest on one CPU: acquire and publish with one subscriber that reads at once, with one that
+ * does not read, and with 254 that do not. They may lose publications, so the publisher does not
+ * wait for them, but must find out which buffer it may take away.
  */
 #include "bench.h"
 
-#define BLOCK	4	/* publications that a prompt subscriber then reads, which is not timed */
+#define BLOCK	4	/* publications; a prompt subscriber then reads them, which is not timed */
 #define BLOCKS	250
 
 static struct end end, reader[254];
@@ -54,7 +54,7 @@ static void read_all(unsigned int count)
 	}
 }
 
-/* Nanoseconds for one publication; those of the clock itself are subtracted. */
+/* Nanoseconds for one publication, without those of the clock itself. */
 static double publish_blocks(unsigned int read)
 {
 	uint64_t spent = 0, empty = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the figures are of: the processor, its cores, the kernel, and the two floors that say how
- * fast atomics and cache lines are there.
+ * The machine of the figures: the processor, its cores, the kernel, and the two floors, which are
+ * the speeds of atomics and cache lines.
  */
 #include "bench.h"
 
@@ -44,7 +44,7 @@ static bool has_flag(const char *flag)
 	return strstr(flags, word);
 }
 
-/* Both sides play; side 0 notes the medians. */
+/* Both sides play the raw games; side 0 notes the medians. */
 static void floors(struct bench *bench, int side)
 {
 	static double adds[REPS], raw[REPS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the benchmark measures: pinning, clocks, and what it makes of repetitions.
+ * How the benchmark measures: pinning, clocks, and the statistics of repetitions.
  *
  * A figure is never taken once: a case and its floor are timed in turn, in
  * short batches, many times; the median of those is the figure, the distance
@@ -15,7 +15,7 @@
 
 #define BENCH_MAX_REPS	2048
 
-/* What a series of repetitions says. */
+/* The statistics of a series of repetitions. */
 struct figure {
 	double min;
 	double low;		/* lower quartile */
@@ -38,12 +38,12 @@ struct series {
 	double floor[BENCH_MAX_REPS];
 };
 
-/* What a series says: of the case, of the floor, and of the two batch by batch. */
+/* The statistics of a series: of the case, of the floor, and of their ratio batch by batch. */
 struct figures {
 	struct figure value;
 	struct figure floor;
 	struct figure ratio;
-	double margin;		/* of the ratio's median: it is known to plus or minus this */
+	double margin;		/* of the ratio's median: its margin of error */
 };
 
 /*
@@ -56,13 +56,13 @@ void series_run(struct series *series, unsigned int reps, double (*floor)(void *
 /* Sorts the series. */
 struct figures figures_of(struct series *series);
 
-/* Two CPUs this process may use, on different cores if there are such. false: only one. */
+/* Two CPUs that this process may use, on different cores if possible. false: only one. */
 bool pick_cpus(int cpu[2]);
 
 /* Undo pin_to, but for these two. */
 void unpin(const int cpu[2]);
 
-/* Exits where it cannot. Also asks for the highest priority, and goes on without. */
+/* Exits if it cannot. Also asks for the highest priority, and goes on without it. */
 void pin_to(int cpu);
 
 static inline double now_ns(void)
@@ -73,7 +73,7 @@ static inline double now_ns(void)
 	return ts.tv_sec * 1e9 + ts.tv_nsec;
 }
 
-/* A clock that two cores read alike, not moved past the loads before it. */
+/* A clock that is equal on two cores, and is read after the loads before it. */
 static inline uint64_t ticks(void)
 {
 #ifdef __x86_64__

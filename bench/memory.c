@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory in use before and after millions of hand-overs: that of both processes,
- * of the daemon and of the pool. Two processes hand over in turn.
+ * Memory in use before and after millions of hand-overs: of both processes, of the daemon and of
+ * the pool. Two processes hand over in turn.
  *
  * Resident memory is read from smaps_rollup, which scans the page tables; the
  * number in statm may lag by hundreds of kilobytes.
@@ -98,8 +98,8 @@ static void take_stock(struct bench *bench, int side, struct end *end, struct us
 }
 
 /*
- * What must be the same before and after: what counts slots, bytes, holds and clients. Not how
- * many slots are being written, for owners take some ahead, now more and now fewer.
+ * The numbers that must be equal before and after: slots, bytes, holds and clients. The number of
+ * slots being written may differ, because owners acquire a varying number ahead.
  */
 static unsigned int pool_growth(const struct xmem_pool_info *a, const struct xmem_pool_info *b)
 {
@@ -134,7 +134,7 @@ void case_memory(struct bench *bench, int side)
 	loop_ping_pong(&end, side, WARM_ROUNDS);
 	meet(bench, side);
 	take_stock(bench, side, &end, &before);
-	take_stock(bench, side, &end, &before);	/* the first may itself have cost memory */
+	take_stock(bench, side, &end, &before);	/* the first look may itself have cost memory */
 	loop_ping_pong(&end, side, bench->hand_overs / 2);
 	meet(bench, side);
 	take_stock(bench, side, &end, &after);

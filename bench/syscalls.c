@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * System calls: each loop is run under strace -c -f twice, the second time ten
- * times as long. If the counts of all system calls together are the same, but for
- * a few, the loop makes none: in setting up, a reply of the host may already be
- * there, or it may take two more calls to wait for it.
+ * System calls: each loop is run under strace -c -f twice, the second time ten times as long. If
+ * the total counts differ by a few at most, the loop makes no system calls. The few are of the
+ * setup: a reply of the host may be there at once, or waiting for it may take two more calls.
  */
 #include "bench.h"
 
@@ -59,7 +58,7 @@ void case_syscalls(struct bench *bench, int side)
 	char what[64];
 	int n;
 
-	/* What this keeps alive, the host, is not started under strace then. */
+	/* This pool keeps the host alive, so that the host is not started under strace. */
 	end_open(&keep, bench, 0, 0);
 	for (n = 0; loop_names[n]; n++) {
 		long few = strace_calls(bench, loop_names[n], ROUNDS);

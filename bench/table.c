@@ -2,10 +2,9 @@
 /*
  * The table: rows and their verdicts, as text.
  *
- * Of ratios the median is judged: a busy machine slows both sides alike. A target
- * is missed when the median is beyond it by more than is known of it in this run,
- * and by more than 3 %. Times alone are never judged, because they differ from
- * machine to machine.
+ * Of ratios the median is judged: a busy machine slows both sides alike. A target is missed when
+ * the median is beyond it by more than the margin of this run, and by more than 3 %. Times alone
+ * are never judged, because they differ from machine to machine.
  */
 #include "bench.h"
 
@@ -52,7 +51,7 @@ static bool is_ratio(const struct row *row)
 	return row->kind == TARGET_MOST || row->kind == TARGET_LEAST;
 }
 
-/* How far the figure is on the wrong side of its target; negative: on the right one. */
+/* The distance of the figure from its target on the wrong side; negative: on the right side. */
 static double beyond(const struct row *row)
 {
 	double level = is_ratio(row) ? row->figures.ratio.median : row->figures.value.min;
@@ -65,7 +64,7 @@ static double spread_of(const struct row *row)
 	return figure_spread(row->base_name[0] ? &row->figures.ratio : &row->figures.value);
 }
 
-/* Numbers that are counted have none. */
+/* Counted numbers have no spread. */
 static double margin(const struct row *row)
 {
 	if (!is_ratio(row))

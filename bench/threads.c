@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * get and put by one and by two threads of a process, each on a core of its own and with a token
- * of its own. The tokens' slots are 16 apart: the holds of 16 neighbours share a cache line, and
- * that two cores add to one line is not the library's doing.
+ * get and put by one and by two threads of a process, each on a core of its own and with a token of
+ * its own. The tokens' slots are 16 apart, because the holds of 16 neighbours share a cache line,
+ * and the cost of two cores that add to one line is not the library's.
  */
 #include "bench.h"
 
@@ -54,7 +54,7 @@ static double by_one(void *arg)
 	return (now_ns() - start) / BATCH;
 }
 
-/* Nanoseconds for one get and put of the two together: half of what each takes. */
+/* Nanoseconds for one get and put of the two threads together: half the time of each. */
 static double by_two(void *arg)
 {
 	uint32_t number = __atomic_add_fetch(&wanted, 1, __ATOMIC_SEQ_CST);

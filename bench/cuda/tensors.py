@@ -18,7 +18,7 @@ TENSORS = 16
 BYTES = 65536
 ROUNDS = 200
 BATCHES = 51
-XMEM_ROW = "the same on streams"
+XMEM_ROW = "hand-over on streams"
 
 
 def skip(why):

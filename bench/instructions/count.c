@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * The loops whose instructions are counted: count ROW ROUNDS sets a pool up, runs the row's
- * operation ROUNDS times, and ends. run.sh runs it under callgrind with N and with 2 N rounds;
- * the difference is that of N operations, for setting up and ending are the same in both.
- * What a row counts: the library, what it calls, and the few instructions of the loop here.
+ * operation ROUNDS times, and ends. run.sh runs it under callgrind with N and with 2 N rounds; the
+ * difference is that of N operations, because the setup and the end are equal in both. A row counts
+ * the library, the functions that it calls, and the few instructions of the loop here.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -90,7 +90,7 @@ static void cycle(void)
 	xmem_release(buffer);
 }
 
-/* The same, and where the contents are is asked for on both sides. */
+/* As above, and both sides ask for the address of the contents. */
 static void cycle_data(void)
 {
 	struct xmem_buffer *buffer = xmem_acquire(pool, BYTES, 0);
@@ -241,6 +241,6 @@ int main(int argc, char **argv)
 	set_up(name, row);
 	for (rounds = strtoul(argv[2], NULL, 10); rounds; rounds--)
 		rows[row].run();
-	/* Nothing is dropped: that is the same for any number of rounds, and the host does it. */
+	/* Nothing is dropped: that costs as much for any number of rounds, and the host does it. */
 	_Exit(0);
 }

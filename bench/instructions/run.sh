@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Counts the instructions of one operation for each row of bench/instructions.expected and
-# compares them with the limits there. callgrind counts exactly, so this says the same on a busy
-# machine and on a quiet one. Instructions of the kernel and of xmemd are not in it.
+# compares them with the limits there. callgrind counts exactly, so a busy
+# machine and a quiet one give equal counts. Instructions of the kernel and of xmemd are not in it.
 #
 #   bench/instructions/run.sh [--set]     --set writes what was counted as the new limits
 #

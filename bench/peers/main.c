@@ -4,13 +4,13 @@
  *
  *   cycle     one process: loan, send, receive, done
  *   polling   half a round trip of two processes on two cores that poll
- *   sleeping  the same, and each sleeps until there is a message
- *   fan-out   from the loan until the last of SUBSCRIBERS, who sleep, has it
+ *   sleeping  as polling, but each sleeps until there is a message
+ *   fan-out   from the loan until the last of SUBSCRIBERS, which sleep, has it
  *   kill      SECONDS is a number of kills: a subscriber that holds a message is killed; how
  *             long until the publisher can have that buffer again, and what stays behind
  *
- * The first 64 bytes of a message are written and read, and the others lie there: a transport
- * that shares memory does not touch them, one that copies does.
+ * The first 64 bytes of a message are written and read. The other bytes are not used: a transport
+ * that shares memory does not touch them, but one that copies does.
  */
 #include "bench/floor.h"
 #include "bench/measure.h"
@@ -44,7 +44,7 @@ struct message {
 	char rest[TOUCHED - 8];
 };
 
-/* What the processes of a measurement share. */
+/* Shared by the processes of a measurement. */
 struct control {
 	uint32_t arrived;	/* a futex: steps of all processes together */
 	uint32_t acks;		/* a futex */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each peer program consists of: its own transport behind these functions, and main.c, which
- * measures all of them alike. A channel has one publisher and any number of subscribers, which
- * all get each message.
+ * Each peer program consists of its own transport behind these functions, and of main.c, which
+ * measures all of them alike. A channel has one publisher and any number of subscribers, which all
+ * get each message.
  *
  * peer_setup and peer_cleanup run in the parent, which starts the processes between the two. In
  * each of those, peer_publish and then peer_follow run at most once.

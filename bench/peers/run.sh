@@ -70,7 +70,7 @@ measure() {
 			echo "FAIL $peer $*: $(tail -n 1 build/bench/peer.log)"
 			failed=$((failed + 1))
 		fi
-		# What the killed of iceoryx leave; they have been counted.
+		# Files that killed processes of iceoryx leave; they have been counted.
 		rm -f /tmp/peer-[0-9]*
 	done
 }

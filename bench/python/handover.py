@@ -5,10 +5,10 @@ A hand-over is: put; the consumer, a spawned process, reads a float of each page
 and answers with the sum; the answer is there and right. "fresh" tensors are made for each hand-over
 (not timed), "reused" ones are handed over again and again, with another number written into them.
 
-The ways take turns, a batch each, in pairs of processes of their own, so that all see the same
-machine. What is judged is the ratio of medians to file_descriptor, which is what torch does unless
-it is told otherwise: of xmem, or with its allocator if that is faster. "a number" goes through the
-same queue, without a tensor: nothing can be faster than that.
+The ways take turns, a batch each, in pairs of processes of their own, so that all see one machine
+at one time. The ratio of medians to file_descriptor, which is torch's default, is judged: of xmem,
+or of xmem with its allocator if that is faster. "a number" goes through such a queue without a
+tensor: nothing can be faster than that.
 """
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What is left of shared memory when consumers are killed, again and again?
+"""How much shared memory is left when consumers are killed, again and again?
 
-A producer hands eight tensors of 64 KiB to a consumer, which keeps them and is killed by SIGKILL;
-and that 100 times. "in flight" is the same with a consumer that is killed before it has read them.
-Then the producer drops all tensors, and what is left while it lives is counted: bytes and files
-below /dev/shm, descriptors of the producer that stand for shared memory, or buffers of the pool
-that somebody holds or that are set aside for somebody. After that it is killed itself.
+A producer hands eight tensors of 64 KiB to a consumer, which keeps them and is killed by SIGKILL,
+100 times. With "in flight" the consumer is killed before it has read them. Then the producer drops
+all tensors, and the shared memory that is left while it lives is counted: bytes and files below
+/dev/shm, descriptors of the producer for shared memory, or buffers of the pool that a process holds
+or that are set aside. After that the producer is killed.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLOATS = 64 << 8
 
 @dataclass
 class Left:
-    """What is there: of one way, by one way to count it."""
+    """Count the objects of one way, in one way."""
 
     nbytes: int
     things: int
@@ -40,7 +40,8 @@ def keep(queue: Any, answers: Connection, read: bool) -> None:
 
 
 def in_files() -> Left:
-    """What torch's two ways have in /dev/shm, and in files of this process that have no name."""
+    """Count the files of torch's two ways in /dev/shm, and those of this process that have no
+    name."""
     named = [os.stat(f"/dev/shm/{name}").st_size for name in os.listdir("/dev/shm")
              if name.startswith("torch_")]
     unnamed = []
@@ -55,7 +56,7 @@ def in_files() -> Left:
 
 
 def in_pool() -> Left:
-    """What of the pool is in use, by whoever it may be."""
+    """Count the buffers of the pool that are in use by any process."""
     import xmem
     import xmem.torch
 
@@ -98,7 +99,7 @@ def produce(name: str, far: Connection, read: bool) -> None:
 
 
 def left_by(name: str, read: bool) -> tuple[Left, Left | None]:
-    """What is left while the producer lives, and after it has been killed as well."""
+    """Get what is left while the producer lives, and after it has also been killed."""
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
     producer = context.Process(target=produce, args=(name, far, read))

@@ -47,7 +47,7 @@ def xmem_ends(sleeps: bool, first: bool) -> tuple[Callable[[bytes], None], Calla
 
 def iceoryx2_ends(sleeps: bool, first: bool) -> tuple[Callable[[bytes], None],
                                                       Callable[[], bytes]]:
-    """The same with iceoryx2."""
+    """Measure messages with iceoryx2."""
     import ctypes
 
     import iceoryx2

@@ -2,9 +2,9 @@
 """What does Python add to the fast path of C?
 
 C's time is that of `build/release/bench --loop get`, by the difference of two numbers of rounds,
-and Python's the best of several series of timeit. Both take turns, so that both see the same
-machine. To receive, something has to be published: what a writer takes whom nobody follows is
-taken off the time of whole hand-overs.
+and Python's is the best of several series of timeit. Both take turns, so that both see one machine
+at one time. A receive needs a publication, so the time of a writer without subscribers is
+subtracted from the time of whole hand-overs.
 """
 from __future__ import annotations
 
