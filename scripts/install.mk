@@ -12,7 +12,8 @@
 #   MANDIR              DATADIR/man
 #   SYSTEMDUNITDIR      PREFIX/lib/systemd/system: xmemd@.socket and xmemd@.service
 #   UDEVDIR             /usr/lib/udev: the rule that kmod-install and dkms-install add
-#   MODULESLOADDIR      /usr/lib/modules-load.d: likewise, that xmem.ko is loaded at each boot
+#   MODULESLOADDIR      /usr/lib/modules-load.d: the file that loads xmem.ko at each boot, added
+#                       in the same way
 #
 # "make uninstall" wants the same folders as the "make install" that it undoes.
 
@@ -83,7 +84,7 @@ $(patsubst %.c,$(B)/obj/%.o,$(shell grep -rlw --include='*.c' XMEM_VERSION \
 	$(wildcard cli bindings) daemon lib)): \
 	$(B)/version.stamp
 
-# What is installed, as MODE:FILE:TARGET or link:TEXT:TARGET. The .mk files add to it, and
+# Files to install, as MODE:FILE:TARGET or link:TEXT:TARGET. The .mk files add to it, and
 # to install's prerequisites what "all" does not build. The page of xmem goes where xmem goes.
 INSTALL := 644:docs/environment.md:$(DOCDIR)/environment.md \
 	644:docs/cuda.md:$(DOCDIR)/cuda.md \
