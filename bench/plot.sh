@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# plot.sh SCRIPT DATA PICTURE: has gnuplot draw DATA, if gnuplot is there.
+# plot.sh SCRIPT DATA PICTURE: draws DATA by gnuplot, if gnuplot is installed.
 set -euo pipefail
 if ! command -v gnuplot >/dev/null; then
 	echo "SKIP ${3##*/}: gnuplot is not installed (Debian: gnuplot-nox)"

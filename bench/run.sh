@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# run.sh: what make bench does once all is installed and built. It says which host, runs
-# build/release/bench, and draws build/bench/ratios.svg. BACKEND=kernel without a /dev/xmem
-# here goes into the virtual machine of tests/vm, which is emulated: its times
-# are not judged, its counts (system calls, memory) are.
+# run.sh: the last step of make bench, after everything is installed and built. It prints the
+# host, runs build/release/bench, and draws build/bench/ratios.svg. With BACKEND=kernel and no
+# /dev/xmem it runs in the virtual machine of tests/vm. That is emulated, so times are not judged,
+# only counts (system calls, memory).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ daemon | kernel) ;;
 *) echo "bench: BACKEND is daemon or kernel, not '$backend'" >&2; exit 2 ;;
 esac
 export XMEM_BACKEND=$backend XMEM_DAEMON=$PWD/build/release/xmemd
-# A GPU that is not there, unless the caller has one; its descriptors are memfds.
+# The fake GPU, unless the caller names a driver; its descriptors are memfds.
 export XMEM_CUDA_DRIVER=${XMEM_CUDA_DRIVER:-$PWD/build/release/fakecuda/libcuda.so.1}
 export XMEM_DEVICE_FILES=${XMEM_DEVICE_FILES:-195:255,memfd}
 mkdir -p build/bench

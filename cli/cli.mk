@@ -1,4 +1,4 @@
-# xmem, the command-line tool. It writes JSON by libjansson, which nothing else here needs:
+# xmem, the command-line tool. It writes JSON by libjansson, which only the tool needs:
 # CLI=no leaves the tool out.
 
 CLI     ?= yes
@@ -10,7 +10,7 @@ all: $(B)/xmem
 INSTALL += 755:$(B)/xmem:$(BINDIR)/xmem 644:man/xmem.1:$(MANDIR)/man1/xmem.1
 endif
 
-# Looked for once, so that who lacks it is told what to do.
+# Look for the header once, and say what to do if it is missing.
 $(CLI_OBJ): | $(B)/obj/cli/jansson
 $(B)/obj/cli/jansson:
 	$(Q)mkdir -p $(@D)

@@ -10,7 +10,7 @@ $(B)/xmemd: $(XMEMD_OBJ)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
 
-# The units let systemd listen for it, for the user whose xmemd@.socket is enabled.
+# With these units, systemd listens for xmemd, for each user whose xmemd@.socket is enabled.
 INSTALL += 755:$(B)/xmemd:$(LIBEXECDIR)/xmem/xmemd \
 	644:systemd/xmemd@.socket:$(SYSTEMDUNITDIR)/xmemd@.socket \
 	644:$(B)/in/systemd/xmemd@.service:$(SYSTEMDUNITDIR)/xmemd@.service

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # demo.sh look|needs|lacks-gpu|run: the steps of "make demo", see examples.mk.
-#   look      is there such a video, such a backend? before anything is installed
+#   look      checks the video and the backend, before anything is installed
 #   needs     prints the purposes for scripts/needs.sh
-#   lacks-gpu is a GPU wanted that is not here? Then tests/fakecuda is built
+#   lacks-gpu true if a GPU is asked for and there is none; then tests/fakecuda is built
 #   run       runs the director: here, or in a virtual machine with xmem.ko
 # From the environment: DEMO_VIDEO (empty: Debian's clip), DEMO_BACKEND (kernel,
-# daemon or empty: what the library chooses), DEMO_PROGRAMS (their folder), DEMO_MODE
+# daemon, or empty: the library's choice), DEMO_PROGRAMS (their folder), DEMO_MODE
 # (empty: the pipeline; claims: buffers handed over by count), DEMO_GPU (1: frames are in
-# the memory of a GPU, or of the driver of tests/fakecuda where there is none), DEMO_FOLDER
+# the memory of a GPU, or without a GPU in that of the driver of tests/fakecuda), DEMO_FOLDER
 # (for the results).
 set -euo pipefail
 
@@ -46,8 +46,8 @@ look() {
 	[ -r "$video" ] || die "$video: Permission denied"
 }
 
-# The guest has its own /dev, /proc, /run, /sys. It reads as root, which may be less than
-# what the caller may read.
+# The guest has its own /dev, /proc, /run, /sys. It reads as root, which may read less than the
+# caller.
 reachable_video() {
 	local real
 	real=$(realpath -- "$video")
@@ -74,10 +74,10 @@ lacks_gpu() {
 		{ [ -z "${XMEM_CUDA_DRIVER:-}" ] && ! "$programs/demo-director" -G >/dev/null; }
 }
 
-# The driver of tests/fakecuda: its memory is files of memory, which only a daemon takes that
-# is told so, or files of the device that tests/kernel/gpu makes in a virtual machine. What
-# its processes use is counted in a file that they share; its copies take a time of their
-# own, so that nothing is there by chance.
+# The driver of tests/fakecuda: its memory is memfds, which a daemon accepts only if it is told
+# to, or files of the device that tests/kernel/gpu makes in a virtual machine. The memory of its
+# processes is counted in a file that they share. Its copies take some time, so that missing
+# waits are noticed.
 use_fake_driver() {
 	echo "demo: no GPU is used: $1"
 	echo "demo: tests/fakecuda stands in for one, with memory of the CPU"
@@ -129,7 +129,7 @@ in_guest='
 	[ ! -e /tmp/sysfs ] || cp /tmp/sysfs "$VM_OUT/demo/"
 	exit $status'
 
-# Emulated, everything is some 20 times slower: the producer waits for longer too.
+# In the emulator everything is about 20 times slower, so the producer also waits longer.
 run_in_machine() {
 	local status=0 module modules=() options=-p
 	[ ! -t 1 ] || options=''
@@ -169,7 +169,7 @@ run_in_machine() {
 	return "$status"
 }
 
-# One program, which starts and kills the others itself.
+# One program, which starts and kills the other processes itself.
 run_claims() {
 	local module
 	if in_machine; then

@@ -1,5 +1,5 @@
-# examples: programs of one file each, and the demo. They see only include/xmem.h and
-# what is in include/xmem/, and open the driver of GPUs themselves.
+# examples: programs of one file each, and the demo. They see only include/xmem.h and the headers
+# in include/xmem/, and open the driver of GPUs themselves.
 
 DEMO_SHARED   := control frame gpu_frame gpu
 DEMO_CONSUMER := $(DEMO_SHARED) consumer
@@ -12,7 +12,7 @@ demo-contact_OBJ   := contact $(DEMO_CONSUMER)
 demo-contact_LIBS  := -lpng
 DEMO_PROGRAMS := $(addprefix $(B)/demo-,director producer histogram motion stage contact)
 
-# Not in "all": they need libpng and xxhash. The daemon is what the library starts.
+# Not in "all": they need libpng and xxhash. The library starts the daemon.
 .PHONY: demo-programs
 demo-programs: $(B)/xmemd $(DEMO_PROGRAMS)
 	@:
@@ -26,7 +26,7 @@ $(foreach program,$(notdir $(DEMO_PROGRAMS)),$(eval $(call demo_program,$(progra
 
 # One file is one program, as a stranger would compile it: standard C, no private header.
 EXAMPLES := $(addprefix $(B)/,$(basename $(notdir $(wildcard examples/*.c))))
-# Frames in other libraries' loops: those are built whose library is there.
+# Frames in the loops of other libraries: built if the library is installed.
 LIBRARY_OF_glib_loop := glib-2.0
 LIBRARY_OF_uv_loop   := libuv
 LOOPS := $(foreach loop,glib_loop uv_loop,$(if \
@@ -50,7 +50,7 @@ $(LOOPS): $(B)/%: examples/loops/%.c include/xmem.h $(wildcard include/xmem/*.h)
 		$(XM_LDFLAGS) $(LDFLAGS) $(B)/libxmem.a $$(pkg-config --libs $(LIBRARY_OF_$*)) \
 		-ldl -o $@
 
-# Names are taken as they are, with whatever characters they have.
+# Names are used unchanged, with any characters in them.
 demo: export DEMO_VIDEO := $(value VIDEO)
 demo: export DEMO_BACKEND := $(value BACKEND)
 demo: export DEMO_PROGRAMS := $(B)

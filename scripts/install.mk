@@ -46,7 +46,8 @@ $(foreach dir,$(INSTALL_DIRS),$(if $(and $(filter /%,$(firstword $($(dir)))),\
 	$(if $(word 2,$($(dir))),,one)),,\
 	$(error $(dir) is an absolute path without blanks, not '$($(dir))')))
 
-# They go through the shell, sed, and entries of INSTALL, in which these mean something else.
+# Paths go through the shell, sed, and entries of INSTALL, in which these characters mean something
+# else.
 SPECIAL := ' " ` | & \ : *
 $(foreach dir,$(INSTALL_DIRS) DESTDIR,$(foreach c,$(if $(filter DESTDIR,$(dir)),',$(SPECIAL)),\
 	$(if $(findstring $(c),$($(dir))),$(error $(dir) may not have the character $(c)))))
@@ -55,7 +56,7 @@ $(foreach dir,$(INSTALL_DIRS) DESTDIR,$(foreach c,$(if $(filter DESTDIR,$(dir)),
 relative = $(shell realpath -ms --relative-to='$(1)' '$(2)')
 
 # $(eval $(call stamp,NAME,VARIABLE)): build/FLAVOUR/NAME.stamp holds the variable's value.
-# It is written only when the value has changed, and then what depends on it is built anew.
+# It is written only when the value has changed; then everything that depends on it is built again.
 define stamp
 ifneq ($$(file <$(B)/$(1).stamp),$$($(2)))
 .PHONY: $(B)/$(1).stamp
@@ -68,7 +69,7 @@ endef
 INSTALL_VALUES = VERSION=$(VERSION) $(foreach dir,$(INSTALL_DIRS),$(dir)=$($(dir)))
 $(eval $(call stamp,install,INSTALL_VALUES))
 
-# In xmem.pc folders are relative to prefix, in xmem-config.cmake to where it lies.
+# In xmem.pc folders are relative to prefix, in xmem-config.cmake to its own folder.
 IN_VALUES = $(INSTALL_VALUES) PC_LIBDIR=$(LIBDIR:$(PREFIX)/%=$${prefix}/%) \
 	PC_INCLUDEDIR=$(INCLUDEDIR:$(PREFIX)/%=$${prefix}/%) SOVERSION=$(SOVERSION) \
 	CMAKE_INCLUDEDIR=$(call relative,$(LIBDIR)/cmake/xmem,$(INCLUDEDIR))
@@ -78,7 +79,7 @@ $(B)/in/%: %.in $(B)/install.stamp scripts/install.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)sed $(foreach value,$(IN_VALUES),-e 's|@$(subst =,@|,$(value))|') $< >$@
 
-# The objects that say the version, and they alone, are built anew when it changes.
+# Only the objects that contain the version are built again when it changes.
 $(eval $(call stamp,version,VERSION))
 $(patsubst %.c,$(B)/obj/%.o,$(shell grep -rlw --include='*.c' XMEM_VERSION \
 	$(wildcard cli bindings) daemon lib)): \

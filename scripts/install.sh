@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # install.sh install|uninstall ENTRY...: puts files in place below DESTDIR, or removes the
-# same files. An entry is MODE:FILE:TARGET, or link:TEXT:TARGET for a symbolic link.
+# files again. An entry is MODE:FILE:TARGET, or link:TEXT:TARGET for a symbolic link.
 #
-# The folders that it has to make are written down in build/installed-folders, so that
-# uninstall can remove exactly these once they are empty. Without that list ("make clean"
-# removes it) uninstall removes only the folders that bear the name xmem, and xmem/uapi.
+# The folders that install makes are listed in build/installed-folders, so that uninstall can
+# remove exactly these once they are empty. Without that list ("make clean" removes it)
+# uninstall removes only folders with the name xmem, and xmem/uapi.
 set -euo pipefail
 
 folders=build/installed-folders
@@ -28,8 +28,8 @@ put() {	# mode, file, target
 	fi
 }
 
-# remove_folders TARGET...: those that install made for these files, the deepest first; if the
-# list has none of them, those that bear the name xmem.
+# remove_folders TARGET...: removes the folders that install made for these files, the deepest
+# first; if the list has none of them, the folders with the name xmem.
 remove_folders() {
 	local folder target made kept=() known=''
 	mapfile -t made < <(sort -ru "$folders" 2>/dev/null || true)
@@ -51,8 +51,8 @@ remove_folders() {
 	[ ${#kept[@]} = 0 ] || printf '%s\n' "${kept[@]}" >"$folders"
 }
 
-# The linker's cache, where the library is in a folder that it looks in. Its list of folders is
-# read to the end: who stops reading would make ldconfig fail by SIGPIPE.
+# Update the linker's cache, if the library is in one of the linker's folders. The list of these
+# is read to the end, because ldconfig would otherwise fail by SIGPIPE.
 refresh_linker() {
 	local folders PATH=$PATH:/usr/sbin:/sbin
 	[ -z "${DESTDIR:-}" ] && [ "$(id -u)" = 0 ] || return 0

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# needs.sh PURPOSE...: see that the Debian packages for these purposes are there.
-# Nothing missing: says nothing. Missing ones: as root they are installed, else
-# the command that does it is printed, status 1. Which purposes: the list below.
-# Needs nothing but what every Debian machine has (dpkg, apt, bash, coreutils).
+# needs.sh PURPOSE...: see that the Debian packages for these purposes are installed.
+# If none is missing, it prints nothing. Missing packages are installed if it runs as root;
+# otherwise the command for that is printed, and the status is 1. The purposes are in the list
+# below. It needs only programs that every Debian machine has (dpkg, apt, bash, coreutils).
 set -euo pipefail
 
 me=${0##*/}
@@ -29,7 +29,7 @@ packages_for() {
 		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
 		echo python3-venv python3-pycparser python3-dev mandoc
 		;;
-	# debug kernels of our own, what reads the module, and another processor
+	# our own debug kernels, programs that read the module, and another processor
 	long)
 		echo flex bison bc libelf-dev perl coccinelle
 		packages_for arm64
@@ -50,7 +50,7 @@ packages_for() {
 	esac
 }
 
-# missing PACKAGE...: those that are not installed, one per line.
+# missing PACKAGE...: prints the packages that are not installed, one per line.
 missing() {
 	local package state
 	for package; do
@@ -60,7 +60,7 @@ missing() {
 	done | sort -u
 }
 
-# apt's lists: there, and not older than a day?
+# Are apt's lists there, and at most a day old?
 lists_are_fresh() {
 	local lists=/var/lib/apt/lists
 	[ -n "$(find "$lists" -maxdepth 1 -name '*_Packages*' -print -quit 2>/dev/null)" ] ||
@@ -70,7 +70,7 @@ lists_are_fresh() {
 }
 
 log=''
-# quietly COMMAND...: says nothing, unless it fails.
+# quietly COMMAND...: prints the output of the command only if it fails.
 quietly() {
 	"$@" </dev/null >"$log" 2>&1 && return 0
 	tail -n 5 "$log" | sed 's/^/    /' >&2

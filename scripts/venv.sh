@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # venv.sh FOLDER REQUIREMENTS [OPTION...]: see that FOLDER is a virtual environment of Python with
-# exactly the packages that the file REQUIREMENTS pins (one that it begins with, -r OTHER, counts
-# too). OPTION: what "python3 -m venv" shall be told, such as --system-site-packages.
+# exactly the packages that the file REQUIREMENTS pins (including those of a file that its first
+# line names, -r OTHER). OPTION: an option of "python3 -m venv", such as --system-site-packages.
 #
-# Nothing to do: says nothing, and takes no time. It is made anew when a requirement changes, but
-# a folder that venv.sh has not made itself is kept, and what it lacks is added. Several may want
-# the same one at the same time, and one that was stopped leaves no half.
+# If there is nothing to do, it prints nothing and takes no time. The environment is made again when
+# a requirement changes. But a folder that venv.sh has not made itself is kept, and missing packages
+# are added. Several calls may make one environment at one time, and a call that is stopped leaves
+# no half-made one.
 set -euo pipefail
 
 folder=$(realpath -m "${1:?usage: venv.sh FOLDER REQUIREMENTS [OPTION...]}")
@@ -15,7 +16,7 @@ shift 2
 python=/usr/bin/python3		# Debian's, whose own packages --system-site-packages shows
 stamp=$folder/made-by-venv.sh
 
-# All that decides what will be in it.
+# Everything that decides the contents of the environment.
 contents() {
 	local file=$1 other
 	echo "# in $folder, by $("$python" --version): ${*:2}"

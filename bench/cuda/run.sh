@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# run.sh: what make bench-cuda does once all is built. On this machine's GPU, or with the driver
-# that XMEM_CUDA_DRIVER names: hand-overs of memory of a GPU, as make bench has them on the fake
-# driver, and on streams; then the same between two processes of torch.multiprocessing, where that
-# is installed. Without a GPU it says so and ends with 0.
+# run.sh: the last step of make bench-cuda, after everything is built. On this machine's GPU, or
+# with the driver that XMEM_CUDA_DRIVER names, it measures hand-overs of memory of a GPU, as make
+# bench does on the fake driver, and hand-overs on streams; then hand-overs of
+# torch.multiprocessing, if that is installed. Without a GPU it says so and exits with 0.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 export XMEM_BACKEND=${XMEM_BACKEND:-daemon} XMEM_DAEMON=$PWD/build/release/xmemd
 export XMEM_CUDA_DRIVER=${XMEM_CUDA_DRIVER:-libcuda.so.1}
-# A daemon of our own, for one that runs may take other files.
+# A daemon of our own, because one that runs may accept other files.
 export XMEM_SOCKET=xmem-bench-cuda.$$
 case $XMEM_CUDA_DRIVER in
 *fakecuda*) export XMEM_DEVICE_FILES=${XMEM_DEVICE_FILES:-memfd} ;;

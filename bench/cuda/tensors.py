@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Tensors on a GPU from process to process by torch.multiprocessing, as bench/gpu.c hands over
-buffers: 16 of 64 KiB on each side, which nobody reads or writes, sent to and fro. Beside it stands
-what results.json says of xmem on streams, which keeps the same order.
+buffers: 16 of 64 KiB on each side, sent to and fro, whose contents are neither read nor written.
+The result of xmem on streams in results.json, which keeps this order as well, is printed with it.
 
 The queue is a SimpleQueue, which has no thread of its own. Each side keeps one tensor of the
 other's block, so that the block stays open; without that PyTorch would open and close it each time.
 
-It says SKIP, and why, where torch or its CUDA is missing.
+It prints SKIP, and why, if torch or its CUDA is missing.
 """
 import json
 import statistics

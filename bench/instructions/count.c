@@ -105,7 +105,7 @@ static void cycle_data(void)
 	xmem_release(buffer);
 }
 
-/* And with buffers in memory of a GPU. */
+/* The operations with buffers in memory of a GPU. */
 static void cycle_cuda(void)
 {
 	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, 0);
@@ -215,7 +215,8 @@ static void set_up(const char *name, size_t row)
 	buffer = xmem_acquire(pool, BYTES, 0);
 	if (!buffer || xmem_publish(buffer, NULL, &token))
 		die("the last publication");
-	if (rows[row].run != get_put && from)	/* get's contents live as they are in flight */
+	if (rows[row].run != get_put && from)	/* the contents for get live while they are in
+						 * flight */
 		xmem_release(xmem_receive(from, 0));
 }
 

@@ -36,8 +36,8 @@
 #define TOUCHED		64
 #define MOST_BATCHES	20000
 #define RAW_GAMES	21
-#define NEVER_NS	4e9	/* a buffer that is not back by then never comes */
-#define SOON_NS		20e6	/* once two have not come back, the others are waited for so long */
+#define NEVER_NS	4e9	/* a buffer that is not back by then is lost */
+#define SOON_NS		20e6	/* time to wait for further buffers once two are lost */
 
 struct message {
 	uint64_t last;		/* nothing follows */
@@ -59,7 +59,7 @@ struct control {
 static struct control *control;
 static struct peer_shape shape;
 static double seconds;
-static unsigned int hang_seconds = 60;	/* no measure takes that long, unless it hangs */
+static unsigned int hang_seconds = 60;	/* a measure that takes longer hangs */
 static int cpus[2];
 
 void peer_die(const char *what)
@@ -98,7 +98,7 @@ static void wait_for(uint32_t *word, uint32_t value)
 		syscall(SYS_futex, word, FUTEX_WAIT, now, NULL, NULL, 0);
 }
 
-/* All of @count processes are as far as this, for the @nth time. */
+/* Wait until all @count processes have come here for the @nth time. */
 static void meet(unsigned int nth, unsigned int count)
 {
 	step();
@@ -217,7 +217,7 @@ static void ping_side_and_meet(unsigned int side)
 {
 	ping_side(side);
 	if (side)
-		meet(3, 2);	/* nobody leaves before the last message has come */
+		meet(3, 2);	/* no process leaves before the last message has come */
 }
 
 static void fan_side(unsigned int number)
@@ -314,7 +314,7 @@ static unsigned int entries(const char *folder, const char *prefix)
 	return count;
 }
 
-/* In the folders where these transports leave names. */
+/* Count the names in the folders where these transports leave them. */
 static unsigned int files(void)
 {
 	return entries("/dev/shm", "") + entries("/tmp", "peer-") + entries("/tmp", "roudi");
@@ -409,7 +409,7 @@ static void print(const char *measure, int files_left)
 	puts("}");
 }
 
-/* Few of the large ones, for all of them exist at once; no more than a publisher may loan. */
+/* Few large messages, because all of them exist at once; no more than a publisher may loan. */
 static unsigned int buffers_for(const char *measure, size_t bytes)
 {
 	if (!strcmp(measure, "kill"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * POSIX shared memory as one makes it by hand: slots with atomic counts, a queue of slot numbers
- * for each subscriber, and a futex to sleep on. Nobody notices when a subscriber ends.
+ * POSIX shared memory made by hand: slots with atomic counts, a queue of slot numbers for each
+ * subscriber, and a futex to sleep on. The end of a subscriber is not noticed.
  */
 #include <fcntl.h>
 #include <limits.h>

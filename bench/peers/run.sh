@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Runs all peers beside each other: each measure with all of them, in rounds, before the next one,
-# so that they see the same machine. Writes build/bench/peers.jsonl, tables (peers.md) and pictures.
+# Compares all peers: each measure is taken with all of them, in rounds, before the next measure, so
+# that they see one machine at one time. Writes build/bench/peers.jsonl, tables (peers.md) and
+# pictures.
 #
 #   bench/peers/run.sh [--quick]    5 to 8 minutes; quick: below one
 #
@@ -31,7 +32,7 @@ else
 	subscribers='1 2 4 8 16 32'
 fi
 
-# lacks PEER: why it cannot be built here.
+# lacks PEER: prints why the peer cannot be built here.
 lacks() {
 	case $1 in
 	boost-*) command -v g++ >/dev/null || echo 'no g++'

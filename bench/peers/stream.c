@@ -12,7 +12,7 @@
 #include "peer.h"
 
 #define SUBSCRIBERS	32
-#define ROOM		(1 << 20)	/* in the kernel: as large as any user may have it */
+#define ROOM		(1 << 20)	/* in the kernel: the largest size that any user may set */
 
 #ifdef STREAM_SOCKET
 const char *const peer_name = "unix-socket";
@@ -121,7 +121,7 @@ static void set_blocks(bool wanted)
 	blocks = wanted;
 }
 
-/* One that polls goes on polling for the rest of a message, too. */
+/* A polling reader also polls for the rest of a message. */
 const void *peer_receive(bool sleep)
 {
 	size_t done = 0;

@@ -15,7 +15,7 @@ static struct peer_shape shape;
 static struct xmem_pool *keep, *own, *theirs;
 static struct xmem_subscription *from;
 
-/* The handle of a message: peer_send gets an address, so they are found by it. */
+/* The handle of a message: peer_send gets an address, by which the handle is found. */
 static struct { const void *data; struct xmem_buffer *buffer; } out[128];
 
 static void die(const char *what)
@@ -67,7 +67,7 @@ static struct xmem_pool *open_channel(unsigned int channel, unsigned int flags)
 	return pool;
 }
 
-/* The parent is on no CPU in particular, and so is a daemon that it starts. */
+/* The parent is not pinned to a CPU, and neither is a daemon that it starts. */
 void peer_setup(const struct peer_shape *wanted)
 {
 	shape = *wanted;

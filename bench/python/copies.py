@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""How fast is copy_from beside numpy, where the elements come in another order?
+"""How fast is copy_from compared with numpy, if the elements are in another order?
 
     PYTHONPATH=build/release/python python3 bench/python/copies.py [PART of a name...]
 
 Arrays of 8 and 16 bytes an element are copied into one guard, by copy_from and by numpy's
-`view[...] = array`, in turns. Of each the best of SERIES is printed, and numpy's time by xmem's:
-above 1, xmem is faster. Half a microsecond of each call is Python's and the library's, so arrays
-of a few KiB say nothing of the copy. Contents are compared once.
+`view[...] = array`, in turns. The best of SERIES is printed for each, and numpy's time divided by
+xmem's: above 1, xmem is faster. Half a microsecond of each call is that of Python and the library,
+so arrays of a few KiB say nothing about the copy. Contents are compared once.
 """
 from __future__ import annotations
 

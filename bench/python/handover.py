@@ -60,7 +60,7 @@ def consume(name: str, queue, answers: Connection) -> None:
 
 
 def hand_over(case: Case, queue, answers: Connection) -> list[int]:
-    """One turn: nanoseconds of each hand-over."""
+    """Do one turn. Returns the nanoseconds of each hand-over."""
     import torch
 
     tensor: Any = torch.zeros(case.floats)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Small messages between two processes: xmem's own publish and receive, beside iceoryx2's wheel.
+"""Small messages between two processes: xmem's own publish and receive, compared with iceoryx2's
+wheel.
 
 1 KiB, written before it is sent and read at the other side, ping-pong; one way is half of a round.
 Both sides poll without sleeping. A second pair sleeps, by the descriptor that xmem gives.

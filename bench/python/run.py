@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All that bench/python measures, one after the other, with what it ran on. make bench-python.
+"""All measurements of bench/python, one after the other, and the machine. make bench-python.
 
 Exit status 1: a target is missed, or xmem has left something behind.
 """

@@ -4,14 +4,14 @@
 #                        wheel; the files of Python in it are links, so an edit needs no make
 #   make python-wheel    a wheel and a source distribution, in build/python/dist
 #   make check-python    the suites of Python, in virtual environments with what Debian has
-#   make check-torch     the same with PyTorch 2 and numpy 2 from PyPI, 5.5 GB
-#   make check-freethreaded  the same on a CPython without a GIL: XMEM_PYTHON_FREETHREADED
+#   make check-torch     these suites with PyTorch 2 and numpy 2 from PyPI, 5.5 GB
+#   make check-freethreaded  the tests on a CPython without a GIL: XMEM_PYTHON_FREETHREADED
 #
-# PYTHON is the interpreter whose headers are compiled with. The objects are the same for each
-# CPython from 3.11 on, but for a free-threaded one, which has no limited API: what is made for it
-# is its own, in build/FLAVOUR/python-ABI. So is PYTHON_ABI, the word in the extension's name, which
-# is asked for where PYTHON is given. XMEM_PYTHON_SYSTEM: see docs/environment.md; with it B must be
-# a folder that has no objects made without.
+# PYTHON is the interpreter with whose headers the extension is compiled. One set of objects is for
+# each CPython from 3.11 on. A free-threaded CPython has no limited API, so it has objects of its
+# own, in build/FLAVOUR/python-ABI, and a PYTHON_ABI of its own, the word in the extension's name.
+# If PYTHON is given, it is asked for that word. XMEM_PYTHON_SYSTEM: see docs/environment.md; with
+# it B must be a folder without objects that were made without it.
 
 ifneq ($(filter command environment,$(word 1,$(origin PYTHON))),)
 PYTHON_ABI ?= $(shell '$(PYTHON)' -c 'import sysconfig; value = sysconfig.get_config_var; \
@@ -25,12 +25,12 @@ PYTHON_OBJ  := $(PYTHON_SRC:%.c=$(PYTHON_O)/%.o)
 PYTHON_TREE := $(B)/python$(PYTHON_OWN)/xmem
 PYTHON_SO   := $(PYTHON_TREE)/_core.$(PYTHON_ABI).so
 
-# Asked for once, and only by who compiles.
+# Asked for once, and only to compile.
 PYTHON_INCLUDE = $(eval PYTHON_INCLUDE := $(shell '$(PYTHON)' -c \
 	'import sysconfig; print(sysconfig.get_path("include"))'))$(PYTHON_INCLUDE)
 
 ifeq ($(XMEM_PYTHON_SYSTEM),1)
-# python-ready, which is made first, says what pkg-config has to complain of.
+# python-ready, which is made first, prints the complaints of pkg-config.
 PYTHON_CFLAGS = $(shell pkg-config --cflags xmem 2>/dev/null)
 PYTHON_LIBS   = $(shell pkg-config --libs xmem 2>/dev/null)
 PYTHON_BESIDE :=
@@ -48,7 +48,7 @@ python: $(PYTHON_SO) $(PYTHON_BESIDE) $(patsubst bindings/python/xmem/%,\
 	$(PYTHON_TREE)/%,$(filter %.py %.pyi %.pxd %.h %.cpp %/py.typed,$(wildcard \
 	bindings/python/xmem/* bindings/python/xmem/*/*))) $(HEADERS:%=$(PYTHON_TREE)/%)
 
-# What it is built with, or what is missing and how it is had.
+# Checks that the headers of Python are there, or says how to get them.
 python-ready:
 	$(Q)[ -e '$(PYTHON_INCLUDE)/Python.h' ] || { echo 'make: the headers of $(PYTHON) are' \
 		'missing ($(PYTHON_INCLUDE)/Python.h): on Debian, apt-get install python3-dev' \
@@ -82,7 +82,7 @@ $(PYTHON_TREE)/include/%: include/%
 $(PYTHON_TREE)/%: bindings/python/xmem/%
 	$(Q)mkdir -p $(@D) && ln -sfr $< $@
 
-# Where the tools are that build a distribution and where the tests are run.
+# The environment with the tools that build a distribution, in which the tests run.
 PYTHON_VENV := build/python/debian
 PYTHON_DIST := build/python/dist
 

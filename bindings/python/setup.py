@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Builds the distribution xmem-buffers: the package xmem, with libxmem, xmemd and the tool inside.
 
-All that is compiled is made by the Makefile of the repository ("make python"); what comes out is
-copied to where setuptools wants it. A source distribution is an excerpt of the repository, each
-file at its place, with this file and pyproject.toml in its top folder too. So this file finds the
-repository two folders above itself, or, in a source distribution, right where it is.
+The Makefile of the repository compiles everything ("make python"); the results are copied to the
+places where setuptools wants them. A source distribution is an excerpt of the repository, each
+file at its place, with this file and pyproject.toml also in its top folder. So this file finds the
+repository two folders above itself, or, in a source distribution, in its own folder.
 
 XMEM_PYTHON_SYSTEM is in docs/environment.md.
 """
@@ -33,16 +33,16 @@ SYSTEM = os.environ.get("XMEM_PYTHON_SYSTEM", "")
 if SYSTEM not in ("", "0", "1"):
     sys.exit(f"setup.py: XMEM_PYTHON_SYSTEM is 1 or 0, not '{SYSTEM}'")
 
-# The limited API, and with it one extension for all versions, is not there without a GIL.
+# Without a GIL there is no limited API, and so no extension for all versions.
 FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
-# Where make builds, below TOP: objects for a system's libxmem are others.
+# The folder in which make builds, below TOP: objects for a system's libxmem have their own.
 BUILT = "build/python/system" if SYSTEM == "1" else "build/release"
 
-# What make names the extension after, and the objects that are for no other Python.
+# The word by which make names the extension, and objects that are for no other Python.
 ABI = sysconfig.get_config_var("SOABI") if FREE else "abi3"
 
-# What make needs for the library, the daemon and the extension, and what says how it may be used.
+# The files that make needs for the library, the daemon and the extension, and the licences.
 SOURCES = ["Makefile", "LICENSES/*", "include/**/*.h*", "core/*", "lib/*", "lib/*/*",
            "daemon/*", "cli/*", "scripts/*", "docs/environment.md", "bindings/*.mk",
            "bindings/python/*.*", "bindings/python/LICENSE", "bindings/python/src/*",
@@ -51,7 +51,7 @@ SOURCES = ["Makefile", "LICENSES/*", "include/**/*.h*", "core/*", "lib/*", "lib/
 
 
 def missing(environment: Mapping[str, str]) -> str:
-    """What make needs and is not there, and how it is had; empty: nothing."""
+    """Say what make needs and does not find, and how to get it; empty: nothing."""
     compiler = environment.get("CC", "cc").split()[0]
     for program, package in (("make", "make"), (compiler, "gcc")):
         if not shutil.which(program, path=environment.get("PATH")):
@@ -69,12 +69,12 @@ def version() -> str:
 
 
 class Make(build_ext):
-    """What is compiled is left to make."""
+    """An extension that make compiles."""
 
     def run(self) -> None:
         if self.inplace:
             sys.exit("setup.py: for development there is 'make python', see bindings/python/README")
-        # What an outer make says is not for this one, whose jobs are its own.
+        # The variables of an outer make are not for this one, whose jobs are its own.
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
         lacks = missing(environment)
@@ -91,7 +91,7 @@ class Make(build_ext):
             shutil.copy(source, target)
 
     def files(self) -> list[tuple[Path, Path]]:
-        """What make has made, and where setuptools wants it."""
+        """Get the files that make has built, and the places where setuptools wants them."""
         made = TOP / BUILT / (f"python-{ABI}" if FREE else "python") / "xmem"
         names = [Path(f"_core.{ABI}.so")]
         if SYSTEM != "1":

@@ -63,16 +63,16 @@
  *
  * Locks. A comment beside each field says what guards it, in one of these words:
  *
- *	lock		the lock of its object (XP_LOCK), which the GIL is where there is one
+ *	lock		the lock of its object (XP_LOCK); with a GIL, that is the GIL
  *	atomic		no lock: atomic functions
  *	constant	set before another thread can have the object, or the module
  *
- *	a guard		its methods, properties and buffers take its lock around all that they do
- *			(guard_type.c, view.c); what C calls takes it itself (dlpack_table.c,
- *			torch_guard.c). Nobody else has an object that ends.
- *	a pool		has no lock but for its limbo hook. Calls that use the handle count
+ *	a guard		its methods, properties and buffers run under its lock (guard_type.c,
+ *			buffer.c); functions that C code calls take it themselves
+ *			(dlpack_table.c, torch_guard.c). No other thread has an object that ends.
+ *	a pool		has a lock only for its limbo hook. Calls that use the handle count
  *			themselves, and close() waits for them (users).
- *	a subscription	has no lock: the library takes handles that are dropped meanwhile.
+ *	a subscription	has no lock: the library allows handles that are dropped meanwhile.
  *	a hold		is atomic (hold.h), later.c has a mutex, torch*.c have theirs.
  *	the module	is constant once the package is imported.
  *

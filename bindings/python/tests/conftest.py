@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all tests of the package have: a daemon of their own, and the tally for tests/run.sh.
+"""Shared by all tests of the package: a daemon of their own, and the tally for tests/run.sh.
 
 Each process of pytest-xdist has a daemon of its own, so that no test meets pools of another one.
 
@@ -27,7 +27,7 @@ skipped: dict[str, str] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No pool of this run is another program's, and nothing is written among the sources."""
+    """This run shares no pool with another program, and writes nothing among the sources."""
     global folder
     folder = tempfile.mkdtemp(prefix="xmem-pytest-")
     os.environ["XMEM_SOCKET"] = f"{folder}/socket"
@@ -35,11 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # The driver that stands in for a GPU's, unless one is named; docs/environment.md.
     os.environ.setdefault("XMEM_CUDA_DRIVER", str(TOP / "build/test/fakecuda/libcuda.so.1"))
     os.environ.setdefault("XMEM_DEVICE_FILES", "195:255,memfd")
-    # Ctrl-C reaches the programs that tests start, although the shell that started this one in the
-    # background has told it to ignore that.
+    # Ctrl-C reaches the programs that tests start, even if a shell has started this process in the
+    # background and made it ignore Ctrl-C.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Times on a shared machine say nothing about a test, and what failed once is in its log.
+    # Times on a shared machine say nothing about a test, and a failure is in the log.
     hypothesis.settings.register_profile(
         "xmem", deadline=None, database=None, print_blob=True,
         suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -53,16 +53,18 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Nobody looks through what the modules are, each time that a test wants its garbage found.
+    """A collection that a test asks for does not look through the modules.
 
-    With PyTorch that took a tenth of a second, hundreds of times. What tests make is looked at.
+    With PyTorch that would take a tenth of a second, hundreds of times. Objects that tests make
+    are looked at.
     """
     gc.collect()
     gc.freeze()
 
 
 def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Why it failed, in a line: the first of the exception's, the last of all else."""
+    """The reason of a failure in one line: the first line of an exception, the last line of any
+    other text."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
         return str(crash.message).strip().partition("\n")[0]
@@ -94,10 +96,10 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 # As late as can be, so that these are the last lines.
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if os.getpid() != RUN_BY:       # A child that a test has forked, which has nothing to say.
+    if os.getpid() != RUN_BY:       # This is a child that a test has forked: print nothing.
         return
     shutil.rmtree(folder, ignore_errors=True)
-    if hasattr(config, "workerinput"):      # of pytest-xdist: the first process has its reports
+    if hasattr(config, "workerinput"):      # the first process has the reports of workers
         return
     for name, why in skipped.items():
         print(f"SKIP {name}: {why}")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of GPUs share: the driver by ctypes, streams with gates, other processes.
+"""Shared by the tests of GPUs: the driver by ctypes, streams with gates, other processes.
 
-All of it is the same on a GPU and on the driver of tests/fakecuda. That has a log of what a real
-driver lets pass and breaks programs sometimes; each test ends with nothing in it.
+Everything here works on a GPU and on the driver of tests/fakecuda. The fake driver logs errors
+that a real driver tolerates although they sometimes break programs; each test ends with an empty
+log.
 """
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def new_name() -> str:
 
 @pytest.fixture(autouse=True)
 def no_violations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing that this test and its processes do breaks the driver's rules."""
+    """Check that this test and its processes break no rule of the driver."""
     log = tmp_path / "violations"
     monkeypatch.setenv("FAKECUDA_LOG", str(log))
     yield
@@ -90,7 +91,7 @@ class Driver:
         self.cuMemcpyHtoD_v2(ctypes.c_void_p(ptr), data, ctypes.c_size_t(len(data)))
 
     def calls(self) -> int:
-        """How many calls there were so far, which only the fake driver counts."""
+        """The number of calls so far, which only the fake driver counts."""
         count = getattr(self.library, "cuFakeCalls", None)
         if count is None:
             pytest.skip("only the fake driver counts calls")
@@ -131,7 +132,8 @@ class Stream:
         self.libc.sem_post(self.gate)
 
     def open_when_asleep(self) -> threading.Thread:
-        """Open the gate once the calling thread sleeps without the GIL, so waits for the stream."""
+        """Open the gate once the calling thread sleeps without the GIL, that is, waits for the
+        stream."""
         def work() -> None:
             until_asleep(caller, again=True)
             self.open_gate()
@@ -152,7 +154,7 @@ class Stream:
 def stream() -> Iterator[Stream]:
     stream = Stream()
     yield stream
-    for _ in range(8):          # what a test that fails has left closed
+    for _ in range(8):          # open the gates that a failed test has left closed
         stream.open_gate()
 
 
@@ -181,7 +183,8 @@ class Array:
 
 
 def consume(source: Any) -> tuple[Any, bytes]:
-    """Read a dense array as its interface's documentation says, and keep what has to be kept."""
+    """Read a dense array as its interface's documentation says, and keep the objects that must be
+    kept."""
     interface = source.__cuda_array_interface__
     assert interface["version"] == 3 and interface.get("mask") is None
     assert interface["strides"] is None and interface["stream"] != 0
@@ -218,7 +221,7 @@ class Child:
         assert self.process.exitcode == -signal.SIGKILL
 
     def end(self) -> None:
-        """It ends by itself, and well."""
+        """Wait until the process ends by itself, and well."""
         self.process.join(LIMIT)
         assert self.process.exitcode == 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests share: names of pools, guards in each state, children, threads that wait."""
+"""Shared by the tests: names of pools, guards in each state, children, threads that wait."""
 from __future__ import annotations
 
 import itertools
@@ -17,10 +17,10 @@ import xmem
 
 PACKAGE = str(Path(xmem.__file__).parent.parent)
 GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Does this Python have one, with the extension loaded? A free-threaded one does without."""
+"""Does this Python have a GIL, with the extension loaded? A free-threaded Python has none."""
 LIMIT = 240.0
-"""Seconds after which a test gives up what it waits for: no verdict, but an end of what hangs. That
-is far more than ten times what the slowest wait takes on a busy machine, an import of torch."""
+"""Seconds after which a test gives up a wait that hangs: far more than ten times the slowest wait
+on a busy machine, an import of torch."""
 _numbers = itertools.count()
 
 
@@ -53,7 +53,7 @@ def published(writer: xmem.BufferPool, contents: bytes = b"contents") -> xmem.Bu
 
 
 def without_notes(stderr: str) -> str:
-    """What a program has written there, without what the xmemd that it started says of its end."""
+    """Get the output of a program, without the notes of the xmemd that it started."""
     return "".join(line for line in stderr.splitlines(keepends=True)
                    if not line.startswith("xmemd: note: "))
 
@@ -82,7 +82,7 @@ def daemon_at(socket: str) -> int:
                     f"XMEM_SOCKET={socket}".encode() in environment:
                 found.append(int(process.name))
         except OSError:
-            continue                # Another user's, or it has ended.
+            continue                # It is another user's process, or it has ended.
     only, = found
     return only
 
@@ -91,7 +91,7 @@ def until_asleep(thread: int, look: Callable[[], object] = lambda: None,
                  again: bool = False) -> None:
     """Return once a thread of this process sleeps without wanting the GIL, so in a call of the
     library. A thread that wants the GIL gets it while this one lets go of it, or asks again.
-    again: it is a call that wakes up again and again to look at a GPU's memory."""
+    again: the call wakes up repeatedly to look at a GPU's memory."""
     same, before = 0, ""
     while same < 3:
         look()

@@ -43,7 +43,7 @@ def test_what_is_published_is_what_arrow_sees(shared: Tally, name: str,
         assert numbers.to_pylist() == wanted.ravel().tolist()
         if wanted.size:
             assert numbers.buffers()[1].address == guard.cpu_ptr
-        # The schema alone says the same.
+        # The schema alone also says so.
         field = pa.field(pa.Field._import_from_c_capsule(guard.__arrow_c_schema__()))
         assert field.type == array.type
     del array, numbers

@@ -112,7 +112,7 @@ def test_nothing_wakes_up_in_vain_while_nothing_happens() -> None:
             assert wakeups(subscription) == 0
             put(writer, 1)
             await task
-            # What is there while nobody waits wakes nobody.
+            # A publication that comes while no coroutine waits wakes none.
             put(writer, 2)
             put(writer, 3)
             with pytest.raises(TimeoutError):
@@ -397,7 +397,8 @@ def test_who_receives_from_any_learns_that_there_is_none_left() -> None:
 
 
 def test_closing_between_the_try_and_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another thread does, which finds nobody who waits: who is about to wait finds it closed."""
+    """Another thread closes it and finds no coroutine that waits; a coroutine that is about to
+    wait finds it closed."""
     with pair() as (_, reader):
         subscription = reader.subscribe()
 
@@ -415,7 +416,7 @@ def test_closing_between_the_try_and_the_wait(monkeypatch: pytest.MonkeyPatch) -
 
 # ---- what is always there ----
 
-MANY = 100_000      # tries, which take longer than a loop may be kept from others, whatever runs it
+MANY = 100_000      # tries that take longer than the loop may be kept busy
 
 
 def hands_out(what: str, writer: xmem.BufferPool, frames: xmem.Subscription) -> Any:
@@ -530,14 +531,14 @@ def test_coroutines_get_buffers_in_turn() -> None:
         writer.preallocate_cpu(8, 2)
         turns = [0] * 10
 
-        async def work(who: int) -> None:
+        async def work(number: int) -> None:
             while sum(turns) < 2000:
                 with await writer.acquire_cpu_async(8):
-                    turns[who] += 1
+                    turns[number] += 1
                     await asyncio.sleep(0)
 
         async def main() -> None:
-            await asyncio.gather(*(work(who) for who in range(10)))
+            await asyncio.gather(*(work(number) for number in range(10)))
 
         run(main(), debug=False)
         assert max(turns) < 2 * min(turns)

@@ -37,7 +37,7 @@ def run(*command: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where both extensions are, as anybody would compile them, and nothing of xmem is named."""
+    """The folder of both extensions, compiled as any program, without naming a file of xmem."""
     made = tmp_path_factory.mktemp("compiled")
     for source in EXAMPLE, TRIES:
         target = made / source.stem
@@ -217,7 +217,7 @@ del pool
     assert reader.stat().zombies == 0
 
 
-# ---- locks: two threads, of which one has the GIL. What would hang is ended by LIMIT.
+# ---- locks: two threads, of which one has the GIL. LIMIT ends a deadlock.
 
 
 INTERLEAVED = """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Consumers that write contents although they are told that these are for reading.
+"""Consumers that write contents although these are marked as for reading.
 
-The consumers here are those of C, which take what a protocol gives and store there. What they store
-must be seen by nobody else, in a reader and in the writer's own process, and no store may end the
-process.
+The consumers here are C code, which takes the memory that a protocol gives and stores there.
+Nobody else may see these stores, neither a reader nor the writer's own process, and no store may
+end the process.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import xmem
 from test_waits import silent
 from views import READ_ONLY, SLOTS, Tally, Tensor, Versioned, pool  # noqa: F401
 
-SMALL, LARGE = 1 << 10, views.BYTES + 4096      # what the library copies, and what it maps
+SMALL, LARGE = 1 << 10, views.BYTES + 4096      # sizes that the library copies, and that it maps
 SIMPLE, WRITABLE, FULL_RO = 0, 1, 0x11c
 WORD = 0x5a
 
@@ -41,7 +41,7 @@ _release = ctypes.PYFUNCTYPE(None, ctypes.POINTER(View))(("PyBuffer_Release", ct
 
 
 class Memory:
-    """What a consumer has: an address, and an object that keeps it."""
+    """The state of a consumer: an address, and an object that keeps it."""
 
     def __init__(self, address: int, keeper: object) -> None:
         self.address, self.keeper = address, keeper
@@ -61,7 +61,7 @@ def legacy(guard: Any) -> Memory:
 
 
 def versioned(guard: Any, **more: Any) -> Memory:
-    """As PyTorch asks, which does not heed the flag."""
+    """As PyTorch asks, which ignores the flag."""
     capsule = guard.__dlpack__(max_version=(1, 0), **more)
     said = views.look(capsule)
     assert said.flags == READ_ONLY
@@ -139,7 +139,7 @@ def test_a_store_into_what_is_for_reading(take: Callable[[Any], Memory], where: 
             with other.get(token) as again:
                 assert bytes(again) == contents
         assert frame.tobytes() == contents and numpy.asarray(frame).tobytes() == contents
-        # It stays its consumer's after the guard, whatever others do.
+        # The memory stays with its consumer after the guard is gone, whatever other clients do.
         frame.release()
         for _ in range(2 * SLOTS):
             with pool.acquire_cpu(len(contents)) as guard:
@@ -204,8 +204,8 @@ def test_what_is_stored_is_one_consumers_and_outlives_the_handle(take: Callable[
                                     "guard.__array_interface__['data']"])
 def test_the_last_handle_of_a_closed_pool_keeps_no_thread_from_running(keeper: str,
                                                                        tmp_path: Path) -> None:
-    """It waits a second for a silent host. A thread that runs after that second says nothing, so
-    the scene is repeated."""
+    """The call waits a second for a silent host. A thread that runs after that second proves
+    nothing, so the scene is repeated."""
     silent(f"""
 from test_careless import frombuffer
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Contents of no bytes, parts of what is described, and what is said of wrong shapes and types."""
+"""Contents without bytes, parts of described contents, and errors of wrong shapes and types."""
 from __future__ import annotations
 
 import ctypes

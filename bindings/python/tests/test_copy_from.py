@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What copy_from takes and refuses: sizes, shapes, types; copies of a guard's own views."""
+"""copy_from: which sizes, shapes and types it takes; copies of a guard's own views."""
 from __future__ import annotations
 
 import array
@@ -17,7 +17,7 @@ from views import Tally, pool, shared  # noqa: F401
 
 
 def refused(guard: Any, source: Any, offset: int = 0) -> str:
-    """The text of the ERANGE with which it is refused."""
+    """Get the text of the ERANGE with which a copy is refused."""
     with pytest.raises(xmem.Error) as caught:
         guard.copy_from(source, offset)
     assert caught.value.errno == errno.ERANGE
@@ -27,7 +27,7 @@ def refused(guard: Any, source: Any, offset: int = 0) -> str:
 # ---- sizes and shapes ----
 
 def test_no_more_is_copied_than_was_acquired(pool: Tally) -> None:
-    """Beyond the contents nobody would receive it, however large the buffer is."""
+    """Nobody would receive bytes beyond the contents, however large the buffer is."""
     with pool.acquire(3) as guard:
         assert guard.capacity > 10
         text = refused(guard, b"1234567890")

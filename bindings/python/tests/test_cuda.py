@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Buffers on GPUs: making them, what they say, copies, errors, and what GPUs there are."""
+"""Buffers on GPUs: making them, their attributes, copies, errors, and the GPUs that there are."""
 from __future__ import annotations
 
 import errno
@@ -169,7 +169,7 @@ def test_a_reader_makes_and_opens_nothing(pool: xmem.BufferPool) -> None:
             with pytest.raises(xmem.NotPermitted):
                 call()
         with reader.get(guard.token) as got:
-            # What the contents are can be told without their memory.
+            # The description of the contents is known without their memory.
             assert (got.shape, got.dtype, got.is_cuda) == ((2, 3), "int32", True)
             for look in (lambda: got.cuda_ptr, got.copy_to_host, got.cuda_tensor,
                          lambda: got.__cuda_array_interface__):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Contents of GPUs for others by DLPack: where they are, in which order, and who keeps them."""
+"""Contents on GPUs by DLPack: their device, the order with streams, and the owner of the buffer."""
 from __future__ import annotations
 
 import ctypes
@@ -29,7 +29,7 @@ def filled(pool: xmem.BufferPool) -> xmem.BufferGuard:
 
 
 class Consumer:
-    """What takes a versioned capsule, and calls its deleter at its own end."""
+    """A consumer that takes a versioned capsule, and calls its deleter at its own end."""
 
     def __init__(self, capsule: Any) -> None:
         api = ctypes.pythonapi

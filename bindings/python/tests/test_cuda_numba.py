@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """numba-cuda, cuda.core and CuPy with buffers on GPUs: as users of xmem's, and xmem of theirs.
 
-What a library needs of the driver that tests/fakecuda has not, is tried on a GPU only. What the
-documentation of __cuda_array_interface__ asks of all of them, test_cuda.py has.
+Parts that need functions of the driver which tests/fakecuda does not have are tried on a GPU only.
+test_cuda.py checks the rules of __cuda_array_interface__ for all libraries.
 """
 from __future__ import annotations
 

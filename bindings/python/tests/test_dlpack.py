@@ -122,7 +122,7 @@ def test_a_legacy_capsule_of_what_is_written(pool: Tally) -> None:
 
 
 class Offers:
-    """What gives a capsule that is there already."""
+    """A producer whose capsule exists already."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -225,7 +225,7 @@ def test_a_guard_that_is_gone_gives_nothing(pool: Tally) -> None:
 
 
 class Evil:
-    """A truth that releases the guard while it is being asked for."""
+    """An object that releases the guard when its truth is asked for."""
 
     def __init__(self, guard: Any) -> None:
         self.guard = guard
@@ -449,7 +449,7 @@ address = views.take(guard.__dlpack__(max_version=(1, 0)))
 deleter = views.Versioned.from_address(address).deleter
 c = ctypes.CDLL(None)
 c.__cxa_atexit.argtypes = [ctypes.c_void_p] * 3
-# What is registered last is called first: the deleter, and then _exit(7).
+# The function that is registered last is called first: the deleter, and then _exit(7).
 c.__cxa_atexit(ctypes.cast(c._exit, ctypes.c_void_p), 7, None)
 c.__cxa_atexit(deleter, address, None)
 """

@@ -2,8 +2,8 @@
 """The tutorial docs/python.md, and the README's example: their blocks of Python are run.
 
 The blocks of a section are one program. Under its heading a section may say what it needs:
-<!-- needs: NAME, NAME --> are modules, or attributes of them. What is missing is said, and counted
-as skipped.
+<!-- needs: NAME, NAME --> are modules, or attributes of them. A missing one is printed, and
+counted as skipped.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What help() says: each public function, method and attribute has a docstring, and a signature
-where it is called. That the extension's agree with its stub, types.sh checks."""
+"""The output of help(): each public function, method and attribute has a docstring, and callables
+have a signature. types.sh checks that those of the extension agree with its stub."""
 
 import inspect
 from collections.abc import Iterator
@@ -13,14 +13,15 @@ from xmem import _core, _torch
 
 CLASSES = [each for name in xmem.__all__ if inspect.isclass(each := getattr(xmem, name))]
 FUNCTIONS = [each for name in xmem.__all__ if inspect.isroutine(each := getattr(xmem, name))]
-#: What classes say of themselves that Python defines, or that is there for the package alone.
+#: Attributes that Python defines, or that are for the package alone.
 NOT_OURS = {"__array__", "__dlpack__", "__dlpack_device__", "__arrow_c_schema__",
             "__arrow_c_array__", "__arrow_c_device_array__", "__array_interface__",
             "__cuda_array_interface__"}
 
 
 def attributes(cls: type) -> Iterator[tuple[str, Any]]:
-    """What cls and its bases of this package define, private names of the extension too."""
+    """Get the names that cls and its bases of this package define, including private ones of the
+    extension."""
     for base in cls.__mro__:
         if not base.__module__.startswith("xmem"):
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Errors: classes, what they also are, messages; signals that end waits and lose nothing."""
+"""Errors: their classes and base classes, messages; signals that end waits and lose nothing."""
 from __future__ import annotations
 
 import errno

@@ -161,7 +161,7 @@ def assert_colours(pictures, each):
 
 
 def wait_until(true):
-    """Wait for something that says nothing when it happens, such as opening a pool."""
+    """Wait for an event that sends no message, such as opening a pool."""
     end = time.monotonic() + LIMIT
     while not true():
         assert time.monotonic() < end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who keeps buffers in use: what a writer that waits in vain is told."""
+"""The clients that keep buffers in use, in the error of a writer that waits in vain."""
 from __future__ import annotations
 
 import os

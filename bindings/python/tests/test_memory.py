@@ -25,7 +25,7 @@ def resident() -> int:
 
 
 def grown(turn: Callable[[], Any], turns: int) -> str:
-    """What has grown in so many turns, by a block in every fourth turn or more; "": nothing."""
+    """Say what has grown in so many turns, by a block in every fourth turn or more; "": nothing."""
     gc.collect()
     memory, files = resident(), len(os.listdir("/proc/self/fd"))
     blocks = sys.getallocatedblocks()
@@ -35,7 +35,7 @@ def grown(turn: Callable[[], Any], turns: int) -> str:
     blocks = sys.getallocatedblocks() - blocks
     files = len(os.listdir("/proc/self/fd")) - files
     memory = resident() - memory
-    if sanitized():         # which keeps what is freed for a while
+    if sanitized():         # it keeps freed memory for a while
         memory = 0
     if not GIL:         # CPython 3.13 then keeps a block of each cycle that has a weak reference
         blocks = 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Messages that nobody loads: how long they keep a buffer, who is told, and how it comes back."""
+"""Messages that nobody loads: how long they keep a buffer, the errors about them, and how the
+buffer comes back."""
 from __future__ import annotations
 
 import copy
@@ -52,7 +53,8 @@ def test_messages_wait_ten_minutes_if_nothing_is_said() -> None:
         guard = published(writer)
         pickle.dumps(guard)
         assert [each.lasts for each in writer.unread()] == [600.0]
-        # What belongs to another client lasts a minute at most, and less if the pool says so.
+        # The reference to another client's buffer lasts a minute at most, and less with a shorter
+        # in_flight.
         pickle.dumps(reader.get(guard.token))
         assert [each.lasts for each in reader.unread()] == [60.0]
         with xmem.BufferPool(writer.name, in_flight=7) as third:
@@ -311,7 +313,7 @@ def test_a_parcel_of_a_closed_pool_is_the_parent_s_too() -> None:
 
 
 def hand_back(queue: Any, answers: Any) -> None:
-    """A stage: what it gets it passes on, as a message of its own."""
+    """A stage: it passes each guard on, as a message of its own."""
     for guard in iter(queue.get, None):
         with guard:
             answers.put(guard.parcel())

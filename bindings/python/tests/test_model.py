@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Any order of calls, against a model: no contents ever change under a hold or a view.
 
-What is drawn depends on nothing but what has been drawn before: a rule gives as many results when
-the pool has nothing, as it may on a busy machine, and then they are a guard that is gone.
+Each draw depends only on earlier draws. If the pool has nothing, as may happen on a busy machine,
+a rule gives as many results as otherwise, and they are a guard that is gone.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """numpy, memoryview and others by the buffer protocol and the array interface; copies into guards.
 
-What hypothesis makes up are tensors of each type, with up to four dimensions in any order and with
-gaps, as publishers may describe them.
+hypothesis makes up tensors of each type, with up to four dimensions in any order and with gaps, as
+publishers may describe them.
 """
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def test_copy_from_takes_tensors_by_dlpack(shared: Tally, tensor: Any) -> None:
     wanted = values(name, shape)
 
     class Tensor:
-        """What has no buffers, and no words for consumers that came later."""
+        """An object without the buffer protocol and without the keywords of later versions of
+        DLPack."""
 
         def __dlpack__(self, stream: None = None) -> Any:
             return wanted.T.__dlpack__()
@@ -133,7 +134,7 @@ def test_a_type_without_a_format_is_lent_as_bytes_or_by_ml_dtypes(pool: Tally, n
     with pool.reader.get(token) as guard:
         with pytest.raises(BufferError, match="DLPack"):
             memoryview(guard)
-        # Who takes bytes and no type gets them.
+        # A consumer that takes bytes without a type gets them.
         assert hashlib.sha256(guard).digest() == hashlib.sha256(
             bytes(range(4 * dtypes.item_bytes(dtypes.number(name))))).digest()
         with pytest.raises(AttributeError):
@@ -255,7 +256,7 @@ class Buffer(ctypes.Structure):
 
 
 def ask(guard: Any, flags: int) -> Any:
-    """What PyObject_GetBuffer gives, without the object; or BufferError."""
+    """Get the result of PyObject_GetBuffer, without the object; or BufferError."""
     view = Buffer()
     get, release = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
     get.argtypes = [ctypes.py_object, ctypes.POINTER(Buffer), ctypes.c_int]

@@ -131,7 +131,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "_preallocate": (8, 1, 0), "preallocate_cpu": (8, 1),
     "receive": (0,), "reopen": (), "retract": (1,), "subscribe": (), "trim": (),
     "void_claims": (1,)}
-# What waits for ever, makes pools, or takes what is no argument of a pool's.
+# Calls that wait for ever, make pools, or take arguments that are not of a pool.
 NOT_FUZZED = {"subscribe", "cancel", "reopen", "fd", "attach_fd"}
 
 
@@ -162,7 +162,7 @@ junk = st.one_of(st.none(), st.text(max_size=3), st.binary(max_size=3), st.float
 @settings(max_examples=60)
 @given(st.data(), st.sampled_from(sorted(set(CALLS) - NOT_FUZZED)))
 def test_any_arguments_end_in_an_exception_or_a_result(data: st.DataObject, name: str) -> None:
-    """Nothing crashes, and what is raised is an Error, a TypeError or a ValueError."""
+    """Nothing crashes, and every exception is an Error, a TypeError or a ValueError."""
     count = len(CALLS[name])
     with xmem.BufferPool(None, writer=True, demand_bytes=1 << 20) as pool:
         arguments = data.draw(st.lists(junk, min_size=count, max_size=count))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Threads: the same objects used by many, closed under them, and who keeps the GIL."""
+"""Threads: objects that many threads use, or close while others use them, and calls without the
+GIL."""
 from __future__ import annotations
 
 import errno
@@ -302,7 +303,7 @@ def test_a_guard_is_ended_once(ways: tuple[str, str]) -> None:
 
 
 def test_a_guard_ended_while_it_is_looked_at() -> None:
-    """What has been seen of it stays as it is, and what keeps it gives it back."""
+    """Check that the seen contents have not changed, and that the views give the buffer back."""
     meeting, guards = Meeting(), list[xmem.BufferGuard]()
     with pair(demand_bytes=None) as (writer, _):
         writer.preallocate_cpu(8, 1)
@@ -376,7 +377,7 @@ def test_views_are_counted() -> None:
 
 
 def test_one_hold_for_all_views() -> None:
-    """Two threads that share a handle for the first time share the same: either keeps it."""
+    """Two threads that share a handle for the first time get one hold: either share keeps it."""
     meeting, guards, shares = Meeting(), list[xmem.BufferGuard](), [None, None]
     with pair(demand_bytes=None) as (writer, _):
         writer.preallocate_cpu(8, 1)

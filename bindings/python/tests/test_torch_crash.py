@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is left of tensors when processes are killed, end, or fork. No crash leaks or harms."""
+"""Tensors when processes are killed, end, or fork. No crash leaks memory or harms others."""
 from __future__ import annotations
 
 import gc
@@ -331,8 +331,8 @@ import os, threading
 xmem.torch.install()
 warnings.simplefilter("error")      # of a child: it says so on its stderr
 kept = torch.zeros(50).share_memory_()
-# What torch makes at the first use of an operation is to be there before: who is forked while
-# another thread makes it waits for ever, with and without xmem.
+# torch must have made its state for these operations before: a child that is forked while another
+# thread makes it waits for ever, with and without xmem.
 kept[0] += 1
 assert torch.ones(7).share_memory_().sum() == 7 and torch.ones(100).share_memory_()[0] == 1
 end = threading.Event()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tensors on a GPU from process to process, with torch's own CUDA on top: skipped where torch finds
-no GPU. What is below torch is tested on any driver: test_torch_cuda.py.
+"""Tensors on a GPU from process to process, with torch's own CUDA on top: skipped if torch finds no
+GPU. test_torch_cuda.py tests the part below torch on any driver.
 """
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is left when the host of a pool has gone, and how a process gets a new one."""
+"""Tensors after the host of their pool has ended, and how a process gets a new pool."""
 from __future__ import annotations
 
 import os
@@ -75,7 +75,7 @@ assert b"xmem" in dumps(torch.zeros(3))
 
 
 def test_who_has_it_keeps_it_without_a_host() -> None:
-    """With fallback=True what is new goes torch's own way. What others have is not moved."""
+    """With fallback=True new tensors go torch's own way. Tensors that others have are not moved."""
     run_alone("xmem.torch.install(fallback=True)\nmessage = dumps(torch.zeros(2))\n" + GONE + """
 warnings.simplefilter("ignore")
 address = kept.data_ptr()

@@ -120,7 +120,7 @@ class Pictures(Numbers):
 
 @pytest.mark.parametrize("part", ["head", "contents"])
 def test_ctrl_c_while_a_batch_is_read(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    """What is left in the pipe begins in the middle of a message, and is not taken for one."""
+    """The rest in the pipe begins in the middle of a message, and is not taken for a message."""
     monkeypatch.setattr(xmem.torch.installing.loader, "_rest", lambda pipe: pytest.fail("read"))
     stock, broken = Connection._recv, []
 

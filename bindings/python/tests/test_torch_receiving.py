@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a process receives that has not known the storage: all of it at once, or a view of it."""
+"""Tensors of storages that the receiver does not know: the whole storage, or a view of it."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The short way of messages: what the extension makes of a tensor that goes again and again, and
-what it leaves to the long way. The name of the function in a message says which one it went."""
+"""The fast path of messages: tensors that the extension handles because they are sent repeatedly,
+and those that it leaves to the slow path. The name of the function in a message shows the path."""
 from __future__ import annotations
 
 import pickle
@@ -63,7 +63,7 @@ def sent(tensor: Any) -> Any:
 
 
 def goes_short(tensor: Any) -> bool:
-    """Does it, now? What is made of it is read here, so that nothing stays set aside."""
+    """Does it take the fast path now? Its message is read here, so that nothing stays set aside."""
     message = dumps(sent(tensor))
     again = pickle.loads(message)
     assert type(again) is type(tensor) and again.data_ptr() == tensor.data_ptr()
@@ -71,7 +71,7 @@ def goes_short(tensor: Any) -> bool:
 
 
 def check(child: Child, tensor: Any) -> None:
-    """It goes the short way, and comes as what it is."""
+    """It takes the fast path, and arrives unchanged."""
     message = dumps(sent(tensor))
     assert is_short(message)
     child.pipe.send_bytes(message)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What becomes of tensors in pools after uninstall(), and of settings when install() fails."""
+"""Tensors in pools after uninstall(), and settings after install() has failed."""
 from __future__ import annotations
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the package says in messages, reprs and docstrings: in Python's words, and true."""
+"""Messages, reprs and docstrings of the package: in Python's words, and true."""
 from __future__ import annotations
 
 import errno
@@ -25,7 +25,7 @@ TOP = Path(__file__).resolve().parents[3]
 #: Those are named so in any language, and so is a symbol of the library.
 ENVIRONMENT = {"XMEM_BACKEND", "XMEM_CUDA_DRIVER", "XMEM_DAEMON", "XMEM_DEVICE",
                "XMEM_DEVICE_FILES", "XMEM_SOCKET"}
-#: What programs in Python cannot meet.
+#: Messages that programs in Python cannot meet.
 NEVER = {"xmem_get_api", "xmem_source", "XMEM_PUBLISH_CLIENT", "XMEM_VIEW_CUDA"}
 
 # ---- what the library says, in Python's words ----

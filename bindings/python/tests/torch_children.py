@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the child processes of the tests of xmem.torch do, and how the tests wait for things.
+"""Functions of the child processes of the tests of xmem.torch, and waits of the tests.
 
-It is a module of its own, because children by spawn import it. Nothing here sleeps to let something
-happen first: each side waits for a message, or for a condition with a limit of time.
+It is a module of its own, because children by spawn import it. Nothing here sleeps to let another
+event come first: each side waits for a message, or for a condition with a limit of time.
 """
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ import torch.multiprocessing as multiprocessing
 
 from support import LIMIT
 
-# A child by fork has none of the threads that its parent's torch computes with, and waits for them.
+# A child by fork has none of the threads with which its parent's torch computes, but waits for
+# them.
 torch.set_num_threads(1)
 
-# Children that inherit nothing are forked from a process that has imported what takes seconds.
+# Children that inherit nothing are forked from a process that has already imported the slow
+# modules.
 multiprocessing.get_context("forkserver").set_forkserver_preload(["torch", "xmem.torch"])
 
 
@@ -46,7 +48,7 @@ def dumps(thing): return bytes(ForkingPickler.dumps(thing))
 """
 
 
-# A part of such a program, which is to be run with an XMEM_SOCKET of its own.
+# A part of such a program, which must be run with an XMEM_SOCKET of its own.
 killed_host = """
 import os, signal
 
@@ -119,8 +121,8 @@ def forking() -> socket.socket:
 
 
 def run(program: str, *arguments: str, quiet: bool = False, **environment: str) -> str:
-    """Run a program of its own, for a pool is made once in a process, and give what it prints.
-    quiet: it has to say nothing on its standard error."""
+    """Run a program, because a process makes a pool only once, and return its output.
+    quiet: it must print nothing to its standard error."""
     path = os.pathsep.join(filter(None, [os.path.dirname(__file__), *sys.path]))
     asked = pickle.dumps((START + program, arguments,
                           {**os.environ, "PYTHONPATH": path, **environment}))
@@ -152,7 +154,7 @@ class Child:
         far.close()
 
     def get(self) -> Any:
-        """What it sends next."""
+        """Get the next message of the child."""
         assert self.pipe.poll(LIMIT), "the child says nothing"
         return self.pipe.recv()
 
@@ -160,7 +162,7 @@ class Child:
         self.pipe.send(thing)
 
     def end(self) -> None:
-        """Wait for its end, which has to be a good one."""
+        """Wait for the child's end, whose status must be 0."""
         self.process.join(LIMIT)
         assert self.process.exitcode == 0, f"the child ended with {self.process.exitcode}"
 
@@ -180,7 +182,7 @@ class Child:
 
 
 def fill(pipe: Any, value: float) -> None:
-    """Fill the first tensor of what comes, and say so."""
+    """Fill the first tensor of each message, and answer."""
     tensors = pipe.recv()
     with torch.no_grad():
         tensors[0].fill_(value)
@@ -188,19 +190,19 @@ def fill(pipe: Any, value: float) -> None:
 
 
 def echo(pipe: Any) -> None:
-    """Send back what comes, until None."""
+    """Send back each message, until None."""
     while (thing := pipe.recv()) is not None:
         pipe.send(thing)
 
 
 def ask(pipe: Any, question: Callable[..., Any], *args: Any) -> None:
-    """Send what a function answers for each thing that comes, until None."""
+    """Send the result of a function for each message, until None."""
     while (thing := pipe.recv()) is not None:
         pipe.send(question(thing, *args))
 
 
 def details(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """All that a plain tensor is, in words that hand no tensor over."""
+    """Describe a plain tensor completely, without handing a tensor over."""
     storage = tensor._storage() if hasattr(tensor, "_storage") else tensor.untyped_storage()
     return (str(tensor.dtype), tuple(tensor.size()), tensor.stride(), tensor.storage_offset(),
             storage.nbytes(), tensor.tolist(), tensor.requires_grad, tensor.is_leaf)
@@ -211,7 +213,7 @@ def sum_of(tensor: torch.Tensor) -> float:
 
 
 def hold(pipe: Any) -> None:
-    """Keep all that comes, and say how many, until it is killed or gets None."""
+    """Keep all messages, and answer how many, until it is killed or gets None."""
     kept = []
     while (thing := pipe.recv()) is not None:
         kept.append(thing)
@@ -219,13 +221,13 @@ def hold(pipe: Any) -> None:
 
 
 def describe(thing: Any) -> Any:
-    """What there is to say of a tensor, in things that pickle without tensors."""
+    """Describe a tensor by objects that pickle without tensors."""
     return (type(thing).__name__, str(thing.dtype), tuple(thing.shape), bool(thing.requires_grad),
             thing.is_shared() if thing.layout is torch.strided else None)
 
 
 def backward(tensor: torch.Tensor) -> list[float]:
-    """The gradient of a sum of squares: what comes requires it."""
+    """Compute the gradient of a sum of squares of a tensor that requires it."""
     (tensor * tensor).sum().backward()
     assert tensor.grad is not None
     return tensor.grad.flatten().tolist()
@@ -239,7 +241,7 @@ def send_new(pipe: Any, count: int, numbers: int) -> None:
 
 
 def send_and_stay(pipe: Any, count: int, numbers: int) -> None:
-    """The same, and keep them too, until somebody ends this."""
+    """Make tensors, send them and keep them, until the process is ended."""
     kept = [torch.full((numbers,), float(number)) for number in range(count)]
     for tensor in kept:
         pipe.send(tensor)
@@ -248,7 +250,7 @@ def send_and_stay(pipe: Any, count: int, numbers: int) -> None:
 
 
 def installed_pool(pipe: Any) -> None:
-    """Which pool has this process installed, without ever having had a tensor?"""
+    """Get the pool that this process has installed, without ever having had a tensor."""
     import xmem.torch
 
     pipe.send(xmem.torch.installed())
@@ -266,7 +268,7 @@ def both_see(pipe: Any, tensor: torch.Tensor) -> None:
 
 
 def watch(pipe: Any) -> None:
-    """Keep the first tensor; then say what it shows, or whether another one is the same memory."""
+    """Keep the first tensor; then answer its contents, or whether another tensor has its memory."""
     kept = pipe.recv()
     while (thing := pipe.recv()) is not None:
         if isinstance(thing, torch.Tensor):

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: MIT
-# What the package says about types: mypy --strict finds nothing in it, the stub of the extension
-# is what the extension has, and users' programs (typed/) are judged as each of their lines says.
+# SPDX-License-Identifier: MIT The types of the package: mypy --strict finds nothing in it, the stub
+# agrees with the extension, and mypy judges users' programs (typed/) as each of their lines says.
 # The package is looked at as it is installed.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of views share: a pool that notices holds, and the C side of the protocols.
+"""Shared by the tests of views: a pool that notices holds, and the C side of the protocols.
 
 The structs are those of DLPack 1.3 and of Arrow's C data interface, as a consumer in C sees them.
 """
@@ -30,7 +30,8 @@ def name() -> str:
 
 
 class Tally:
-    """A pool of SLOTS buffers and no more: what is held shows, for it cannot be acquired."""
+    """A pool of SLOTS buffers and no more: a buffer that is held shows, because it cannot be
+    acquired."""
 
     def __init__(self) -> None:
         self.name = name()
@@ -39,11 +40,11 @@ class Tally:
         self.reader: Any = xmem.BufferPool(self.name)
 
     def acquire(self, *arguments: Any, **keywords: Any) -> Any:
-        """A buffer to write; a test that has lost one fails instead of waiting for it."""
+        """Acquire a buffer to write; a test that has lost one fails instead of waiting for it."""
         return self.writer.acquire_cpu(*arguments, timeout=LIMIT, **keywords)
 
     def free(self) -> int:
-        """How many buffers nobody holds."""
+        """Count the buffers that nobody holds."""
         gc.collect()
         guards = []
         try:
@@ -57,7 +58,7 @@ class Tally:
 
     def published(self, data: bytes = b"0123456789abcdef", shape: tuple[int, ...] | None = None,
                   dtype: str | None = None) -> int:
-        """The token of contents that nobody holds yet."""
+        """Publish contents that nobody holds yet. Returns their token."""
         guard = self.acquire(len(data) or 1)
         memoryview(guard)[:len(data)] = data
         if dtype is not None and shape is not None:
@@ -92,7 +93,7 @@ shared = pytest.fixture(_tally, name="shared", scope="module")
 
 
 def script(source: str, *arguments: str, code: int = 0) -> str:
-    """Run a program of Python that ends by itself with that code, and says nothing by stderr."""
+    """Run a program of Python that ends by itself with that code, and prints nothing to stderr."""
     done = subprocess.run([sys.executable, "-c", source, *arguments], capture_output=True,
                           text=True, timeout=LIMIT)
     assert (done.returncode, without_notes(done.stderr)) == (code, ""), done
@@ -148,17 +149,17 @@ _used = ctypes.create_string_buffer(b"used_dltensor_versioned")
 
 
 def pointer(capsule: Any, what: str) -> int:
-    """What a capsule of that name points to."""
+    """Get the pointer of a capsule of that name."""
     return int(_pointer(capsule, what.encode()))
 
 
 def look(capsule: Any) -> Versioned:
-    """The tensor of a versioned capsule, which keeps it."""
+    """Get the tensor of a versioned capsule, which keeps it."""
     return Versioned.from_address(pointer(capsule, "dltensor_versioned"))
 
 
 def take(capsule: Any) -> int:
-    """The address of the tensor, which is the caller's now, as it is a consumer's in C."""
+    """Take the tensor as a consumer in C does. Returns its address; the caller owns it."""
     address = pointer(capsule, "dltensor_versioned")
     assert _rename(capsule, ctypes.cast(_used, ctypes.c_char_p)) == 0
     return address

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: MIT
-# What users do with the distribution: pip installs it from the repository, from a source
-# distribution far from any repository, and against the libxmem of a system; each time into an
-# empty environment, in which installed.py judges it, and which it leaves as it was. Then what PyPI
-# would take, and what is said where something is missing.
+# SPDX-License-Identifier: MIT The distribution as users have it: pip installs it from the
+# repository, from a source distribution far from any repository, and against the libxmem of a
+# system; each time into an empty environment, in which installed.py judges it, and which it leaves
+# as it was. Then what PyPI would take, and what is said where something is missing.
 # Last line: "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 2
@@ -71,7 +70,7 @@ sources() {
 	judged sources bundled "$(inside sources)"
 }
 
-# A source distribution of a source distribution is the same.
+# A source distribution of a source distribution is equal to it.
 sources_again() {
 	mkdir "$work/unpacked"
 	tar -xzf "$dist"/*.tar.gz -C "$work/unpacked" --strip-components=1

@@ -1,6 +1,6 @@
 # cython: language_level=3, freethreading_compatible=True
 # SPDX-License-Identifier: MIT
-"""What test_capi.py tries in Cython: handles in threads, at the end of Python, and under the GIL.
+"""Functions of test_capi.py in Cython: handles in threads, at the end of Python, and under the GIL.
 
 Functions keep the GIL, unless they say that they do not.
 """

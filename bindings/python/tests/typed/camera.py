@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a type checker knows of a user's program. It is not run: types.sh has mypy judge it. A line
+"""A user's program for a type checker. It is not run: types.sh has mypy judge it. A line
 that ends in "type: ignore[...]" must be wrong in that way, or mypy complains of the comment."""
 
 from typing import assert_type

@@ -13,8 +13,8 @@
  * xmem.get_include() is the folder of this header and of xmem.h. Each source file that includes it
  * has a table of its own, and calls import_xmem().
  *
- * Call import_xmem() where a module is imported, and not in the initialiser of a static variable of
- * C++: other threads wait for that, even one that has the GIL.
+ * Call import_xmem() when your module is imported, and not in the initialiser of a static variable
+ * of C++: other threads wait for such an initialiser, even a thread that has the GIL.
  */
 #ifndef XMEM_PYTHON_H
 #define XMEM_PYTHON_H
@@ -36,7 +36,7 @@ extern "C" {
 #define XMEM_PYTHON_CAPSULE	"xmem._core.capi"
 
 struct xmem_python {
-	size_t size;			/* of the struct that the package has; it only grows */
+	size_t size;			/* size of the package's struct; it only grows */
 	/* The library's table, as xmem_get_api; NULL with ImportError. With the GIL. */
 	const struct xmem_api *(*get_api)(uint32_t version);
 	PyObject *(*as_py)(struct xmem_buffer *buffer);		/* xmem_as_py */
@@ -69,9 +69,9 @@ XMEM_PYTHON_MAYBE static int import_xmem(void)
 }
 
 /*
- * A handle of a buffer as an xmem.BufferGuard, for writing if the buffer is being written. The
- * handle becomes the guard's, which drops it: it is not used in C any more. Of a handle that C
- * needs, too, give xmem_table->clone(). With the GIL. NULL with an exception, and then the handle
+ * Make an xmem.BufferGuard of a handle of a buffer, for writing if the buffer is being written. The
+ * guard owns the handle and drops it: C code must not use it any more. If C code also needs the
+ * handle, give xmem_table->clone() of it. With the GIL. NULL with an exception, and then the handle
  * has been dropped.
  */
 XMEM_PYTHON_MAYBE static PyObject *xmem_as_py(struct xmem_buffer *buffer)

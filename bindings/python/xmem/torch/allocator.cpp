@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The allocator of the CPU that torch is given while xmem.torch.cpu_allocator() is in use. It is
- * compiled against the headers of the torch that runs, because torch has no other way, and knows
- * nothing of xmem but the two functions that it is handed.
+ * The allocator of the CPU for torch while xmem.torch.cpu_allocator() is in use. It is compiled
+ * against the headers of the torch that runs, because torch has no other way. Of xmem it knows only
+ * the two functions that it is given.
  *
- * Memory of both kinds can be alive at any time, and be dropped by any thread. So whoever frees
- * asks the pool first whether an address is one of its buffers.
+ * Memory of both kinds can be alive at any time, and any thread may drop it. So freeing asks the
+ * pool first whether an address is one of its buffers.
  */
 #include <c10/core/Allocator.h>
 
@@ -20,7 +20,7 @@ using free_function = bool (*)(void *address);
 
 allocate_function pool_allocate;
 free_function pool_free;
-std::atomic<std::size_t> smallest{SIZE_MAX};	/* what is smaller is another allocator's */
+std::atomic<std::size_t> smallest{SIZE_MAX};	/* smaller memory comes from the other allocator */
 c10::Allocator *before;
 
 void free_any(void *address)
@@ -31,7 +31,7 @@ void free_any(void *address)
 
 /*
  * The functions of c10::Allocator are const in some versions of torch and not in others, and
- * copy_data is new in 2.3. So each stands here in all its forms, and torch finds its own.
+ * copy_data is new in 2.3. So each function has all its forms here, and torch finds its own.
  */
 struct pool_allocator final : c10::Allocator {
 	c10::DataPtr make(std::size_t bytes) const
@@ -54,7 +54,10 @@ struct pool_allocator final : c10::Allocator {
 
 } // namespace
 
-/* Let torch allocate here. It stays like that: tensors that are alive may come back to it. */
+/*
+ * Let torch allocate here. This is never undone, because tensors that are alive may come back to
+ * it.
+ */
 extern "C" __attribute__((visibility("default")))
 void xmem_torch_cpu_begin(allocate_function allocate, free_function release)
 {
