@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_said(pool):
                 call("z", fits)
             with pytest.raises(TypeError, match="is of float32, and this guard of float64"):
                 call(name, wide)
-            with pytest.raises(TypeError, match="nobody has said what"):
+            with pytest.raises(TypeError, match="are not described"):
                 call(name, unsaid)
             for wrong, shape in (narrow, r"\(4, 2\)"), (flat, r"\(3\)"):
                 with pytest.raises(ValueError, match=rf"has shape \(n, 3\), and this.*{shape}"):

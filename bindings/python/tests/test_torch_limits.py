@@ -124,7 +124,7 @@ try:
 except xmem.Error as error:
     assert not installing.falls_back(error)
     note = error.__notes__[0]
-    assert "Memory is what is lacking" in note and "install(slots" not in note, note
+    assert "Memory is lacking" in note and "install(slots" not in note, note
 """)
 
 

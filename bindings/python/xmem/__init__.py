@@ -23,7 +23,7 @@ except ImportError as error:
     if find_spec("xmem._core"):     # the extension exists: its own error says what is wrong
         raise
     raise ImportError(
-        f"xmem is not whole: its extension is not beside {__file__}. It cannot be loaded from a "
+        f"xmem is incomplete: its extension is not beside {__file__}. It cannot be loaded from a "
         "zip (a zipapp), and in a source tree 'make python' builds it", name="xmem._core",
         path=__file__) from error
 from . import dtypes, typing

@@ -164,7 +164,7 @@ def _memory(source: Any, nbytes: int | None) -> _Memory:
         return _of_interface(source, interface)
     if hasattr(source, "__dlpack__"):
         return _of_dlpack(source)
-    raise TypeError(f"{type(source).__name__} is no array of a GPU: it has neither "
+    raise TypeError(f"{type(source).__name__} is not an array on a GPU: it has neither "
                     f"__cuda_array_interface__ nor __dlpack__")
 
 

@@ -159,7 +159,7 @@ class Binding:
         """The place and layout of contents, as arguments of bind_input and bind_output."""
         dtype, shape = _wanted(self._arguments[kind], kind, name)
         if guard.dtype is None:
-            raise TypeError(f"{kind} {name!r}: nobody has said what this guard's contents are; "
+            raise TypeError(f"{kind} {name!r}: the contents of this guard are not described; "
                             "acquire it with shape and dtype, or describe it")
         if guard.dtype != dtype:
             raise TypeError(f"{kind} {name!r} is of {dtype}, and this guard of {guard.dtype}")

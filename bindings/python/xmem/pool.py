@@ -124,8 +124,8 @@ class BufferPool(CudaPool):
                 of["mode"], _gid(of["group"], 0), _ANY_LIMBO if limbo is None else limbo)
         except Limit as error:
             if error.errno == errno.EUSERS:
-                raise Limit(error.errno, f"{error.strerror}{holders.inside(name)}; whoever opens "
-                            "the pool first says by clients= how many that is, up to 256") \
+                raise Limit(error.errno, f"{error.strerror}{holders.inside(name)}; the "
+                            "process that makes the pool sets the number by clients=, up to 256") \
                     from None
             raise
         self._opened(name, {**of, "exclusive": False}, "" if name else os.urandom(16).hex())

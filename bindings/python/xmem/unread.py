@@ -67,7 +67,7 @@ def explain(error: Error, pool: Messages) -> None:
                     f"{oldest.seconds:.1f} s{lasts}; pool.unread() lists them, and "
                     "pool.void_claims(token) gives a buffer back")
     if own < total:
-        said.append(f"{total - own} others have set aside: other processes, or offer(), forget() "
+        said.append(f"{total - own} are set aside by other processes, or by offer(), forget() "
                     "and set_ref_count(); 'xmem claims' lists all, and 'xmem claims --void' gives "
                     "them back")
     error.strerror = "; ".join([text, *said])

@@ -74,9 +74,9 @@ def _advice(error: errors.Error) -> str:
     if "demand_bytes" in text:
         return "install(nbytes=...) lets this process make more."
     if error.errno == errno.ENOMEM or "too little memory" in text:
-        return "Memory is what is lacking, and not slots= or nbytes=."
+        return "Memory is lacking, and not slots= or nbytes=."
     if error.errno in (errno.EMFILE, errno.ENFILE) or "open files" in text:
-        return "The system's limit for open files is what is lacking, and not slots= or nbytes=."
+        return "The system's limit for open files is reached, and not slots= or nbytes=."
     if error.errno == errno.ERANGE:
         return "install(slots=..., clients=...) that ask for no more join the pool that is there."
     if "slot" in text:
