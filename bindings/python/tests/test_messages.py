@@ -123,7 +123,7 @@ def test_an_acquire_in_vain_says_which_messages_wait() -> None:
         assert [each[:2] for each in writer.unread()] == [(token, 1)]
         for timeout, kind in ((0, xmem.WouldBlock), (0.01, xmem.TimedOut)):
             with pytest.raises(kind, match="2 set aside; of those set aside 1 are in messages that "
-                               "this process has made .* after 600 s .*; 1 are set aside") as caught:
+                               "this process has made .* after 600 s .*; 1 are set") as caught:
                 writer.acquire_cpu(8, timeout=timeout)
         assert "pool.void_claims(token)" in str(caught.value)
         assert caught.value.args == (caught.value.errno, caught.value.strerror)
