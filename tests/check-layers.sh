@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Which folder may include the headers of which (the table below, which CONTRIBUTING.md tells in
 # words), and which file may call which: the tables of layers at the heads of kmod/xk.h,
-# core/protocol.h and lib/private.h, checked in the symbols of the objects.
+# core/protocol.h, lib/private.h, daemon/daemon.h and bindings/python/src/core.h, checked in the
+# symbols of the objects.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bad=0
@@ -145,13 +146,16 @@ check_module() {
 	check_calls kmod/xk.h kmod "$(dirname "$(make -s kmod-path)")" 50
 }
 
-check_library() {
-	make -s build/release/libxmem.a >/dev/null || { complain 'make fails'; return; }
+check_user_space() {
+	make -s build/release/libxmem.a build/release/xmemd python >/dev/null ||
+		{ complain 'make fails'; return; }
 	check_calls core/protocol.h core build/release/obj 100
 	check_calls lib/private.h lib build/release/obj 300
+	check_calls daemon/daemon.h daemon build/release/obj 50
+	check_calls bindings/python/src/core.h bindings/python/src build/release/obj 100
 }
 
 check_includes
 check_module
-check_library
+check_user_space
 exit $bad
