@@ -8,10 +8,10 @@
  *              has filled it, until the daemon has read that
  *   hung up    the daemon has closed its end, because the client has ended, or the daemon has died
  *
- * When the client finds nothing, it takes the byte or fills its end (lib/follow/poll.c), and then arms the
- * waiters words. A client that wakes an armed word sends `wake`, and after each request the daemon
- * looks at all descriptors of that pool. Before the daemon leaves a descriptor unready, it arms the
- * words itself, because a wake-up for another waiter may have disarmed them.
+ * When the client finds nothing, it takes the byte or fills its end (lib/follow/poll.c), and then
+ * arms the waiters words. A client that wakes an armed word sends `wake`, and after each request
+ * the daemon looks at all descriptors of that pool. Before the daemon leaves a descriptor unready,
+ * it arms the words itself, because a wake-up for another waiter may have disarmed them.
  */
 #include <linux/sockios.h>
 #include <poll.h>
