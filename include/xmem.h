@@ -31,20 +31,21 @@
  *
  * Errors. A function that makes a handle returns NULL when it fails; the others return a negative
  * errno. xmem_get_last_error() then gives the calling thread the error and a message that says what
- * was tried and what to do. After an error nothing has changed. Functions name these errors without
- * a cause:
+ * was tried and what to do. After an error nothing has changed. The comments of functions list the
+ * following errors without their causes, which are:
  *	EINVAL	also: NULL, a negative timeout, an unknown flag, a size field that is too small
  *	E2BIG	a struct asks for something that only a newer library has
  *	EINTR	a signal handler ran while the function waited
- *	ECANCELED  xmem_cancel, or xmem_pool_close while the function waits
+ *	ECANCELED  xmem_cancel was called, or xmem_pool_close during the wait
  *	ECHILD	the handle is inherited from the process that forked this one
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  *	EDQUOT	a limit of the host is reached (xmem_limit_next)
  *	ENOMEM, EMFILE, ENFILE  memory or descriptors have run out
- * Every function that makes a handle can fail with ENOMEM. After the host has gone, functions fail
- * with ENOTCONN if they make the handle of a buffer or of a subscription, publish, or ask the host:
- * to open, preallocate, wait, or map data for the first time. Buffers that are held stay readable,
- * and the program closes the pool and opens it again.
+ * Every function that makes a handle can fail with ENOMEM. After the host has gone, a function
+ * fails with ENOTCONN if it makes a handle of a buffer or of a subscription, if it publishes, or if
+ * it needs an answer from the host. Opening, preallocating, waiting, and mapping data for the first
+ * time need an answer. Buffers that are held stay readable. The program closes the pool and opens
+ * it again.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep their pool
  * alive, so handles can be dropped in any order and by any thread. Every function accepts NULL for
@@ -59,7 +60,8 @@
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without end. A
  * wait ends early with EINTR when a signal handler has run; after a handler that was installed with
- * SA_RESTART, most waits go on. A function that asks a stopped daemon waits for its answer.
+ * SA_RESTART, most waits go on. If the daemon is stopped, a function that needs its answer waits
+ * for it within the timeout of the function (xmem(7)).
  *
  * Structs. Every struct of options or answers begins with its size, which the caller sets to
  * sizeof the struct. Options that an older, shorter struct lacks are zero, their default. A newer,
@@ -102,7 +104,8 @@ struct xmem_subscription;
 #endif
 
 /*
- * In C, options in place: the named fields, at least one, are set, and the others are 0.
+ * Make a struct of options in place, in C. The named fields, at least one, are set, and the others
+ * are 0.
  *
  *	pool = xmem_pool_open("camera", XMEM_OPTIONS(xmem_pool_options, .slots = 64));
  */
