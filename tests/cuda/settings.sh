@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What a real driver does is guessed in places, and each guess is a switch of the fake driver. Here
-# all tests of build/FLAVOUR/cuda run once for each other value of each switch, alone: they mostly
-# wait, so several runs go beside each other, and no run leaves out a test; loops are shorter.
+# The fake driver guesses in places what a real driver does, and each guess is a switch. Here all
+# tests of build/FLAVOUR/cuda run once for each other value of each switch, one at a time. The tests
+# mostly wait, so several runs go on beside each other. No run leaves out a test; loops are shorter.
+#
 #   tests/cuda/settings.sh [-l] [FOLDER]     -l: lists the settings; FOLDER: build/test
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
-# Every switch that tests/fakecuda/README.md has under "What is guessed", with every value but the
-# first; for "any number" one that no other call gives.
+# Every switch in the table of guesses in tests/fakecuda/README.md, with every value but the first;
+# for "any number" a number that no call returns.
 settings=(
 	GARBAGE=400 GONE=1 OTHER_USER=1 IPC_FLAGS=any REOPEN=208 SECOND_CONTEXT=999 NO_PEER=1
 	FREE_OPEN=poison EXPORTER_DEATH=fault RANGE=allocation EXPORT_TYPE=801 BAD_FD=999
@@ -25,15 +26,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 
-# The table of guesses, a line each: the switch and its values, without what explains them.
+# The table of guesses, a line each: the switch and its values, without the explanations.
 guesses() {
-	sed '1,/^## What is guessed/d' $readme |
+	sed '1,/^## Guesses/d' $readme |
 		sed -n 's/^| `FAKECUDA_\([A-Z_]*\)` | \([^|]*\) | .*/\1 \2/p'
 }
 
 says() { echo "FAIL every_guess_has_its_settings: $*"; return 1; }
 
-# A value that is a word or a number is in the list itself; "any number" and the like is some value.
+# A value that is a word or a number is in the list itself. For "any number" and the like, some
+# value is.
 every_guess_has_its_settings() {
 	local name values value rest known
 	known=$(guesses | cut -d' ' -f1)

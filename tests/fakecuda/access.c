@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * How the driver's own threads reach memory: what an address means, and whether a device may
- * touch it. A device has what cuMemAlloc gave on it, what cuCtxEnablePeerAccess opened to it,
- * and of virtual memory and of pools what somebody gave it access to (rule 40).
+ * How the driver's own threads reach memory: the meaning of an address, and whether a device may
+ * access it. A device may access memory that cuMemAlloc gave on it, memory that
+ * cuCtxEnablePeerAccess opened to it, and virtual memory and pools that a call gave it access to
+ * (rule 40).
  */
 #include <sys/mman.h>
 
@@ -24,7 +25,7 @@ static bool device_may(const struct fk_mapping *mapping, const struct fk_device 
 	return legacy && context && (device->primary.peers >> context->device->ordinal & 1);
 }
 
-/* Rule 23: FAKECUDA_EXPORTER_DEATH=fault takes what was opened away with its exporter. */
+/* Rule 23: with FAKECUDA_EXPORTER_DEATH=fault, opened memory is lost with its exporter. */
 static bool is_orphan(const struct fk_mapping *mapping)
 {
 	return mapping->span->kind == FK_SPAN_IMPORT &&
@@ -32,7 +33,7 @@ static bool is_orphan(const struct fk_mapping *mapping)
 		!fk_process_lives(&mapping->backing->control->owner);
 }
 
-/* Pieces of blocks and pools are freed one by one, and so what is mapped may be half free. */
+/* Pieces of blocks and pools are freed one by one, so a mapping may be half free. */
 static bool is_allocated(const struct fk_span *span, CUdeviceptr ptr, size_t bytes)
 {
 	const struct fk_alloc *alloc;
@@ -44,7 +45,7 @@ static bool is_allocated(const struct fk_span *span, CUdeviceptr ptr, size_t byt
 	if (!fk_piece_find_locked(span, ptr, &base, &have) || ptr + bytes > base + have)
 		return false;
 	alloc = fk_alloc_find_locked(span, ptr);
-	/* A call that only checks comes before; what matters is when a stream uses it. */
+	/* A call that only checks comes earlier; the use by a stream counts. */
 	if (alloc && !alloc->ready && fk_stream_of_thread())
 		fk_violation("%#llx is used before its stream has allocated it", ptr);
 	return true;

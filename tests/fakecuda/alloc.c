@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuMemAlloc and cuMemFree. What is small shares blocks of 2 MiB, as with a real driver, so that
- * clients see that an allocation has neighbours (rule 10); what is above half a block has a
- * backing of its own. New memory is not of zeros: FAKECUDA_POISON=0 leaves it so.
+ * cuMemAlloc and cuMemFree. As with a real driver, small allocations share blocks of 2 MiB, so that
+ * clients see that an allocation has neighbours (rule 10). An allocation of more than half a block
+ * has a backing of its own. New memory is filled with other bytes than zeros, unless
+ * FAKECUDA_POISON=0.
  */
 #include <string.h>
 
@@ -38,7 +39,7 @@ static struct fk_span *block_make_locked(struct fk_context *context, size_t byte
 		return NULL;
 	}
 	backing->control->address = span->base;
-	fk_backing_put_locked(backing);		/* from now on it is its mapping's */
+	fk_backing_put_locked(backing);		/* from now on its mapping has it */
 	span->context = context;
 	fk_mapping_find_locked(span->base)->access[context->device->ordinal] =
 		FK_READ | FK_WRITE;
@@ -82,7 +83,10 @@ FK_DEFINE(cuMemAlloc, 3020, cuMemAlloc_v2, FK_CONTEXT, CUdeviceptr *ret_ptr, siz
 	return alloc ? FK_OK : FK_OUT_OF_MEMORY;
 }
 
-/* Rule 22: somebody has it open. FAKECUDA_FREE_OPEN=poison shows it what it then reads. */
+/*
+ * Rule 22: another process has it open. FAKECUDA_FREE_OPEN=poison changes the bytes that it then
+ * reads.
+ */
 static void end_export_locked(struct fk_span *span, struct fk_alloc *alloc)
 {
 	struct fk_control *control = fk_mapping_find_locked(span->base)->backing->control;
@@ -136,7 +140,7 @@ FK_DEFINE(cuMemFree, 3020, cuMemFree_v2, FK_CONTEXT, CUdeviceptr ptr)
 	return err;
 }
 
-/* All that was allocated or opened in it. */
+/* Free all that was allocated or opened in it. */
 void fk_memory_context_gone(struct fk_context *context)
 {
 	struct fk_span *span;

@@ -2,10 +2,10 @@
 /*
  * Addresses of device memory, and what is mapped at them.
  *
- * The caller's arena is reserved without any access for as long as the process lives, so that
- * whoever dereferences a device pointer on the CPU faults; the same bytes are mapped for the
- * driver in a second arena, at a constant distance. Each process starts at a random place of its
- * arena (rule 25), and a child after fork() has neither.
+ * The caller's arena is reserved without any access for as long as the process lives, so that a
+ * device pointer that is dereferenced on the CPU faults. The driver maps those bytes a second time,
+ * in an arena of its own at a constant distance. Each process starts at a random place of its arena
+ * (rule 25), and a child after fork() has neither arena.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -208,7 +208,7 @@ struct fk_mapping *fk_mapping_find_locked(CUdeviceptr ptr)
 	return mapping && mapping->base <= ptr ? mapping : NULL;
 }
 
-/* FAKECUDA_CPU_ACCESS=allow maps it where the caller looks, too. */
+/* With FAKECUDA_CPU_ACCESS=allow it is mapped in the caller's arena, too. */
 static bool map_pages(CUdeviceptr base, struct fk_backing *backing)
 {
 	int how = MAP_SHARED | MAP_FIXED, prot = PROT_READ | PROT_WRITE;
@@ -290,7 +290,7 @@ void fk_memory_done(struct fk_pin *pin)
 	pthread_mutex_unlock(&memory_lock);
 }
 
-/* At the end of the driver: addresses stay taken, but nothing is behind them. */
+/* At the end of the driver: addresses stay taken, but no memory is behind them. */
 void fk_arena_stop_locked(void)
 {
 	while (arena.mappings)

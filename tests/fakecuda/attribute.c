@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The attributes of a device. FAKECUDA_ATTRIBUTES=102=0,93=0 sets some to other values, so that
- * clients see what a device cannot do.
+ * clients meet devices that can do less.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of a device: a memfd, or where FAKECUDA_DEVICE_FILE names a device, an open file of it,
- * so that a host sees a character device as it does with a real driver. Such a device gives
- * memory to each open file: an ioctl sets its size once, another tells it (the module is
- * tests/kernel/gpu). The file is the memory, so that it lives as long as anybody has it open or
- * mapped, whoever made it (rule 38).
+ * Memory of a device: a memfd, or, if FAKECUDA_DEVICE_FILE names a device, an open file of it, so
+ * that a host sees a character device as it does with a real driver. Such a device gives memory to
+ * each open file: one ioctl sets its size, once, and another returns it (the module is
+ * tests/kernel/gpu). The file is the memory, so the memory lives as long as any process has the
+ * file open or mapped (rule 38).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fk_backing *backings;	/* memory_lock */
 
-/* Memory that goes by a handle is found through /proc, where a device would be opened anew. */
+/* Memory that is shared by a handle is found through /proc, where a device would be opened anew. */
 static int file_create(size_t bytes, enum fk_kind kind)
 {
 	const char *path = kind == FK_LEGACY ? NULL : fk_option("DEVICE_FILE", NULL);
@@ -50,7 +50,7 @@ static size_t file_bytes(int fd)
 		return 0;
 	if (S_ISREG(st.st_mode))
 		return st.st_size;
-	/* Any other driver's device gets no ioctl of ours, which it might take for its own. */
+	/* Another driver's device gets no ioctl of ours, which it might take for its own. */
 	if (!S_ISCHR(st.st_mode) || !fk_option("DEVICE_FILE", NULL))
 		return 0;
 	return ioctl(fd, GPU_GET_BYTES, &bytes) ? 0 : bytes;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# README.md of the fake driver has every switch that its code reads, and none that nothing reads.
+# README.md of the fake driver has every switch that its code reads, and no other.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 2
 bad=0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contexts: the primary one of each device, counted (rule 51), contexts of one's own, and the
- * stack of each thread. A context that is destroyed stays readable, so that its use is seen.
+ * Contexts: the primary one of each device, which is counted (rule 51), contexts that a program
+ * creates, and the stack of each thread. A context that is destroyed stays readable, so that the
+ * driver notices its use.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -236,7 +237,7 @@ FK_DEFINE(cuCtxSynchronize, 2000, cuCtxSynchronize, FK_CONTEXT, void)
 	return fk_sticky();
 }
 
-/* ---- Contexts of one's own, which only tests make ---- */
+/* ---- Contexts that a program creates; only tests do ---- */
 
 static CUresult create(struct fk_context **ret_context, unsigned int flags, CUdevice ordinal)
 {
@@ -288,7 +289,7 @@ FK_DEFINE(cuCtxDestroy, 4000, cuCtxDestroy_v2, FK_INIT, CUcontext context)
 		return FK_INVALID_CONTEXT;
 	if (fk_context_current() == context)
 		depth--;
-	destroy(context);	/* and is never freed: other threads may have it on their stacks */
+	destroy(context);	/* never freed: it may be on the stacks of threads */
 	return FK_OK;
 }
 

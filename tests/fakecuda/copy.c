@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Copies and fills that return when they are done. Each is an operation of the legacy default
- * stream, so that what is queued before it on blocking streams has run.
+ * stream, so work that was queued before on blocking streams has run.
  */
 #include <string.h>
 

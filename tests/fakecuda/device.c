@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The devices: FAKECUDA_DEVICES of them are in the machine (1), CUDA_VISIBLE_DEVICES says which
- * this process sees and in what order, FAKECUDA_PEERS which can access each other's memory
+ * The devices: FAKECUDA_DEVICES is how many are in the machine (1), CUDA_VISIBLE_DEVICES which of
+ * them this process sees and in what order, and FAKECUDA_PEERS which can access each other's memory
  * ("0-1,1-2"; "none"; not set: all). Rules 26 and 27.
  */
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct fk_device *fk_device_by_index(int index)
 	return NULL;
 }
 
-/* The same in all processes, so that they find each other's devices by it. */
+/* All processes get equal UUIDs, so that they find each other's devices. */
 CUuuid fk_device_uuid(int index)
 {
 	CUuuid uuid = { { 'f', 'a', 'k', 'e', 'c', 'u', 'd', 'a', 0x40, 0, 0x80, 0, 0, 0, 0 } };
@@ -65,7 +65,7 @@ static void uuid_text(int index, char *text, size_t bytes)
 		 copy + 16, copy + 20);
 }
 
-/* One word of CUDA_VISIBLE_DEVICES: a number, or the beginning of a UUID. -1: none. */
+/* One word of CUDA_VISIBLE_DEVICES: a number, or the beginning of a UUID. -1: no such device. */
 static int visible(const char *word, int machine)
 {
 	char text[64], *end;
@@ -110,7 +110,7 @@ void fk_devices_init(void)
 		return;
 	}
 	snprintf(copy, sizeof(copy), "%s", list);
-	/* The first word that names none hides all that come after it, and so does one twice. */
+	/* The first word without a device hides all later ones, and so does a repeated one. */
 	for (word = strtok_r(copy, ", ", &save); word; word = strtok_r(NULL, ", ", &save)) {
 		int index = visible(word, machine);
 

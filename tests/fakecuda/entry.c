@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The way into every function of the driver: calls are counted, errors injected, and the state
- * of the process is checked (rules 1-5, 46, 47, 52). cuInit and the driver's end are here too.
+ * The way into every function of the driver: calls are counted, errors injected, and the state of
+ * the process is checked (rules 1-5, 46, 47, 52). cuInit and the driver's end are here too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ CUresult fk_enter(struct fk_function *function)
 	return err;
 }
 
-/* At the process's end, before what it had registered with atexit() earlier than cuInit. */
+/* At the process's end, before the atexit() handlers that were registered earlier than cuInit. */
 static void end(void)
 {
 	if (!fk_alive())

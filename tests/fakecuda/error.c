@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The names of the errors that this driver gives, and what they mean. */
+/* The names of the errors that this driver gives, and their meanings. */
 #include "fake.h"
 
 static const struct { CUresult value; const char *name, *text; } errors[] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Events of the fake driver, private and interprocess ones. A private event names an operation of
- * a stream; an interprocess one is a number in shared memory, see event_share.h. Events are never
- * freed, so that the use of a destroyed one is seen.
+ * Events of the fake driver, private and interprocess ones. A private event names an operation of a
+ * stream; an interprocess one is a number in shared memory, see event_share.h. Events are never
+ * freed, so that the driver notices the use of a destroyed one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static struct fk_event *add(struct fk_context *context, unsigned int flags)
 	return event;
 }
 
-/* NULL: there is no such event. The caller notes a violation where it was destroyed elsewhere. */
+/* NULL: there is no such event. If it was destroyed elsewhere, the caller records a violation. */
 static struct fk_event *find(CUevent handle)
 {
 	struct fk_event *event;
@@ -105,7 +105,7 @@ static CUresult destroy(CUevent handle)
 {
 	struct fk_event *event, *at;
 
-	/* Not find(): an imported event is destroyed after its exporter's, too. */
+	/* Not find(): an imported event can be destroyed after its exporter's, too. */
 	pthread_mutex_lock(&lock);
 	for (at = events; at && (at != (struct fk_event *)handle || at->destroyed); at = at->next)
 		;
@@ -203,7 +203,7 @@ FK_DEFINE_BOTH(cuEventRecordWithFlags, 11010, cuEventRecordWithFlags, cuEventRec
 
 /* ---- Waiting ---- */
 
-/* What a wait is for: the last record as it is now. */
+/* The record that a wait is for: the event's last one at the time of the call. */
 struct target {
 	struct fk_stream *stream;
 	uint64_t seq;

@@ -30,7 +30,7 @@ struct handle {
 
 _Static_assert(sizeof(struct handle) == 64, "the handle of an event has 64 bytes");
 
-/* A table that this process has mapped: its own, or that of another. Never unmapped. */
+/* A table that this process has mapped: its own, or that of another process. Never unmapped. */
 struct table {
 	struct fk_shared_event *events;
 	uint32_t count;
@@ -53,7 +53,7 @@ static struct fk_shared_event *map(int fd, uint32_t count)
 static void make_own_locked(void)
 {
 	uint32_t count = fk_option_number("IPC_EVENTS", 22000);
-	uint32_t room = count ? count : 1;	/* a mapping of nothing cannot be */
+	uint32_t room = count ? count : 1;	/* a mapping of 0 bytes cannot be made */
 	int fd = fk_file_create("fakecuda-events", room * sizeof(struct fk_shared_event));
 
 	own = calloc(1, sizeof(*own));
@@ -198,7 +198,7 @@ bool fk_share_last(struct fk_shared_event *event, uint32_t *ret_number)
 	return *ret_number != event->unrecorded;
 }
 
-/* What becomes of a record whose process has ended: is it over, and how? */
+/* A record whose process has ended: is it over, and how? */
 static bool has_ended(const struct fk_shared_record *record, int *ret_result)
 {
 	struct fk_process process = *fk_self();
@@ -220,7 +220,7 @@ bool fk_share_is_complete(struct fk_shared_event *event, uint32_t number, int *r
 	return is_done(record, number) || has_ended(record, ret_result);
 }
 
-/* Nothing wakes a futex when a process ends, so a look is taken now and then. */
+/* Nothing wakes a futex when a process ends, so this checks now and then. */
 int fk_share_wait(struct fk_shared_event *event, uint32_t number, const _Atomic bool *give_up)
 {
 	const struct timespec a_while = { .tv_nsec = 20 * 1000 * 1000 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver of GPUs that are not there: tests/fakecuda/libcuda.so.1. This header declares the
- * driver's types and numbers that it needs, in our own words, and what its files share. It
- * depends on nothing else of this tree, so that the library under test and its judge cannot
- * have a mistake in common. README.md lists the rules that it enforces and its switches.
+ * A driver of GPUs that are not there: tests/fakecuda/libcuda.so.1. This header declares, in our
+ * own words, the driver's types and numbers that it needs, and the parts that its files share. It
+ * depends on nothing else of this tree, so that the library under test and its judge cannot share a
+ * mistake. README.md lists the rules that it enforces and its switches.
  *
- * An address of device memory is of the caller's arena, where nothing can be read or written;
- * the driver's own view of the same byte lies fk_shadow_delta further. See memory.h for what is
- * behind an address, and stream.h for queues, events and kernels.
+ * An address of device memory is in the caller's arena, where no byte can be read or written. The
+ * driver's own view of each byte lies fk_shadow_delta further. memory.h describes the memory behind
+ * an address, and stream.h queues, events and kernels.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -46,10 +46,10 @@ enum {
 
 #define FK_API __attribute__((visibility("default")))
 
-/* What a function needs, see fk_enter(). Each bit includes the state that it needs. */
+/* The state that a function needs, see fk_enter(). Each bit includes the bits before it. */
 #define FK_ANYTIME	0u		/* works before cuInit, and in an error state */
 #define FK_INIT		(1u << 0)	/* after cuInit */
-#define FK_WORK		(1u << 1)	/* and the process is in no sticky error */
+#define FK_WORK		(1u << 1)	/* and the process has no sticky error */
 #define FK_CONTEXT	(1u << 2)	/* and the thread has a current context that lives */
 #define FK_PER_THREAD	(1u << 3)	/* a variant for per-thread default streams */
 
@@ -66,7 +66,7 @@ struct fk_function {
 
 /*
  * FK_DEFINE(base, version, function, needs, parameters) { FK_ENTER(function); ... } defines one
- * function of the driver. For names by which nobody looks it up, write base = function.
+ * function of the driver. For names that are never looked up, write base = function.
  */
 #define FK_DEFINE(base_name, since, function, what_it_needs, ...)			\
 	FK_API CUresult function(__VA_ARGS__);						\
@@ -89,33 +89,36 @@ struct fk_function {
 
 void fk_register(struct fk_function *function);
 
-/* Counts the call, injects an error where one is asked for, and checks what it needs. */
+/* Counts the call, injects an error where one is configured, and checks the state that it needs. */
 CUresult fk_enter(struct fk_function *function);
 CUresult fk_inject(struct fk_function *function);	/* inject.c */
 struct fk_function *fk_functions(void);
 
-/* While true, the calling thread runs a host function, which may call nothing of the driver. */
+/* While true, the calling thread runs a host function, which may not call the driver. */
 extern __thread bool fk_in_host_function;
 
-/* From now on every call that works with memory or streams fails with it (rule 47). */
+/* From now on every call that works with memory or streams fails with @error (rule 47). */
 void fk_sticky_set(CUresult error);
 CUresult fk_sticky(void);
 
-/* ---- Switches, and what went wrong ---- */
+/* ---- Switches, and violations ---- */
 
-/* The words after a switch are what FAKECUDA_NAME may be; the first is what is not set. */
+/*
+ * The words after a switch are the values of FAKECUDA_NAME; the first one is that of an unset
+ * switch.
+ */
 const char *fk_option(const char *name, const char *otherwise);
 bool fk_option_is(const char *name, const char *value, const char *otherwise);
 long fk_option_number(const char *name, long otherwise);
 
-/* The caller broke a rule that a real driver need not notice: a line in FAKECUDA_LOG. */
+/* The caller broke a rule that a real driver need not notice: writes a line into FAKECUDA_LOG. */
 void fk_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- Process ---- */
 
 bool fk_alive(void);	/* between cuInit and the driver's end, in the process of cuInit */
 
-/* Who a process is, also after its pid was given to another one. */
+/* Identifies a process, even after its pid was given to another one. */
 struct fk_process {
 	int32_t pid;
 	uint32_t reserved;
@@ -126,12 +129,12 @@ struct fk_process {
 const struct fk_process *fk_self(void);
 bool fk_process_is_self(const struct fk_process *process);
 bool fk_process_lives(const struct fk_process *process);	/* of our pid namespace */
-uint64_t fk_generation(void);	/* a new number, never the same in this process */
+uint64_t fk_generation(void);	/* a new number, unique in this process */
 
 /*
- * Memory that other processes find by a handle: a memfd of this process, opened by them through
- * /proc/PID/fd/N. No file is left behind, and the handle is void once the process has ended or
- * has closed the descriptor.
+ * Memory that other processes find by a handle: a memfd of this process, which they open through
+ * /proc/PID/fd/N. No file is left behind, and the handle is void once the process has ended or has
+ * closed the descriptor.
  */
 struct fk_name {
 	struct fk_process owner;
@@ -197,10 +200,10 @@ bool fk_memory_is_device(CUdeviceptr ptr);
 bool fk_memory_is_known(CUdeviceptr ptr, size_t bytes);
 
 /*
- * Where the driver's own threads find @bytes at @ptr: device memory, or memory of the CPU that
- * is registered. Until fk_memory_done(*@ret_pin) nothing unmaps it, so keep it only for as long
- * as one operation takes, never while waiting for something. NULL: *@ret_why is
- * FK_INVALID_VALUE where nothing is, and FK_ILLEGAL_ADDRESS where @device has no access.
+ * Where the driver's own threads find @bytes at @ptr: device memory, or registered memory of the
+ * CPU. Until fk_memory_done(*@ret_pin) nothing unmaps it. So keep the pin only for one operation,
+ * and never while waiting for something. NULL: *@ret_why is FK_INVALID_VALUE if no memory is there,
+ * and FK_ILLEGAL_ADDRESS if @device has no access.
  */
 struct fk_pin;
 void *fk_memory_at(CUdeviceptr ptr, size_t bytes, struct fk_device *device, enum fk_access access,
@@ -208,8 +211,8 @@ void *fk_memory_at(CUdeviceptr ptr, size_t bytes, struct fk_device *device, enum
 void fk_memory_done(struct fk_pin *pin);
 
 /*
- * The same for an address that may also be one of the CPU that nobody has registered, as in
- * copies: then *@ret_pin is NULL and it is @ptr itself.
+ * As fk_memory_at, but the address may also be unregistered memory of the CPU, as in copies. Then
+ * *@ret_pin is NULL and the result is @ptr itself.
  */
 void *fk_memory_any(CUdeviceptr ptr, size_t bytes, struct fk_device *device,
 		    enum fk_access access, struct fk_pin **ret_pin, CUresult *ret_why);
@@ -222,7 +225,7 @@ void fk_memory_stop(void);
 
 /* Queues what(arg) on @stream (NULL: the legacy default one of the current context). */
 CUresult fk_stream_queue(CUstream stream, void (*what)(void *arg), void *arg);
-/* The same, and waits until it has run. */
+/* Queues what(arg), and waits until it has run. */
 CUresult fk_stream_run(CUstream stream, void (*what)(void *arg), void *arg);
 /* Waits until all streams, of one context or of this process, are idle. */
 void fk_stream_drain(struct fk_context *context);

@@ -1,5 +1,5 @@
-# fakecuda: a driver of GPUs that are not there, for the tests of what needs one. It is built
-# with nothing of CUDA. README.md here tells what it enforces; its own tests are test_*.c.
+# fakecuda: a driver of GPUs that are not there, for tests that need one. It is built with nothing
+# of CUDA. Its README.md lists the rules that it enforces; its own tests are test_*.c.
 
 FAKECUDA_TESTS := $(wildcard tests/fakecuda/test_*.c)
 FAKECUDA_SRC   := $(filter-out $(FAKECUDA_TESTS),$(wildcard tests/fakecuda/*.c))
@@ -13,15 +13,15 @@ $(FAKECUDA): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
 .PHONY: fakecuda
 fakecuda: $(FAKECUDA)
 
-# The kernels' source as C++. It needs nothing of the C++ library when it runs.
+# The kernels' source as C++. At run time it needs nothing of the C++ library.
 $(B)/obj/tests/fakecuda/twins.o: tests/fakecuda/twins.cc
 	$(say) CXX $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(filter-out -std=% -Wmissing-prototypes -Wstrict-prototypes,$(XM_CFLAGS)) \
 		-std=gnu++17 -fno-exceptions -fno-rtti $(CFLAGS) -MMD -MP -c $< -o $@
 
-# The kernels as a GPU's driver wants them; without a toolkit just their names, which is what the
-# fake driver reads.
+# The kernels in the form for a GPU's driver. Without a toolkit they are only names, which is all
+# that the fake driver reads.
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc))
 KERNELS := $(B)/kernels.ptx
 
@@ -36,7 +36,7 @@ endif
 
 fakecuda: $(KERNELS)
 
-# Tests of streams, which see that the fake driver orders what a real one orders, and no more.
+# Tests of streams: the fake driver orders what a real one orders, and no more.
 STREAM_TESTS := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/fakecuda/streams/*.c))
 
 $(B)/fakecuda-streams: $(STREAM_TESTS) $(FAKECUDA) | $(KERNELS)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of the CPU that devices may touch: registered ranges, which must be whole pages that a
- * real driver could pin (rule 48). /proc/self/smaps tells what kind of memory it is: mappings of
- * I/O memory or of bare page frames (VmFlags io, pf) cannot be pinned.
+ * Memory of the CPU that devices may access: registered ranges, which must be whole pages that a
+ * real driver could pin (rule 48). /proc/self/smaps shows the kind of memory: mappings of I/O
+ * memory or of bare page frames (VmFlags io, pf) cannot be pinned.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct fk_host {
 	size_t bytes;
 	unsigned int flags;
 	bool ours;			/* cuMemHostAlloc made it */
-	struct fk_kept *kept;		/* the page that it was then; NULL: whatever is there */
+	struct fk_kept *kept;		/* the registered page; NULL: whatever is there */
 };
 
 static struct fk_host *hosts;		/* memory_lock */
@@ -59,12 +59,15 @@ static bool is_mapped(CUdeviceptr base, size_t bytes)
 	return mapped;
 }
 
-/* A device goes on with the page that was registered, whatever the address has now. */
+/* A device continues with the page that was registered, whatever page the address has now. */
 static void *at_locked(const struct fk_host *host, CUdeviceptr ptr, enum fk_access access)
 {
 	if (!host->kept || !fk_kept_is_replaced(host->kept))
 		return (void *)(uintptr_t)ptr;
-	/* What a stream was given before that is as it was then; what is given now is a mistake. */
+	/*
+	 * Work that a stream was given before sees the memory as it was then. Giving it more now is
+	 * a mistake.
+	 */
 	if (!fk_stream_of_thread())
 		fk_violation("%#llx: the registered page is not the one that is mapped now", ptr);
 	return (char *)fk_kept_old(host->kept, access) + (ptr - host->base);
@@ -90,7 +93,7 @@ void *fk_host_at_locked(CUdeviceptr ptr, size_t bytes, enum fk_access access,
 	return at_locked(host, ptr, access);
 }
 
-/* ---- What can be pinned ---- */
+/* ---- Memory that can be pinned ---- */
 
 struct vma {
 	unsigned long start, end;
@@ -190,7 +193,7 @@ FK_DEFINE(cuMemHostRegister, 6050, cuMemHostRegister_v2, FK_CONTEXT, void *ptr, 
 	return err;
 }
 
-/* Of the two ways in which memory comes to be registered each has its own end. */
+/* Each of the two ways to register memory has its own end. */
 static CUresult remove_locked(CUdeviceptr base, bool ours, CUresult otherwise)
 {
 	struct fk_host **at, *host;

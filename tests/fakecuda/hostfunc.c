@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Functions of the program that the fake driver's streams call: cuLaunchHostFunc, and callbacks of
- * before. They may call nothing of the driver. As on the real one a process has a single thread's
- * worth of them: one that waits for another never ends.
+ * Functions of the program that the fake driver's streams call: cuLaunchHostFunc, and the older
+ * callbacks. They may not call the driver. As on a real driver, one thread of the process runs all
+ * of them: one that waits for another never ends.
  */
 #include "stream.h"
 

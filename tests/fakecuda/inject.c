@@ -6,8 +6,8 @@
  *   cuMemCreate:3+:2    the third and all later ones
  *   cuCtxSynchronize:1:719!   and the error sticks: all later calls that work give it too
  *
- * A name stands for all its variants: cuMemAlloc is also cuMemAlloc_v2. A call that fails for
- * its own reasons before it is looked at here (not initialized) does not count.
+ * A name stands for all its variants: cuMemAlloc is also cuMemAlloc_v2. A call that fails for its
+ * own reasons before this check (not initialized) does not count.
  * FAKECUDA_MISSING=cuMemCreate,cuMemPool* lists functions that this driver does not have.
  */
 #include <fnmatch.h>
@@ -101,7 +101,7 @@ static void mark_missing(const char *list)
 				f->missing = true;
 }
 
-/* After the constructors that register functions, whose priority goes before this. */
+/* Runs after the constructors that register functions, which have an earlier priority. */
 __attribute__((constructor)) static void read_environment(void)
 {
 	cuFakeFail(fk_option("FAIL", ""));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Legacy IPC of memory: a handle names an allocation of a process that lives. Rules 9 to 28; what
- * is only guessed of a real driver is a switch, see README.md.
+ * Legacy IPC of memory: a handle names an allocation of a process that lives. Rules 9 to 28.
+ * Guesses about a real driver are switches, see README.md.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +102,9 @@ static bool same_memory(const struct fk_mapping *mapping, const struct fk_name *
 		!memcmp(&mapping->backing->control->owner, &name->owner, sizeof(name->owner));
 }
 
-/* Of those that are open: is this one, and is its exporter's device another context's? */
+/*
+ * Searches the open ones: is this one open, and is its exporter's device that of another context?
+ */
 static CUresult find_open_locked(const struct handle *handle, struct fk_context *context,
 				 int device_index, struct fk_mapping **ret_mapping)
 {
@@ -134,7 +136,10 @@ static CUresult check_peer_locked(struct fk_context *context, int device_index)
 		return fk_option_number("NO_PEER", FK_PEER_ACCESS_UNSUPPORTED);
 	if (device_index == context->device->index)
 		return FK_OK;
-	/* Peer access that opening enables counts as much as what was asked for (rule 28). */
+	/*
+	 * Peer access that opening enables counts as much as access that a program enables (rule
+	 * 28).
+	 */
 	peers |= 1u << device_index;
 	while ((span = fk_span_next_locked(span)))
 		if (span->kind == FK_SPAN_IMPORT && span->context == context)

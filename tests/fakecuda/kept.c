@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A page that is registered stays the same page of memory, as it would be pinned by a real driver,
- * also when a hole is punched into its file and the address gets another one. A pipe keeps the old
- * page, into which vmsplice puts it without a copy. Whether the address has another one is seen by
- * a second mapping of the page: the hole takes it out of all mappings, and nobody touches that one.
+ * A registered page stays the page that it was, as if a real driver had pinned it, even if a hole
+ * is punched into its file and the address gets another page. A pipe keeps the old page: vmsplice
+ * puts it there without a copy. A second mapping of the page, which no code touches, shows whether
+ * the address has another page: the hole takes the page out of all mappings.
  *
- * Nobody can write a page that only a pipe has. What this process writes there it keeps to itself.
+ * Nobody can write a page that only a pipe has. Words that this process writes there are only seen
+ * by itself.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -51,14 +52,14 @@ bool fk_kept_is_replaced(const struct fk_kept *kept)
 	       !(entry & IN_MEMORY);
 }
 
-/* The page is locked, for what else takes it out of the mapping would look like a hole. */
+/* The page is locked, because any other removal from the mapping would look like a hole. */
 static bool keep(struct fk_kept *kept, void *at)
 {
 	struct iovec page;
 
 	kept->witness = mremap(at, 0, kept->bytes, MREMAP_MAYMOVE);
 	if (kept->witness == MAP_FAILED)
-		return false;		/* it is not shared, or of a device driver */
+		return false;		/* it is not shared, or it belongs to a device driver */
 	mlock(kept->witness, kept->bytes);
 	kept->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	if (kept->pagemap < 0 || pipe2(kept->pipe, O_CLOEXEC | O_NONBLOCK))
@@ -86,7 +87,7 @@ struct fk_kept *fk_kept_new(CUdeviceptr base, size_t bytes)
 	return NULL;
 }
 
-/* What the pipe has, which stays there. */
+/* Read a word of the page in the pipe. The page stays there. */
 static bool look(const struct fk_kept *kept, uint64_t *ret)
 {
 	ssize_t bytes = -1;
@@ -101,7 +102,7 @@ static bool look(const struct fk_kept *kept, uint64_t *ret)
 	return bytes == (ssize_t)kept->bytes;
 }
 
-/* Other processes may have the old page, too. Streams read what is there meanwhile. */
+/* Other processes may have the old page, too. Streams read its present words. */
 static void refresh(struct fk_kept *kept)
 {
 	uint64_t *now = malloc(kept->bytes);

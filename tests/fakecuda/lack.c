@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Functions that the fake driver does not have. Clients look many up and call few, so each name
- * of names.h is there, but returns "not supported" and says so once. A file that defines such a
+ * Functions that the fake driver does not have. Clients look many up and call few. So each name of
+ * names.h is there, but returns "not supported" and reports that once. A file that defines such a
  * function takes its place, because the ones here are weak.
  */
 #include <stdio.h>
@@ -32,7 +32,7 @@ static CUresult lack(struct fk_function *function)
 	return FK_NOT_SUPPORTED;
 }
 
-/* Only those are registered whose place nobody has taken. */
+/* Only those are registered whose place is not taken. */
 #define STUB(base_name, since, symbol, what_it_needs)					\
 	static struct fk_function fk_of_##symbol;					\
 	static CUresult stub_##symbol(void)						\

@@ -2,7 +2,10 @@
 #ifndef FAKECUDA_LACK_H
 #define FAKECUDA_LACK_H
 
-/* A client wants what this driver does not have: a line in the file FAKECUDA_LACKS, or stderr. */
+/*
+ * A client wants something that this driver does not have: writes a line into the file
+ * FAKECUDA_LACKS, or to stderr.
+ */
 void fk_lack(const char *what, const char *name);
 
 #endif

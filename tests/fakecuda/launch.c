@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Modules and kernels of the fake driver. A module is the text of a PTX file, of which only the
- * names of its kernels are read; a launch runs the host twin of that name. A kernel without a
- * twin is not found, and the log says so.
+ * names of its kernels are read. A launch runs the host twin of that name. A kernel without a twin
+ * is not found, and the log says so.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define MOST_PARAMETERS 16
 #define MOST_THREADS_OF_A_BLOCK 1024
 
-/* Neither is ever freed, so that the use of an unloaded one is seen. */
+/* Neither is ever freed, so that the driver notices the use of an unloaded one. */
 struct function {
 	struct module *module;
 	const struct fk_twin *twin;
@@ -305,7 +305,7 @@ static CUresult launch_plain(bool own, CUfunction function, unsigned int grid_x,
 	return extra ? FK_NOT_SUPPORTED : launch(own, function, &grid, stream, parameters);
 }
 
-/* How cuLaunchKernelEx is told where to launch. */
+/* The argument of cuLaunchKernelEx that says where to launch. */
 struct launch_config {
 	struct fk_grid grid;
 	unsigned int shared_bytes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Memory operations of the fake driver's streams: a stream writes a word, or waits for one. The
- * word may be device memory or registered CPU memory. Others write it without telling anybody, so
- * a waiting stream's thread looks again after a short time; nothing else here polls.
+ * word may be device memory or registered CPU memory. Other processes write it without a message,
+ * so a waiting stream's thread checks it again after a short time; nothing else here polls.
  */
 #include <time.h>
 
@@ -20,7 +20,10 @@
 #define NO_BARRIER	1u		/* a write's only flag; the v2 functions refuse it */
 #define MOST_IN_A_BATCH	255
 
-/* One operation of a batch: 48 bytes. Waits, writes and the others agree about the first fields. */
+/*
+ * One operation of a batch: 48 bytes. Waits, writes and the other operations have equal first
+ * fields.
+ */
 typedef struct {
 	unsigned int operation;
 	CUdeviceptr address;
@@ -86,7 +89,7 @@ static void write_word(void *at, const CUstreamBatchMemOpParams *p)
 		__atomic_store_n((uint32_t *)at, (uint32_t)p->value, __ATOMIC_SEQ_CST);
 }
 
-/* Looks at the word, or writes it. false: not yet. */
+/* Checks the word, or writes it. false: not yet. */
 static bool act(const CUstreamBatchMemOpParams *p, struct fk_device *device, int *ret_result)
 {
 	enum fk_access access = is_wait(p) ? FK_READ : FK_WRITE;

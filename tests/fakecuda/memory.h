@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is behind an address of device memory, for the memory half of the driver.
+ * The memory behind an address of device memory, for the memory half of the driver.
  *
- * Words: a backing is memory, a file (a memfd, or one of FAKECUDA_DEVICE_FILE); a span is a range
- * of addresses that is taken; a mapping puts a backing into a span, and says which devices may
- * touch it. Behind the memory of each backing its file has a control area, which all processes
- * see that map the file: who it is, what of it was exported, and who has that open.
+ * Words: a backing is memory, a file (a memfd, or one of FAKECUDA_DEVICE_FILE). A span is a range
+ * of addresses that is taken. A mapping puts a backing into a span, and says which devices may
+ * access it. Behind its memory, the file of each backing has a control area, which all processes
+ * that map the file see: its owner, the exported parts, and the processes that have those open.
  *
- * One lock guards all of this process's: memory_lock. Functions with _locked want it held.
+ * One lock guards all of this in a process: memory_lock. The caller of a function with _locked
+ * holds it.
  */
 #ifndef FAKE_MEMORY_H
 #define FAKE_MEMORY_H
@@ -27,7 +28,7 @@ extern pthread_mutex_t memory_lock;
 enum fk_kind { FK_LEGACY = 1, FK_VMM, FK_POOL };
 
 struct fk_export {
-	atomic_ulong generation;	/* 0: free, or what was exported is freed */
+	atomic_ulong generation;	/* 0: free, or the exported memory is freed */
 	uint64_t offset, bytes;
 };
 
@@ -38,8 +39,8 @@ struct fk_opener {
 	uint64_t generation, start_time;
 	atomic_int opens;
 	/*
-	 * A close says only an address, and of two exports of one block it may mean either: then
-	 * it is noted for both, and neither is blamed for the other.
+	 * A close names only an address, and may mean either of two exports of one block. Then it
+	 * is recorded for both, and neither is blamed for the other.
 	 */
 	atomic_int closes;
 };
@@ -50,10 +51,10 @@ struct fk_control {
 	enum fk_kind kind;
 	int32_t device_index;
 	uint32_t handle_types;
-	bool charged;			/* to its owner, until that one has released it */
+	bool charged;			/* to its owner, until the owner has released it */
 	CUuuid uuid;			/* of the device */
-	struct fk_process owner;	/* who made it */
-	uint64_t address;		/* where the owner has it first */
+	struct fk_process owner;	/* the process that made it */
+	uint64_t address;		/* where the owner mapped it first */
 	struct fk_export exports[FK_MAX_EXPORTS];
 	struct fk_opener openers[FK_MAX_OPENERS];
 };
@@ -65,12 +66,12 @@ struct fk_backing {
 	int fd;
 	size_t bytes;
 	struct fk_control *control;
-	unsigned int handles;		/* cuMemCreate, import, retain: until released */
+	unsigned int handles;		/* by cuMemCreate, import, retain: until released */
 	unsigned int mappings;
-	struct fk_device *charged;	/* whose memory it takes; NULL: an import */
+	struct fk_device *charged;	/* the device that it is charged to; NULL: an import */
 };
 
-/* FK_OK: a new one with handles 1, of zeros. */
+/* FK_OK: a new one with one handle, filled with zeros. */
 CUresult fk_backing_create_locked(struct fk_device *device, size_t bytes, enum fk_kind kind,
 				  unsigned int handle_types, struct fk_backing **ret_backing);
 /* @fd stays the caller's. NULL: that is no file of this driver. */
@@ -80,9 +81,9 @@ bool fk_backing_is_handle_locked(const struct fk_backing *backing);
 int fk_backing_export(const struct fk_backing *backing);	/* a descriptor, or -1 */
 size_t fk_device_used(const struct fk_device *device);		/* usage.c */
 void fk_device_charge(struct fk_device *device, ssize_t bytes);
-/* Does it share FAKECUDA_STATE with this process, or has it done so? */
+/* Does that process share FAKECUDA_STATE with this one, or has it done so? */
 bool fk_usage_knows(const struct fk_process *process);
-/* Beside that: what is in files only. Device by index of the machine. */
+/* Memory beyond that, which is in files only. Device by index of the machine. */
 size_t fk_orphans_used(int device);				/* orphan.c */
 
 /* ---- Addresses: arena.c ---- */
@@ -96,7 +97,7 @@ enum fk_span_kind { FK_SPAN_BLOCK, FK_SPAN_IMPORT, FK_SPAN_RESERVED, FK_SPAN_POO
 struct fk_opened {
 	unsigned int index;		/* of the export */
 	uint64_t generation;
-	size_t offset, bytes;		/* where the caller got it, and how much it is */
+	size_t offset, bytes;		/* where the caller got it, and its size */
 	unsigned int opens;
 	struct fk_opener *opener;
 };
@@ -134,14 +135,14 @@ struct fk_alloc {
 	bool ready;			/* a stream has allocated it */
 };
 
-/* @avoid: an address that it shall not get, or 0. NULL: none is left. */
+/* @avoid: an address that it must not get, or 0. NULL: none is left. */
 struct fk_span *fk_span_create_locked(size_t bytes, size_t alignment, CUdeviceptr hint,
 				      CUdeviceptr avoid, enum fk_span_kind kind);
-/* Unmaps what is in it, too; pins must have been waited for. */
+/* Unmaps the mappings in it, too; pins must have been waited for. */
 void fk_span_free_locked(struct fk_span *span);
 struct fk_span *fk_span_find_locked(CUdeviceptr ptr);
 struct fk_span *fk_span_next_locked(const struct fk_span *after);	/* NULL: the first */
-/* Waits with the lock given away: look the span up again when it says true. */
+/* Waits without the lock: if it returns true, find the span again. */
 bool fk_pin_waited_locked(struct fk_pin *pin);
 
 CUresult fk_map_locked(struct fk_span *span, CUdeviceptr base, struct fk_backing *backing);
@@ -161,13 +162,13 @@ void fk_alloc_free_locked(struct fk_span *span, struct fk_alloc *alloc);
 bool fk_piece_find_locked(const struct fk_span *span, CUdeviceptr ptr, CUdeviceptr *ret_base,
 			  size_t *ret_bytes);
 
-/* ---- Exports and who has them open: opener.c ---- */
+/* ---- Exports, and the processes that have them open: opener.c ---- */
 
 /* Exports an allocation; once for all calls. -1: no room. */
 int fk_export_locked(struct fk_control *control, struct fk_span *span, struct fk_alloc *alloc);
-/* Nobody can open it any more; how many processes that live still have it open. */
+/* No process can open it any more. Returns how many living processes still have it open. */
 unsigned int fk_export_end(struct fk_control *control, unsigned int index);
-/* FK_OK, or why not: it is freed, or there are too many. @ret_opened is given. */
+/* FK_OK, or why not: it is freed, or there are too many. Takes @ret_opened over. */
 CUresult fk_opened_add_locked(struct fk_span *span, struct fk_control *control,
 			      unsigned int index, uint64_t generation, size_t offset);
 /* False: nothing is open at that offset. */
@@ -195,7 +196,7 @@ void *fk_kept_old(struct fk_kept *kept, enum fk_access access);
 
 /* ---- Pools: pool.c ---- */
 
-/* Is that a pointer of a pool? Then *ret_err is how freeing it went. */
+/* Is it a pointer of a pool? Then *ret_err is the result of freeing it. */
 bool fk_pool_free(CUstream stream, CUdeviceptr ptr, bool wait, CUresult *ret_err);
 
 #endif

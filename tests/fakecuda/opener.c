@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a process has exported of a backing, and which processes have it open. Both tables are in
- * the backing's control area, which all of them see; nobody waits for anybody, and a process
- * that was killed counts no more because its start time is found nowhere (rule 24).
+ * The exports of a process from a backing, and the processes that have them open. Both tables are
+ * in the backing's control area, which all of these processes see. No process waits for another,
+ * and a killed process does not count any more, because no process has its start time (rule 24).
  *
- * Opening notes itself first and then looks whether the export still stands; freeing ends the
- * export first and then counts who has noted itself: so one of the two sees the other.
+ * Opening records itself first and then checks whether the export still exists. Freeing ends the
+ * export first and then counts the recorded processes. So one of the two sees the other.
  */
 #include <stdlib.h>
 
@@ -140,7 +140,7 @@ bool fk_opened_remove_locked(struct fk_span *span, size_t offset)
 	}
 	if (!opens)
 		return false;
-	/* All are closed: there is no doubt any more. */
+	/* All are closed, so there is no doubt any more. */
 	for (i = span->opened_count; i-- && closes == opens;)
 		if (span->opened[i].offset == offset)
 			opened_forget(span, &span->opened[i]);

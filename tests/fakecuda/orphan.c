@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory that nobody is charged for any more and that still takes room: its exporter has released
- * it, or has ended, and some process, which need not use this driver, has its file open. A
- * real driver keeps such memory until the last descriptor is closed. Files are found in
- * /proc; those of another device driver (FAKECUDA_DEVICE_FILE) say nothing there.
+ * Memory that is charged to no process any more and still takes room: its exporter has released it,
+ * or has ended, and some process, which need not use this driver, has its file open. A real driver
+ * keeps such memory until the last descriptor is closed. Files are found in /proc; those of another
+ * device driver (FAKECUDA_DEVICE_FILE) show nothing there.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct search {
 	int device;			/* index of the machine */
 	size_t bytes;
 	unsigned int files;
-	ino_t inode[MAX_FILES];		/* of those that were seen: many have them open */
+	ino_t inode[MAX_FILES];		/* of those already counted */
 };
 
 static bool seen_before(struct search *search, ino_t inode)

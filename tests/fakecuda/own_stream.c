@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* The default streams that threads have of their own, one a context. They end with the thread. */
+/*
+ * The default streams that threads have of their own, one for each context. They end with the
+ * thread.
+ */
 #include <stdlib.h>
 
 #include "queue.h"

@@ -4,7 +4,7 @@
 
 #include "memory.h"
 
-#define PIECE 512	/* what sizes are rounded up to, and how addresses are aligned at least */
+#define PIECE 512	/* sizes are rounded up to this, and addresses are aligned to it at least */
 
 static CUdeviceptr align(CUdeviceptr at, size_t alignment)
 {

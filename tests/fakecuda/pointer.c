@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What an address is. The range that cuMemGetAddressRange tells is that of the block, as is what
- * an importer gets (rule 10): FAKECUDA_RANGE=allocation makes both speak of the allocation.
+ * Properties of an address. cuMemGetAddressRange returns the range of the block, and an importer
+ * gets the block (rule 10). With FAKECUDA_RANGE=allocation both are about the allocation.
  */
 #include <string.h>
 
@@ -161,7 +161,7 @@ FK_DEFINE(cuPointerGetAttribute, 4000, cuPointerGetAttribute, FK_WORK, void *dat
 	return err;
 }
 
-/* How many bytes an attribute has: what does not apply to an address becomes zeros. */
+/* How many bytes an attribute has. An attribute that does not apply to an address becomes zeros. */
 static size_t attribute_bytes(int attribute)
 {
 	switch (attribute) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory pools: one backing each, of FAKECUDA_POOL_MIB, from which streams allocate. An address
- * is given at the call; the memory may be used once the stream has come there, and is free again
- * once the stream that frees it has (rules 43 to 45).
+ * Memory pools: one backing each, of FAKECUDA_POOL_MIB, from which streams allocate. The call
+ * returns an address. Its memory may be used once the stream has got to the allocation, and is free
+ * again once the stream that frees it has got to the free (rules 43 to 45).
  */
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ CUresult fk_pool_make_locked(struct fk_backing *backing, struct fk_device *devic
 		free(pool);
 		return err;
 	}
-	fk_backing_put_locked(backing);		/* from now on it is its mapping's */
+	fk_backing_put_locked(backing);		/* from now on its mapping has it */
 	pool->span = span;
 	pool->device = device;
 	pool->handle_types = backing->control->handle_types;
@@ -53,7 +53,7 @@ CUresult fk_pool_make_locked(struct fk_backing *backing, struct fk_device *devic
 	return FK_OK;
 }
 
-/* Its place stays, so that a handle that is used too late is seen as none. */
+/* Its place stays, so that a handle that is used too late is recognized as bad. */
 void fk_pool_reap_locked(struct fk_pool *pool)
 {
 	while (pool->destroyed && pool->span && !pool->span->allocs && !pool->span->opened_count) {
@@ -337,7 +337,7 @@ static CUresult free_locked(struct fk_span *span, CUdeviceptr ptr,
 	return FK_OK;
 }
 
-/* FAKECUDA_POOL_DOUBLE=bug: of what was imported twice the first free takes all. */
+/* FAKECUDA_POOL_DOUBLE=bug: if memory was imported twice, the first free ends both imports. */
 static CUresult free_import_locked(struct fk_span *span, CUdeviceptr ptr)
 {
 	bool all = fk_option_is("POOL_DOUBLE", "bug", "count");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files about memory pools share. */
+/* Shared by the files about memory pools. */
 #ifndef FAKE_POOL_H
 #define FAKE_POOL_H
 
@@ -10,7 +10,7 @@
 enum { RELEASE_THRESHOLD = 4, RESERVED_CURRENT, RESERVED_HIGH, USED_CURRENT, USED_HIGH };
 
 struct fk_pool {
-	struct fk_pool *next;		/* in the list of all; memory_lock, as all of it */
+	struct fk_pool *next;		/* in the list of all; memory_lock guards all fields */
 	struct fk_span *span;		/* NULL: it is gone */
 	struct fk_device *device;
 	unsigned int handle_types;
@@ -24,7 +24,7 @@ struct fk_pool *fk_pool_find_locked(struct fk_pool *wanted);
 CUresult fk_pool_make_locked(struct fk_backing *backing, struct fk_device *device,
 			     CUdeviceptr avoid, struct fk_pool **ret_pool);
 struct fk_control *fk_pool_control_locked(const struct fk_pool *pool);
-/* Forgets one that is destroyed, once nothing of it is used any more. */
+/* Forgets a destroyed pool once none of its memory is used any more. */
 void fk_pool_reap_locked(struct fk_pool *pool);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Attributes of memory pools, and which devices may touch their memory. */
+/* Attributes of memory pools, and which devices may access their memory. */
 #include "pool.h"
 
 FK_DEFINE(cuMemPoolGetAttribute, 11020, cuMemPoolGetAttribute, FK_WORK, struct fk_pool *pool,
@@ -64,7 +64,7 @@ static CUresult set_access_locked(struct fk_pool *pool, const CUmemAccessDesc *d
 	if (!fk_device_peers(device->index, pool->device->index))
 		return FK_INVALID_DEVICE;
 	if (device == pool->device && desc->flags != 3)
-		return FK_INVALID_VALUE;	/* its own device's cannot be taken */
+		return FK_INVALID_VALUE;	/* access of its own device cannot be taken */
 	fk_mapping_find_locked(pool->span->base)->access[device->ordinal] = desc->flags;
 	return FK_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pools for other processes: the pool goes as a descriptor, each pointer as 64 bytes that mean
- * something only together with the imported pool. An importer frees its pointer before the
- * exporter frees the memory (rules 43 to 45).
+ * Pools for other processes: a descriptor passes the pool on, and 64 bytes pass each pointer on,
+ * which mean something only together with the imported pool. An importer frees its pointer before
+ * the exporter frees the memory (rules 43 to 45).
  */
 #include <string.h>
 
@@ -117,7 +117,7 @@ FK_DEFINE(cuMemPoolExportPointer, 11020, cuMemPoolExportPointer, FK_WORK,
 	return FK_OK;
 }
 
-/* Files of one device have one inode, but no two processes the same start and generation. */
+/* Files of one device have one inode, but no two processes have equal starts and generations. */
 static bool is_of(const struct data *data, const struct fk_mapping *mapping)
 {
 	struct fk_name name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who a process is, whether it still lives, and memory that other processes find by a handle.
- * There is no broker: whoever is killed leaves nothing behind that others could stumble over.
+ * The identity of a process, whether it still lives, and memory that other processes find by a
+ * handle. There is no broker: a killed process leaves nothing behind that could disturb others.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static uint64_t start_time(const char *who)
 	if (bytes <= 0)
 		return 0;
 	text[bytes] = 0;
-	end = strrchr(text, ')');	/* the name before it may hold anything */
+	end = strrchr(text, ')');	/* the name before it may hold any character */
 	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d"
 			   " %*d %*d %*d %*d %llu", &status, &time) != 2)
 		return 0;
@@ -43,7 +43,7 @@ static uint64_t pid_namespace(void)
 {
 	struct stat st;
 
-	/* Tests cannot always make a namespace, so one may be played. */
+	/* Tests cannot always make a namespace, so a switch can pretend one. */
 	if (fk_option("PID_NAMESPACE", NULL))
 		return fk_option_number("PID_NAMESPACE", 0);
 	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
@@ -56,7 +56,7 @@ const struct fk_process *fk_self(void)
 
 	pthread_mutex_lock(&lock);
 	if (self.pid != getpid()) {
-		/* /proc may be that of another pid namespace, where our pid is another process. */
+		/* /proc may belong to another pid namespace, where our pid is another process. */
 		self.start_time = start_time("self");
 		self.pid_namespace = pid_namespace();
 		self.pid = getpid();

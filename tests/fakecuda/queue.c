@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The engine below the fake driver's streams, see queue.h. One lock guards all queues; it is held
- * for a few instructions at a time, never while an operation runs. Streams are never freed, so
- * that the use of a destroyed one is seen.
+ * for a few instructions at a time, never while an operation runs. Streams are never freed, so that
+ * the driver notices the use of a destroyed one.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct fk_stream *fk_stream_of_thread(void)
 	return working_for;
 }
 
-/* A number that looks random but is the same for the same seed, stream and operation. */
+/* A number that looks random but depends only on the seed, stream and operation. */
 static uint64_t mixed(uint64_t seed, uint64_t stream, uint64_t seq)
 {
 	uint64_t x = seed * 0x9e3779b97f4a7c15u + stream * 0xbf58476d1ce4e5b9u + seq;
@@ -117,7 +117,7 @@ static void run(struct fk_op *op)
 	pthread_mutex_unlock(&engine.lock);
 }
 
-/* A function of the program may never return, so it is not waited for. */
+/* A function of the program may never return, so this does not wait for it. */
 void fk_queue_stop(void)
 {
 	struct fk_stream *stream;
@@ -139,7 +139,7 @@ static void release(struct fk_op *op)
 	free(op);
 }
 
-/* The next operation of the stream once it may begin; NULL: there will be none. */
+/* The stream's next operation once it may begin; NULL: no further one will come. */
 static struct fk_op *next_locked(struct fk_stream *stream)
 {
 	while (!stream->first && !stream->closed)
@@ -270,7 +270,10 @@ void fk_wait_for(struct fk_stream *stream, uint64_t seq)
 	pthread_mutex_unlock(&engine.lock);
 }
 
-/* Where each stream is to get to is noted first: what is submitted meanwhile is not waited for. */
+/*
+ * The present end of each stream is recorded first, so that work that is submitted meanwhile is not
+ * waited for.
+ */
 void fk_wait_for_all(struct fk_context *context)
 {
 	struct fk_op *list = fk_op_new(sizeof(*list), NULL);

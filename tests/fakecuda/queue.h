@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine below the fake driver's streams: each stream is a queue with a thread of its own,
- * which starts with the first operation. An operation begins when all operations before it in its
- * stream have ended, and all that it needs in other streams; then a random delay passes, so that
- * an order that nobody asked for does not come about by chance.
+ * which starts with the first operation. An operation begins when all earlier operations of its
+ * stream have ended, and all that it needs in other streams. Then a random delay passes, so that an
+ * order that no call has asked for does not come about by chance.
  *
- * What is ordered with what by default is decided here too: an operation of a context's legacy
- * stream needs all that its blocking streams hold, and the other way round.
+ * The engine also decides the default order: an operation of a context's legacy stream needs all
+ * operations that its blocking streams hold, and the other way round.
  *
  * FAKECUDA_DELAY_US   greatest delay before an operation, in microseconds (0: none)
- * FAKECUDA_SEED       repeats the same delays
+ * FAKECUDA_SEED       makes the delays repeatable
  */
 #ifndef FAKECUDA_QUEUE_H
 #define FAKECUDA_QUEUE_H
@@ -38,7 +38,7 @@ struct fk_stream {
 	uint64_t submitted, done;	/* numbers of operations, from 1 */
 	bool started;			/* its thread runs */
 	bool closed;			/* no more operations will come */
-	_Atomic bool abandoned;		/* its context ends: what waits gives up */
+	_Atomic bool abandoned;		/* its context ends: waiting operations give up */
 	pthread_cond_t wake;		/* there is an operation, or it is closed */
 	struct fk_stream *next;
 };
@@ -50,9 +50,9 @@ struct fk_need {
 };
 
 /*
- * What a stream does at one go; it opens the structs that hold its details. run is called in the
- * stream's thread and returns a CUresult: other than 0 the context is broken from then on. After
- * that only operations with `always` run; the others end without having done anything.
+ * One piece of work of a stream, at the beginning of the struct that holds its details. run is
+ * called in the stream's thread and returns a CUresult: after any other than 0 the context is
+ * broken. From then on only operations with `always` run; the others end without doing anything.
  */
 struct fk_op {
 	int (*run)(struct fk_op *op);
@@ -85,7 +85,7 @@ void fk_wait_for(struct fk_stream *stream, uint64_t seq);
 /* Waits until all streams have ended what they hold now: of one context, or NULL: of all. */
 void fk_wait_for_all(struct fk_context *context);
 
-/* The stream of that address, NULL: there is none, or it is closed. */
+/* The stream of that address; NULL: there is none, or it is closed. */
 struct fk_stream *fk_queue_find(const void *handle);
 
 struct fk_stream *fk_queue_new(struct fk_context *context, enum fk_stream_kind kind);
@@ -96,16 +96,19 @@ struct fk_stream *fk_queue_legacy(struct fk_context *context);
 /* The calling thread's default stream of the context. */
 struct fk_stream *fk_queue_per_thread(struct fk_context *context);
 
-/* The stream is no handle any more; what it holds is still done. */
+/* The handle becomes invalid; the operations that the stream holds still run. */
 void fk_queue_close(struct fk_stream *stream);
 
-/* All streams of the context end, after what they hold; what would wait for ever gives up. */
+/*
+ * All streams of the context end after the operations that they hold. Operations that would wait
+ * for ever give up.
+ */
 void fk_queue_end_context(struct fk_context *context);
 
-/* The driver ends: what runs comes to its end, and nothing begins any more. */
+/* The driver ends: running operations finish, and no operation begins any more. */
 void fk_queue_stop(void);
 
-/* Is nothing left to do in the stream and in what the legacy stream waits for? */
+/* Is nothing left to do in the stream and in the streams that the legacy stream waits for? */
 bool fk_is_idle(struct fk_stream *stream);
 
 /* The stream that this thread works for, or NULL. */

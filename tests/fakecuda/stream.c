@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Functions of the driver about streams, and what the fake's other half needs of them. The work
- * itself is in queue.c.
+ * Functions of the driver about streams, and functions for the fake's other half. queue.h has the
+ * work itself.
  */
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ struct fk_stream *fk_stream_find(CUstream handle, bool own, CUresult *ret_why)
 	return fk_context_valid(stream->context) ? stream : NULL;
 }
 
-/* ---- What the memory half needs ---- */
+/* ---- For the memory half ---- */
 
 struct call {
 	struct fk_op op;
@@ -59,7 +59,7 @@ static CUresult queue_call(CUstream handle, void (*what)(void *arg), void *arg, 
 	if (!stream)
 		return why;
 	call = fk_op_new(sizeof(*call), run_call);
-	call->op.always = true;		/* it may free something, or somebody waits for it */
+	call->op.always = true;		/* it may free something, or a thread waits for it */
 	call->what = what;
 	call->arg = arg;
 	seq = fk_submit(stream, &call->op);

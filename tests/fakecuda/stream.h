@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the fake driver that work with streams share: the driver's types for streams,
+ * Shared by the files of the fake driver that work with streams: the driver's types for streams,
  * events and functions, in our own words, and how a stream is found by its handle. Functions that
- * take a stream have two variants, which differ in what stream 0 is: the legacy default stream, or
- * the calling thread's own.
+ * take a stream have two variants, which differ in the meaning of stream 0: the legacy default
+ * stream, or the calling thread's own.
  */
 #ifndef FAKECUDA_STREAM_H
 #define FAKECUDA_STREAM_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies and fills of the fake driver that streams do. Those with CPU memory that nobody has
- * registered behave as the real driver's do: what they read is taken at the call, and the call
- * waits for what they write. All others run later, in the stream's thread.
+ * Copies and fills that the fake driver's streams do. Those with unregistered CPU memory behave as
+ * on a real driver: the bytes to read are taken at the call, and the call waits for the bytes that
+ * they write. All others run later, in the stream's thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,13 @@ struct copy {
 	CUdeviceptr to, from;
 	size_t bytes;
 	struct fk_device *to_device, *from_device;
-	void *staged;		/* what it reads, taken at the call */
+	void *staged;		/* the bytes that it reads, taken at the call */
 };
 
-/* Finds both ends. They were checked at the call; what was freed since is an illegal address. */
+/*
+ * Finds both ends. They were checked at the call; memory that was freed since is an illegal
+ * address.
+ */
 static int run_copy(struct fk_op *op)
 {
 	struct copy *copy = (struct copy *)op;
@@ -46,7 +49,7 @@ static void end_copy(struct fk_op *op)
 	free(((struct copy *)op)->staged);
 }
 
-/* May the device use these bytes? pageable: they are the CPU's, and nobody registered them. */
+/* May the device use these bytes? pageable: they are unregistered memory of the CPU. */
 static CUresult check(CUdeviceptr at, size_t bytes, struct fk_device *device,
 		      enum fk_access access, bool *ret_pageable)
 {
@@ -107,7 +110,7 @@ static CUresult copy_on(bool own, CUdeviceptr to, CUdeviceptr from, size_t bytes
 	return queue_copy(stream, to, device, from, device, bytes);
 }
 
-/* One end of these is what a device may name; the other may be any memory of the CPU. */
+/* One end must be memory that a device may name. The other may be any memory of the CPU. */
 static CUresult copy_known(bool own, CUdeviceptr to, CUdeviceptr from, CUdeviceptr known,
 			   size_t bytes, CUstream handle)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuGetProcAddress (rule 50): the newest variant of a function that is not newer than what the
- * caller asks for, nor than this driver.
+ * cuGetProcAddress (rule 50): the newest variant of a function that is no newer than the caller's
+ * version and this driver.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static struct fk_function *find(const char *name, int version, unsigned long fla
 				*ret_status = TOO_OLD_A_VERSION;
 			continue;
 		}
-		/* With per-thread streams such a variant goes before the plain one. */
+		/* With per-thread streams such a variant is preferred to the plain one. */
 		if (best && (best->needs & FK_PER_THREAD) && !per_thread)
 			continue;
 		if (!best || f->version > best->version ||
@@ -65,7 +65,7 @@ FK_DEFINE(cuGetProcAddress, 12000, cuGetProcAddress_v2, FK_ANYTIME, const char *
 	return FK_OK;
 }
 
-/* The variant of CUDA 11.3, which tells no status. */
+/* The variant of CUDA 11.3, which returns no status. */
 FK_DEFINE(cuGetProcAddress, 11030, cuGetProcAddress, FK_ANYTIME, const char *symbol,
 	  void **ret_function, int version, uint64_t flags)
 {

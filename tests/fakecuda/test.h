@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests of the fake driver's memory half and of its frame, with libcheck: one for each rule that
- * README.md lists. Check runs each in a process of its own, where cuInit has not been called.
- * A test ends with an empty log of violations, or it has taken what it wanted to be there.
+ * README.md lists. Check runs each in a process of its own, where cuInit has not been called. At
+ * the end of a test the log of violations must be empty; a test that expects some takes them out.
  */
 #ifndef FAKECUDA_TEST_H
 #define FAKECUDA_TEST_H
@@ -106,9 +106,9 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *ptr, unsigned int 
 CUresult cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void *ptr);
 
-/* ---- Help ---- */
+/* ---- Helpers ---- */
 
-/* A switch of the driver, without its FAKECUDA_. */
+/* Set a switch of the driver; @name is without FAKECUDA_. */
 void option(const char *name, const char *value);
 
 /* cuInit, and device 0's primary context is current. */
@@ -118,12 +118,12 @@ void use_device(int ordinal);
 CUdeviceptr allocate(size_t bytes);
 int byte_at(CUdeviceptr ptr);
 
-/* Takes what the log of violations holds: how many lines, and do they all hold @text? */
+/* Empty the log of violations. Returns how many lines it had, and checks that all have @text. */
 int take_violations(const char *text);
 
 /*
- * Another process: it runs body(fd) and has called nothing of the driver before. What it asserts
- * counts. other_end() waits until it has ended well; other_kill() kills it.
+ * Another process: it runs body(fd) and has not called the driver before. Its asserts count.
+ * other_end() waits until it has ended well; other_kill() kills it.
  */
 struct other {
 	pid_t pid;
@@ -133,7 +133,7 @@ struct other other_start(void (*body)(int fd));
 void other_end(struct other *other);
 void other_kill(struct other *other);
 
-/* What both send each other. A descriptor goes with it unless it is -1. */
+/* Messages between the two. A descriptor goes with the message unless it is -1. */
 void give(int fd, const void *data, size_t bytes);
 void take(int fd, void *data, size_t bytes);
 void give_fd(int fd, int given);
@@ -147,7 +147,7 @@ CUhandle create(size_t bytes);
 CUdeviceptr map(CUhandle handle, size_t bytes);
 void unmap(CUdeviceptr ptr, size_t bytes);
 
-/* Are we root, as that test must be? If not, the test is said to be skipped. */
+/* Is this root, as that test needs? If not, a message says that the test is skipped. */
 bool is_root(const char *test);
 
 TCase *init_tests(void);

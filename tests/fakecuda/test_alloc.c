@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cuMemAlloc, copies and what an address is. Rules 6, 7, and access from the CPU. */
+/* cuMemAlloc, copies, and properties of addresses. Rules 6, 7, and access from the CPU. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -74,7 +74,7 @@ START_TEST(copies_and_fills)
 	begin();
 	a = allocate(sizeof(in));
 	b = allocate(sizeof(in));
-	ck_assert_int_eq(byte_at(a), 0xa5);	/* new memory is not of zeros */
+	ck_assert_int_eq(byte_at(a), 0xa5);	/* new memory is not filled with zeros */
 	for (int i = 0; i < 256; i++)
 		in[i] = i * 77777;
 	OK(cuMemcpyHtoD_v2(a, in, sizeof(in)));
@@ -93,7 +93,7 @@ START_TEST(copies_and_fills)
 }
 END_TEST
 
-/* Reads one byte from the CPU in a process of its own; the signal that ends it, or 0. */
+/* Reads one byte from the CPU in a process of its own. Returns the signal that ends it, or 0. */
 static int signal_of_reading(void)
 {
 	int status;
@@ -102,7 +102,7 @@ static int signal_of_reading(void)
 	if (!pid) {
 		volatile char *ptr;
 
-		signal(SIGSEGV, SIG_DFL);	/* and not what a sanitizer makes of it */
+		signal(SIGSEGV, SIG_DFL);	/* without a sanitizer's handler */
 		begin();
 		ptr = (volatile char *)(uintptr_t)allocate(4096);
 		_exit(*ptr == 0);

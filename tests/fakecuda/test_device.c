@@ -11,7 +11,7 @@ START_TEST(devices_can_be_hidden)
 	setenv("CUDA_VISIBLE_DEVICES", "2,0,7,1", 1);
 	OK(cuInit(0));
 	OK(cuDeviceGetCount(&count));
-	ck_assert_int_eq(count, 2);	/* 7 does not exist, and hides what comes after it */
+	ck_assert_int_eq(count, 2);	/* 7 does not exist, and hides the devices after it */
 	OK(cuDeviceGetUuid_v2(&first, 0));
 	OK(cuDeviceGetUuid_v2(&second, 1));
 	ck_assert_int_eq(first.bytes[15], 2);

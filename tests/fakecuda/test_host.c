@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Memory of the CPU that is registered. Rule 48. */
+/* Registered memory of the CPU. Rule 48. */
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -58,7 +58,9 @@ START_TEST(what_cannot_be_pinned_is_refused)
 }
 END_TEST
 
-/* The kernel's own mapping of bare page frames, which every process has; NULL: it has not. */
+/*
+ * The kernel's own mapping of bare page frames, which a process has as a rule; NULL: it has none.
+ */
 static void *page_frames(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");

@@ -146,7 +146,7 @@ START_TEST(the_driver_ends_before_the_process)
 }
 END_TEST
 
-/* What was registered before cuInit runs after the driver's end. */
+/* A handler that was registered before cuInit runs after the driver's end. */
 static int late;
 
 static void free_late(void)

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-/* An exporter that gives the handle and the address, and lives until it is told to go. */
+/* An exporter that passes the handle and the address on, and lives until it is told to end. */
 struct offer {
 	CUipcMemHandle handle;
 	CUdeviceptr ptr;
@@ -91,7 +91,7 @@ START_TEST(another_pid_namespace_cannot_open_it)
 }
 END_TEST
 
-/* The same with a real namespace, which only root can make: the first child is in it. */
+/* A real namespace, which only root can make: the first child is in it. */
 static void open_in_namespace(int fd)
 {
 	struct offer offer;
@@ -109,7 +109,7 @@ static void open_in_namespace(int fd)
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
-	_exit(0);	/* what a sanitizer does at exit() needs one namespace */
+	_exit(0);	/* a sanitizer's work at exit() needs one namespace */
 }
 
 START_TEST(a_real_pid_namespace_is_another)

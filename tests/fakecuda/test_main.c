@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Runs the tests of the fake driver's memory half, and helps them. */
+/* Runs the tests of the fake driver's memory half, and has their helpers. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -194,7 +194,7 @@ void unmap(CUdeviceptr ptr, size_t bytes)
 	OK(cuMemAddressFree(ptr, bytes));
 }
 
-/* ---- All of them ---- */
+/* ---- All tests ---- */
 
 static int skipped;
 
@@ -219,7 +219,7 @@ static void setup(void)
 	unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-/* A child that a test has started runs this too, if it fails, and takes the log with it. */
+/* A child that a test has started runs this too, if it fails, and empties the log. */
 static void teardown(void)
 {
 	int lines = take_violations("");
@@ -238,7 +238,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	/* Against hangs only: on a busy machine 4 s, which Check allows, are soon over. */
+	/* Only against hangs: Check allows 4 s, which are too short on a busy machine. */
 	setenv("CK_DEFAULT_TIMEOUT", "1200", 0);
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		TCase *tcase = cases[i]();

@@ -8,8 +8,8 @@ struct offer {
 };
 
 /*
- * The exporter of these tests has two neighbours. It writes 11 and 22 into them, and then does as
- * it is told: 'f' frees the first one, 'r' reads it back, 'x' ends.
+ * The exporter of these tests has two neighbours. It writes 11 and 22 into them, and then obeys:
+ * 'f' frees the first one, 'r' reads it back, 'x' ends.
  */
 static void serve(int fd)
 {
@@ -198,7 +198,7 @@ START_TEST(freeing_after_the_close_is_none)
 	CUdeviceptr ptr = open_one(&offer, 0);
 
 	open_one(&offer, 1);
-	OK(cuIpcCloseMemHandle(ptr));	/* the first or the second: nobody can say */
+	OK(cuIpcCloseMemHandle(ptr));	/* the first or the second: this is undecided */
 	tell(&other, 'f');
 	ck_assert_int_eq(byte_at(ptr + 4096), 22);
 	OK(cuIpcCloseMemHandle(ptr));

@@ -116,7 +116,7 @@ START_TEST(other_devices_need_access)
 	begin();
 	pool = make_pool(0);
 	ptr = from(pool, 1);
-	OK(cuCtxSynchronize());		/* or the other device might come before that stream */
+	OK(cuCtxSynchronize());		/* or the other device might be faster than that stream */
 	use_device(1);
 	GIVES(FK_INVALID_VALUE, cuMemsetD8_v2(ptr, 0, 1));
 	OK(cuMemPoolSetAccess(pool, &access, 1));
@@ -128,7 +128,10 @@ END_TEST
 
 /* ---- Between two processes ---- */
 
-/* Two pools as descriptors, two pointers of the first one; then 'f' frees the first pointer. */
+/*
+ * Send two pools as descriptors, and two pointers of the first one; then 'f' frees the first
+ * pointer.
+ */
 static void serve(int fd)
 {
 	CUmemPoolPtrExportData data[2];

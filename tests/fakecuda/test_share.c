@@ -14,7 +14,7 @@ static int export_fd(CUhandle handle)
 	OK(cuMemExportToShareableHandle(&fd, handle, FK_POSIX_FD, 0));
 	ck_assert_int_ge(fd, 0);
 	ck_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-	/* With a device it is that one's file, so that hosts see what a real driver gives. */
+	/* With a device it is a file of that device, so that hosts see what a real driver gives. */
 	ck_assert_int_eq(fstat(fd, &st), 0);
 	ck_assert_int_eq(S_ISCHR(st.st_mode) != 0, getenv("FAKECUDA_DEVICE_FILE") != NULL);
 	return fd;
@@ -44,7 +44,10 @@ START_TEST(the_type_must_have_been_asked_for)
 }
 END_TEST
 
-/* A child exports memory and lives until it is told, or is killed; the descriptor is ours then. */
+/*
+ * A child exports memory and lives until it is told to end, or is killed. Then only the test has
+ * the descriptor.
+ */
 static void export_four(int to)
 {
 	begin();

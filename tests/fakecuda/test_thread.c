@@ -11,7 +11,7 @@
 
 static CUcontext shared_context;
 
-/* What one thread writes nobody else changes, whatever the others map and unmap. */
+/* The memory that one thread writes does not change, whatever the others map and unmap. */
 static void *churn(void *arg)
 {
 	unsigned char mine = (uintptr_t)arg;
@@ -75,7 +75,10 @@ static void export_and_wait(int fd)
 	OK(cuMemFree_v2(ptr));
 }
 
-/* Wherever it is killed, the exporter may free its memory: an importer that is gone has none. */
+/*
+ * Wherever an importer is killed, the exporter may free its memory: a dead importer does not have
+ * it open.
+ */
 START_TEST(importers_may_be_killed_anywhere)
 {
 	struct other exporter = other_start(export_and_wait), importer;
@@ -84,7 +87,7 @@ START_TEST(importers_may_be_killed_anywhere)
 	for (int i = 0; i < 40; i++) {
 		importer = other_start(open_for_ever);
 		await(importer.fd);
-		/* Not to wait for something: it is killed at another place each time. */
+		/* This waits for nothing: the kill hits another place each time. */
 		usleep(rand() % 3000);
 		other_kill(&importer);
 	}

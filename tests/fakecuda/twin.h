@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Host twins: kernels of the tests, compiled as C++, by name. twins.cc makes the table out of the
+ * Host twins: kernels of the tests, compiled as C++, by name. twins.cc makes the table from the
  * kernels' source, and launch.c calls them.
  */
 #ifndef FAKECUDA_TWIN_H
@@ -12,7 +12,7 @@ extern "C" {
 
 struct fk_parameter {
 	unsigned int bytes;
-	unsigned int pointer;	/* 0: a value; 1: it points to what is read; 3: and written */
+	unsigned int pointer;	/* 0: a value; 1: points to memory to read; 3: to read and write */
 };
 
 struct fk_grid {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The table of host twins: what a kernel's parameters are is taken from its type. This needs
- * nothing of the C++ library when it runs.
+ * The table of host twins: the parameters of a kernel are taken from its type. At run time this
+ * needs nothing of the C++ library.
  */
 #include <type_traits>
 #include <utility>

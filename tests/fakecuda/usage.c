@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much of each device's memory is taken: by this process or, where FAKECUDA_STATE names a
- * file, by all processes that share it and live, and by what they have left in files that others
- * have open (orphan.c). A process that is killed leaves a row, which another one takes when no
- * row is free.
+ * How much of each device's memory is taken: by this process or, if FAKECUDA_STATE names a file, by
+ * all living processes that share it, and by memory that they have left in files that others have
+ * open (orphan.c). A killed process leaves a row, which another one takes when no row is free.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -96,7 +95,7 @@ size_t fk_device_used(const struct fk_device *device)
 	return used;
 }
 
-/* What a program is told. Files are not looked for where memory is made, which is done often. */
+/* The answer for a program. Allocations do not search for files, because they are frequent. */
 static size_t used_with_orphans(const struct fk_device *device)
 {
 	size_t used = fk_device_used(device);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Virtual memory management: memory and addresses apart. Rules 35 and 38 to 42. None of this
- * needs a current context, and cuMemUnmap waits for no stream, only for an operation that is
- * just touching the memory.
+ * Virtual memory management: memory and addresses apart. Rules 35 and 38 to 42. None of this needs
+ * a current context, and cuMemUnmap waits for no stream, only for an operation that is just using
+ * the memory.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool supported(void)
 	return fk_device_count() && fk_device_attribute(fk_device(0), 102) > 0;
 }
 
-/* FK_OK, or what is wrong with it. */
+/* FK_OK, or the result for bad properties. */
 static CUresult check_prop(const CUmemAllocationProp *prop)
 {
 	enum { PINNED = 1 };
@@ -157,7 +157,7 @@ FK_DEFINE(cuMemMap, 10020, cuMemMap, FK_WORK, CUdeviceptr ptr, size_t bytes, siz
 	return err;
 }
 
-/* Are there mappings from its first to its last byte, and none that goes beyond? */
+/* Are there mappings from its first to its last byte, and none beyond? */
 static bool is_whole_locked(CUdeviceptr ptr, size_t bytes)
 {
 	CUdeviceptr at = ptr;

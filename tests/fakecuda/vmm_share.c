@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Virtual memory for other processes: a descriptor of the memory's own file. Whoever has it may
- * import it, without the exporter's doing, in any process that sees the device (rules 26, 36-38,
- * 41). The descriptor is itself a reference to the memory.
+ * Virtual memory for other processes: a descriptor of the memory's own file. A process that has it
+ * may import it, without the exporter's help, if it sees the device (rules 26, 36-38, 41). The
+ * descriptor is itself a reference to the memory.
  */
 #include <unistd.h>
 

@@ -90,7 +90,7 @@ static void fills_and_copies_keep_their_order(void)
 	}
 }
 
-/* A device may name registered memory of the CPU, so its address does where a device's does. */
+/* A device may name registered memory of the CPU, so its address can be passed as a device's. */
 static void registered_memory_has_a_device_address(void)
 {
 	unsigned char own[BYTES];
@@ -173,7 +173,7 @@ static void copies_go_between_devices(void)
 	EXPECT(cuMemcpyPeerAsync(b, NULL, a, first, BYTES, stream), 201);
 }
 
-/* The driver ends before its memory goes, however much is left to do. */
+/* The driver ends before its memory is freed, however much work is left. */
 static void a_process_may_end_with_work_pending(void)
 {
 	CUdeviceptr a, b;

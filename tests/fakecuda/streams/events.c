@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Events of one process: what is refused, and what they tell. */
+/* Events of one process: refusals, and the answers of events. */
 #include "test.h"
 
 static void unrecorded_events_are_complete(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Functions of the program that streams call, and what becomes of them in a sticky error. */
+/* Functions of the program that streams call, and what happens to them after a sticky error. */
 #include <semaphore.h>
 
 #include "test.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Events between processes. The other process (the exporter) makes them; this one opens them. The
- * order is tested with a word that both see.
+ * Events between processes. The other process (the exporter) makes them; this one opens them. A
+ * word that both see shows the order.
  */
 #include <signal.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void look(void *user)
 	seen = __atomic_load_n(shared, __ATOMIC_SEQ_CST);
 }
 
-/* Is what the other process has done seen? */
+/* Is the other process's store seen? */
 static bool right_round(struct other *other, CUevent event, int round, bool wait)
 {
 	tell(other->fd, &round, sizeof(round));
@@ -71,7 +71,10 @@ static bool right_round(struct other *other, CUevent event, int round, bool wait
 	return seen == round;
 }
 
-/* Rounds until both orders have come, or @most. How many there were, and how many of them right. */
+/*
+ * Repeat until both orders have occurred, or @most times. Returns the number of rounds, and how
+ * many of them were right.
+ */
 static int look_for_both(bool wait, int most, int *ret_right)
 {
 	CUipcEventHandle handle;

@@ -7,7 +7,10 @@
 
 #define COUNT 5000u
 
-/* What nvcc has made of tests/cuda/kernels.cu, or what stands for it; it lies beside us. */
+/*
+ * The file that nvcc, or its replacement, has made of tests/cuda/kernels.cu. It lies beside the
+ * program.
+ */
 static char *image(void)
 {
 	char path[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Runs the tests of the fake driver's streams: all, or those whose names hold the argument. */
+/* Runs the tests of the fake driver's streams: all, or those whose names contain the argument. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
@@ -117,7 +117,7 @@ void hear(int fd, void *data, size_t bytes)
 	CHECK(recv(fd, data, bytes, MSG_WAITALL) == (ssize_t)bytes);
 }
 
-/* The time is a bound against hanging, no part of what is tested. */
+/* The time limit is only against hanging. */
 static bool passes(const struct test *test)
 {
 	const char *patience = getenv("XMEM_TEST_PATIENCE");

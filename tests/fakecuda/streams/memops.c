@@ -8,7 +8,7 @@
 enum { GEQ, EQ, AND, NOR };
 
 static _Atomic uint64_t *page;		/* registered memory of the CPU */
-static CUdeviceptr words;		/* the same, for streams */
+static CUdeviceptr words;		/* its address for streams */
 
 static void register_page(void)
 {
@@ -39,7 +39,7 @@ static void streams_write_words(void)
 	CHECK(page[0] == 0x123456789abcdefull && page[1] == 7);
 }
 
-/* Waits are for what they say: a word that does not do is looked at again. */
+/* A word that does not fulfil the condition is checked again. */
 static void check_wait(uint64_t word, uint64_t value, unsigned int how, bool wide, bool passes)
 {
 	CUstream a = new_stream();
@@ -53,7 +53,7 @@ static void check_wait(uint64_t word, uint64_t value, unsigned int how, bool wid
 	if (passes) {
 		OK(cuStreamSynchronize(a));
 	} else {
-		/* Another stream goes on meanwhile, and this one has not. */
+		/* Another stream continues meanwhile, and this one still waits. */
 		gate = gate_in(NULL);
 		gate_open(gate);
 		OK(cuStreamSynchronize(NULL));

@@ -61,7 +61,7 @@ static void work_on_import(int fd)
 	tell(fd, "", 1);
 }
 
-/* What either process writes the other one sees. */
+/* Each process sees what the other one writes. */
 static void imported_memory_is_the_same(void)
 {
 	struct other other = other_begin(work_on_import);

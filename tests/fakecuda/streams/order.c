@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is ordered with what: two streams, a first function in one and a second in the other. With
- * the right order the second always sees what the first has done; without it not always, which is
- * tested too, as otherwise these tests could not fail.
+ * The order of two streams, with a first function in one and a second in the other. With the right
+ * order the second always sees the effect of the first. Without it, the second sometimes does not;
+ * a test checks that too, because otherwise these tests could not fail.
  */
 #include <pthread.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static int right_rounds(CUstream a, CUstream b, void (*between)(CUstream a, CUst
 	return right;
 }
 
-/* A machine that is busy may prefer one order for long, so there are more rounds than usual. */
+/* A busy machine may prefer one order for long, so there are more rounds than usual. */
 static bool come_in_both_orders(CUstream a, CUstream b)
 {
 	int right = 0, i;

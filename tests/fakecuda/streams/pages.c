@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A page that is registered stays the same for streams when the address gets another one. */
+/* For streams, a registered page stays in use when the address gets another page. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ static CUstream new_stream(void)
 	return stream;
 }
 
-/* What the page that goes has last is what the stream sees. */
+/* The stream sees the last word of the page that is taken away. */
 static void a_wait_is_for_the_page_that_was_registered(void)
 {
 	struct gate *gate;
@@ -122,7 +122,7 @@ static void what_is_new_wants_the_page_registered_anew(void)
 	CHECK(cuFakeViolations() == 2);
 }
 
-/* Each process has registered a page; what another one writes there is seen. */
+/* Each process has registered a page, and sees what another process writes there. */
 static void wait_in_another(int fd)
 {
 	CUdeviceptr words;
@@ -153,7 +153,7 @@ static void a_page_that_stays_is_shared(void)
 	CHECK(cuFakeViolations() == 0);
 }
 
-/* FAKECUDA_PIN=0: streams use what is there. */
+/* FAKECUDA_PIN=0: streams use the page that is there. */
 static void pages_need_not_stay(void)
 {
 	CUdeviceptr words;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of the fake driver's streams. Each runs in a process of its own, so that it may call
- * cuInit or not, break the driver, and set switches before. A test of the order of things runs
- * many rounds with random delays, and wants all of them right.
+ * Tests of the fake driver's streams. Each runs in a process of its own, so that it may call cuInit
+ * or not, break the driver, and set switches before. A test of the order of operations runs many
+ * rounds with random delays, and all of them must be right.
  */
 #ifndef FAKECUDA_STREAMS_TEST_H
 #define FAKECUDA_STREAMS_TEST_H
@@ -56,8 +56,10 @@ struct gate;
 struct gate *gate_in(CUstream stream);
 void gate_open(struct gate *gate);
 
-/* A second process, which has not called cuInit. It runs body(fd), where fd is one end of a
- * socket; other_end() waits for it and wants it to have succeeded. */
+/*
+ * A second process, which has not called cuInit. It runs body(fd), where fd is one end of a socket.
+ * other_end() waits for it and checks that it has succeeded.
+ */
 struct other {
 	int fd;
 	int pid;
@@ -68,7 +70,7 @@ void tell(int fd, const void *data, size_t bytes);
 void hear(int fd, void *data, size_t bytes);
 
 #define ROUNDS 60
-#define MANY_ROUNDS 6000	/* for what comes sooner or later */
+#define MANY_ROUNDS 6000	/* for what happens sooner or later */
 
 /* The driver's functions that these tests call. */
 CUresult cuInit(unsigned int flags);
