@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# All tests of build/FLAVOUR/cuda on a driver that counts nothing, does not fail on demand and has
-# one GPU, as a real one: the fake driver with its extras hidden. Those that need two GPUs run on
-# two after that. A test that needs the extras has to say so by fake_only, also in a child, and
-# before anything keeps its process from ending; such tests run in the suite cuda, and are no skips
-# of this one. Else the first run on a GPU after a change would find it.
+# Runs all tests of build/FLAVOUR/cuda on a driver that is like a real one: the fake driver with its
+# extras hidden, which counts nothing, does not fail on demand and has one GPU. Then the tests that
+# need two GPUs run on two. A test that needs the extras must begin with fake_only, also in a
+# child, and before anything keeps its process from ending. Such tests run in the suite cuda, and
+# are no skips of this one. Without this suite, the first run on a GPU after a change would find
+# such tests.
+#
 #   tests/cuda/as-real.sh [FOLDER]     FOLDER: build/test
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -17,7 +19,7 @@ passed=0 failed=0 skipped=0
 
 fail() { echo "FAIL as-real: $*"; failed=$((failed + 1)); }
 
-# run GPUS [TEST...]: adds up what it says; the skips are in $work/skips
+# run GPUS [TEST...]: adds the results up; the skips are in $work/skips
 run() {
 	local gpus=$1 rc p f
 	shift

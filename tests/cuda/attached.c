@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of a GPU that the program has made itself, by each way that CUDA has, and when it gets it
- * back.
+ * Memory of a GPU that the program has made itself, in each way that CUDA has, and when the program
+ * gets it back.
  */
 #include <stdlib.h>
 
@@ -129,7 +129,7 @@ static void attach_and_publish(void *argument)
 	WORKED(xmem_publish(buffer, NULL, NULL));
 	tell_parent(1);
 	hear_parent();
-	/* Somebody has it open. */
+	/* Another client has it open. */
 	stat_of(pool);
 	SAME(done, 0);
 	tell_parent(2);
@@ -163,7 +163,9 @@ static void hand_over(const struct way *way)
 	SAME(hear(child), 2);
 	cuda_check(buffer, 9);
 	xmem_release(buffer);
-	/* The owner lets go of it, this one closes it, and then it is the program's again. */
+	/*
+	 * When the owner has released it and this one closes it, it belongs to the program again.
+	 */
 	tell(child, 1);
 	EVENTUALLY(!stat_of(pool).attached);
 	finish_child_of(pool, child);
@@ -178,7 +180,7 @@ TEST(CUDA_memory_of_cudaMalloc_is_attached)
 	hand_over(&plain);
 }
 
-/* One that shares a block of 2 MB with another one. */
+/* Memory that shares a block of 2 MB with another allocation. */
 static CUdeviceptr neighbour;
 
 static void make_small(struct made *made)
@@ -261,7 +263,7 @@ TEST(CUDA_what_was_attached_is_given_back_once)
 
 	enter();
 	make_plain(&made);
-	/* Not published; published and held; and by the end of the pool's handle. */
+	/* Three cases: not published; published and held; and the end of the pool's handle. */
 	buffer = xmem_attach_cuda(pool, (void *)made.at, BYTES, 0, note_done, &done);
 	CHECK(buffer);
 	xmem_release(buffer);
@@ -351,7 +353,7 @@ TEST(CUDA_what_others_cannot_get_is_not_attached)
 	no_violations();
 }
 
-/* Another failure of the driver is none of the pool's. */
+/* If the driver fails otherwise, the message does not mention the memory pool. */
 static void fails_otherwise(struct xmem_pool *pool, CUdeviceptr at)
 {
 	driver_fails("cuMemPoolExportToShareableHandle:1:999");
@@ -386,7 +388,7 @@ TEST(CUDA_memory_of_the_default_pool_is_not_attached)
 	in_child(attach_of_default_pool, NULL);
 }
 
-/* Each call of the driver fails once: the memory is the program's as before. */
+/* Each call of the driver fails once: the memory belongs to the program as before. */
 TEST(CUDA_an_attach_that_fails_leaves_the_memory_alone)
 {
 	static const char *const calls[] = {
@@ -441,7 +443,7 @@ static void open_and_sleep(void *name)
 	xmem_pool_close(pool);
 }
 
-/* It closes what its owner wants back, although nothing more is published. */
+/* The reader closes what the owner wants back, although nothing more is published. */
 TEST(CUDA_a_reader_that_sleeps_closes_what_is_wanted_back)
 {
 	const char *name = new_name();

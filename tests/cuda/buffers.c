@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers in memory of a GPU: written, published, received, read, also after their writer has
+ * Buffers in memory of a GPU: written, published, received, and read, also after their writer has
  * ended.
  */
 #include <stdlib.h>
@@ -106,7 +106,7 @@ TEST(P3_memory_that_goes_by_descriptor_outlives_its_killed_writer)
 	cuda_check(first, 7);
 	kill_child(producer);
 	cuda_check(first, 7);
-	/* What was never opened here is opened now. */
+	/* A payload that was never opened here is opened now. */
 	second = xmem_receive(sub, patience_ns());
 	CHECK(second);
 	cuda_check(second, 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What bytes.h declares. */
+/* The functions of bytes.h. */
 #include <dlfcn.h>
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * Copies that the writer itself puts into a stream, into the buffer that it is writing or out of
- * it. They are work of the slot until they have run: whatever the program does with the buffer
- * meanwhile, they do not reach other contents, and the memory stays. A stream is held up by a gate:
- * a host function that waits until the test has seen what it wants to see.
+ * it. They are work of the slot until they have run. Whatever the program does with the buffer
+ * meanwhile, they do not reach other contents, and the memory stays. A gate holds a stream up: a
+ * host function that waits until the test has made its checks.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -23,10 +23,10 @@ static const struct xmem_publish_options keep = {
 struct work {
 	CUstream stream;
 	sem_t gate;
-	const char *after;		/* the gate opens after another call of this name */
+	const char *after;		/* the gate opens after another call of this function */
 	unsigned long calls;
 	bool opened;			/* atomic: by then */
-	uint64_t *got;			/* BYTES, registered: what the stream has read */
+	uint64_t *got;			/* BYTES, registered: the words that the stream has read */
 };
 
 static void must(CUresult result)
@@ -35,7 +35,7 @@ static void must(CUresult result)
 		FAIL("the driver says %d", result);
 }
 
-/* Streams may use it until the test ends: it is found there, and so no leak. */
+/* Streams may use it until the test ends. It stays reachable then, so it is no leak. */
 static struct work *new_work(void)
 {
 	static struct work *kept[8];
@@ -61,7 +61,7 @@ static void pass(void *gate)
 		;
 }
 
-/* What is put into the stream from now on waits for open_gate. */
+/* Work that is put into the stream from now on waits for open_gate. */
 static void close_gate(struct work *work)
 {
 	must(xl_cuda()->launch_host_func(work->stream, pass, &work->gate));
@@ -85,7 +85,9 @@ static void *open_after(void *argument)
 	return NULL;
 }
 
-/* A thread opens the gate once the library has called the driver's function, as far as is known. */
+/*
+ * A thread opens the gate once the library has called the driver's function, if the driver counts.
+ */
 static pthread_t open_gate_after(struct work *work, const char *name)
 {
 	pthread_t thread;
@@ -96,7 +98,7 @@ static pthread_t open_gate_after(struct work *work, const char *name)
 	return thread;
 }
 
-/* All that is in the stream has run. */
+/* Wait until all work in the stream has run. */
 static void finish(struct work *work)
 {
 	open_gate(work);
@@ -113,8 +115,8 @@ static bool is_working(const struct work *work)
 }
 
 /*
- * The stream has done all before this is called, which open_gate_after has let it do. A driver may
- * say so only a moment after it has written the last word.
+ * The library has waited: the stream had done all its work before this call, after open_gate_after
+ * let it. A driver may report that only a moment after it has written the last word.
  */
 static void was_waited_for(struct work *work)
 {
@@ -124,7 +126,7 @@ static void was_waited_for(struct work *work)
 
 /* ---- contents ---- */
 
-/* Contents as those of cuda_fill. They stay until the test ends, because a stream copies them. */
+/* The contents of cuda_fill. They stay until the test ends, because a stream copies them. */
 static const uint64_t *words_of(uint64_t stamp)
 {
 	static uint64_t word[8][WORDS];
@@ -141,7 +143,7 @@ static void copy_in(struct xmem_buffer *buffer, uint64_t stamp, struct work *wor
 	WORKED(xmem_copy_from_host(buffer, 0, words_of(stamp), BYTES, work->stream));
 }
 
-/* Behind a gate that is closed. */
+/* The copy is behind a closed gate. */
 static struct xmem_buffer *acquire_and_copy(struct xmem_pool *pool, uint64_t stamp,
 					    struct work *work)
 {
@@ -172,7 +174,7 @@ TEST(CUDA_what_a_copy_has_yet_to_write_is_not_given_back)
 	end(pool);
 }
 
-/* The next contents of the same memory, by which streams and in which way. */
+/* Write the next contents of that memory: @second gives the stream, and the way is the argument. */
 static void writes_again(struct work *(*second)(struct work *first))
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -190,7 +192,7 @@ static void writes_again(struct work *(*second)(struct work *first))
 		finish(first);
 	} else {
 		thread = open_gate_after(first, "cuStreamQuery");
-		cuda_fill(buffer, 2);		/* waits */
+		cuda_fill(buffer, 2);		/* this waits */
 		SAME(pthread_join(thread, NULL), 0);
 		WORKED(xmem_publish(buffer, &keep, NULL));
 	}
@@ -248,7 +250,7 @@ TEST(CUDA_closing_the_pool_waits_for_copies)
 
 /* ---- a buffer that is published ---- */
 
-/* What its subscriber gets is looked at without a stream. */
+/* The contents that a subscriber receives are checked without a stream. */
 static void is_received(struct xmem_subscription *sub, uint64_t stamp, struct work *work)
 {
 	struct xmem_buffer *buffer = xmem_receive(sub, patience_ns());
@@ -267,7 +269,7 @@ enum way { PLAINLY, WITH_OPTIONS, ON_ANOTHER, AFTER_ITS_STREAM };
 static void publish(struct xmem_buffer *buffer, enum way way, struct work *work)
 {
 	switch (way) {
-	case AFTER_ITS_STREAM:	/* the driver lets it work on, but nobody may name it again */
+	case AFTER_ITS_STREAM:	/* the driver lets it work on, but no call may name it again */
 		must(xl_cuda()->stream_destroy(work->stream));
 		/* fall through */
 	case PLAINLY:
@@ -335,7 +337,7 @@ TEST(CUDA_what_gets_a_count_under_a_copy_is_waited_for)
 	end(pool);
 }
 
-/* Two streams copy a half each: the contents are complete when both have. */
+/* Two streams copy a half each: the contents are complete when both have run. */
 TEST(CUDA_copies_on_two_streams_are_both_waited_for)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -356,7 +358,7 @@ TEST(CUDA_copies_on_two_streams_are_both_waited_for)
 	end(pool);
 }
 
-/* A program that waits for its stream itself publishes what is complete. */
+/* A program that waits for its stream itself publishes complete contents. */
 TEST(CUDA_what_is_published_behind_its_copy_is_complete)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -372,7 +374,10 @@ TEST(CUDA_what_is_published_behind_its_copy_is_complete)
 	end(pool);
 }
 
-/* The host looks there when the writer ends: its words are another's only when no copy runs. */
+/*
+ * The host checks for running copies when the writer ends: only without one may another owner get
+ * its words.
+ */
 TEST(CUDA_the_host_is_told_of_a_copy_before_it_is_published)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -387,7 +392,7 @@ TEST(CUDA_the_host_is_told_of_a_copy_before_it_is_published)
 	end(pool);
 }
 
-/* The metadata of a whole copy do not say that no stream has work to do. */
+/* After a whole copy, the metadata do not mean that no stream has work left. */
 TEST(CUDA_the_host_is_told_of_a_whole_copy_before_it_is_published)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 2, BYTES, 0);
@@ -407,7 +412,7 @@ TEST(CUDA_the_host_is_told_of_a_whole_copy_before_it_is_published)
 	end(pool);
 }
 
-/* ---- copies out of what is being written ---- */
+/* ---- copies out of a buffer that is being written ---- */
 
 TEST(CUDA_a_copy_out_of_a_buffer_reads_what_was_there)
 {
@@ -450,7 +455,7 @@ TEST(CUDA_both_buffers_of_a_copy_are_in_use_until_it_has_run)
 	end(pool);
 }
 
-/* The copy runs on the GPU of its target, which waits for the source there. */
+/* The copy runs on the GPU of its target, which waits there for the source. */
 TEST(CUDA_a_copy_on_the_default_stream_waits_for_another_gpu)
 {
 	struct xmem_buffer *from, *to;
@@ -505,9 +510,9 @@ TEST(CUDA_attached_memory_is_not_done_before_a_copy_out_of_it)
 	end(pool);
 }
 
-/* ---- what is written in place ---- */
+/* ---- contents that are written in place ---- */
 
-/* Its ready word is another client's, so the copy is over when the call returns. */
+/* Its ready word is another client's, so the copy has run when the call returns. */
 TEST(CUDA_a_copy_into_what_is_written_in_place_is_waited_for)
 {
 	const char *name = new_name();
@@ -537,7 +542,7 @@ TEST(CUDA_a_copy_into_what_is_written_in_place_is_waited_for)
 
 /* ---- streams that wait ---- */
 
-/* Each stream that is told to wait does, not only the first one. */
+/* Each stream that is told to wait does so, not only the first one. */
 TEST(CUDA_every_stream_of_a_writer_waits_that_is_told_to)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -551,7 +556,7 @@ TEST(CUDA_every_stream_of_a_writer_waits_that_is_told_to)
 	WORKED(xmem_wait_on(buffer, third->stream));
 	CHECK(is_working(second));
 	CHECK(is_working(third));
-	/* The thread waits for none of them; if it did, its query would open the gate. */
+	/* The thread waits for none of the streams: if it did, its query would open the gate. */
 	thread = open_gate_after(first, "cuStreamQuery");
 	CHECK(xmem_cuda_ptr_mut(buffer));
 	ON_FAKE(CHECK(!__atomic_load_n(&first->opened, __ATOMIC_SEQ_CST)));
@@ -572,7 +577,7 @@ static void *copy_in_elsewhere(void *buffer)
 	return NULL;
 }
 
-/* It has one name, and is another stream in each thread. */
+/* One name stands for another stream in each thread. */
 TEST(CUDA_the_stream_of_another_thread_waits_for_a_copy)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -597,9 +602,9 @@ TEST(CUDA_the_stream_of_another_thread_waits_for_a_copy)
 	end(pool);
 }
 
-/* ---- where the driver refuses, and what it costs ---- */
+/* ---- refusals of the driver, and costs ---- */
 
-/* The copy is in the stream by then: it is waited for instead. */
+/* The copy is already in the stream, so the call waits for it. */
 TEST(CUDA_a_copy_is_waited_for_if_its_stream_takes_no_word)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -622,7 +627,7 @@ TEST(CUDA_a_copy_is_waited_for_if_its_stream_takes_no_word)
 	end(pool);
 }
 
-/* One asks for the context, one copies, one writes the word. */
+/* One call asks for the context, one copies, and one writes the word. */
 TEST(CUDA_a_copy_on_a_stream_takes_three_calls_of_the_driver)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);

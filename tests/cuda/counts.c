@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * How often the driver is called, counted by the fake one; on a real one the same hand-overs go on
- * uncounted. A hand-over calls it not at all, or as often as it orders something on a stream;
- * memory is opened once in a process and closed once, whatever pools, handles and slots it is seen
- * through.
+ * How often the library calls the driver, as the fake one counts it; on a real one the hand-overs
+ * run uncounted. A hand-over makes no call, or one for each order on a stream. Memory is opened
+ * once in a process and closed once, whatever pools, handles and slots it is reached by.
  */
 #include <semaphore.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ struct line {
 	CUstream stream;
 };
 
-/* A stream, and what holds it up until the consumer has looked. */
+/* A stream, and the gate that holds it up until the consumer has checked. */
 struct gated {
 	CUstream stream;
 	sem_t gate;
@@ -56,7 +55,7 @@ static CUstream new_stream(void)
 	return stream;
 }
 
-/* A consumer's stream may have yet to drop the handles of earlier rounds. */
+/* A consumer's stream may not have dropped the handles of earlier rounds yet. */
 static struct xmem_buffer *acquire(struct xmem_pool *pool)
 {
 	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, patience_ns());
@@ -66,7 +65,7 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool)
 	return buffer;
 }
 
-/* Publish one buffer; the library's calls of the driver. */
+/* Publish one buffer. Returns the library's calls of the driver. */
 static unsigned int publish_plainly(struct xmem_pool *pool)
 {
 	unsigned long before = driver_calls(NULL);
@@ -78,8 +77,8 @@ static unsigned int publish_plainly(struct xmem_pool *pool)
 }
 
 /*
- * The contents are there when the gate has been opened. The library's calls of the driver: those of
- * publishing, and from bit 8 on those of waiting for the buffer.
+ * The contents are there when the gate has been opened. Returns the library's calls of the driver:
+ * those of publishing, and from bit 8 on those of waiting for the buffer.
  */
 static unsigned int publish_in_order(struct xmem_pool *pool, struct gated *gated)
 {
@@ -157,7 +156,7 @@ static struct xmem_buffer *receive(struct line *line)
 	return buffer;
 }
 
-/* All buffers are in use at once, so each has been opened here after this. */
+/* All buffers are in use at once, so after this each has been opened here. */
 static void see_all(struct line *line)
 {
 	struct xmem_buffer *buffer[BUFFERS];
@@ -182,7 +181,7 @@ static void see_all(struct line *line)
 	}
 }
 
-/* ---- the short way is not the wrong way ---- */
+/* ---- the fast path does not take the wrong buffer ---- */
 
 static void on_cpu(struct xmem_buffer *buffer)
 {
@@ -201,7 +200,7 @@ static void on_gpu(struct xmem_buffer *buffer, int device)
 	WORKED(xmem_publish(buffer, NULL, NULL));
 }
 
-/* What was asked for last is at hand, and must not be handed out for something else. */
+/* The library remembers the last buffer, and must not return it for another request. */
 TEST(CUDA_an_acquire_gets_a_buffer_where_it_asks)
 {
 	uint64_t dice = seed();
@@ -285,7 +284,7 @@ static void receive_in_order(struct line *line, bool late, unsigned int *waits)
 		tell(line->producer, OPEN_GATE);
 }
 
-/* Each calls the driver once to publish or to release, and a stream that waits once more. */
+/* Each publish or release calls the driver once, and a stream that waits calls it once more. */
 static void hand_over_in_order(bool words)
 {
 	unsigned int i, sent, waits, rounds = scaled(10 * BUFFERS);
@@ -298,7 +297,7 @@ static void hand_over_in_order(bool words)
 		CALLS(sent & 0xff, 1);
 		CHECK(sent >> 8 <= 1);
 		receive_in_order(&line, words && i % 2, &waits);
-		CALLS(waits, words && i % 2);	/* else the word is there already */
+		CALLS(waits, words && i % 2);	/* else the word is already there */
 	}
 	CALLS(!driver_calls("cuStreamWaitValue64"), !words);
 	end(&line);
@@ -315,7 +314,7 @@ TEST(CUDA_order_by_host_functions_takes_a_call_in_each_process)
 	hand_over_in_order(false);
 }
 
-/* Who has waited in its thread does not ask the driver again. */
+/* A thread that has waited itself does not ask the driver again. */
 static void wait_once(void)
 {
 	struct xmem_buffer *buffer;
@@ -353,12 +352,12 @@ TEST(CUDA_what_has_been_waited_for_by_word_costs_no_call)
 struct kind {
 	const char *opens[2], *closes[2];	/* once for each allocation */
 	CUdeviceptr (*make)(size_t bytes);	/* NULL: it is preallocated, */
-	uint32_t flags;				/* with these */
+	uint32_t flags;				/* with these flags */
 };
 
 struct owner {
 	const struct kind *kind;
-	char name[2][32];			/* of its pools; one, if it preallocates */
+	char name[2][32];			/* of its pools; only one, if it preallocates */
 	unsigned int pools;
 };
 
@@ -391,7 +390,7 @@ static CUdeviceptr make_exported(size_t bytes)
 	return at;
 }
 
-/* What cuMemPoolCreate takes. */
+/* The argument of cuMemPoolCreate. */
 struct pool_properties {
 	uint32_t type, handle_types, location[2];
 	uint64_t reserved[9];
@@ -435,7 +434,7 @@ static void called(const char *const calls[2], unsigned int times)
 			     times);
 }
 
-/* PARTS contents for each pool, all of the same allocation. */
+/* Publish PARTS contents for each pool, all of one allocation. */
 static void publish_parts(struct xmem_pool *pool[], unsigned int pools, CUdeviceptr at)
 {
 	struct xmem_buffer *buffer;
@@ -478,7 +477,7 @@ static void own(void *argument)
 	for (p = 0; p < BUFFERS && !at; p++)
 		publish_plainly(pool[0]);
 	tell_parent(1);
-	/* By another handle of the pool it finds its own memory, and opens none. */
+	/* By another handle of the pool the owner finds its own memory, and opens none. */
 	for (p = 0; p < owner->pools; p++)
 		CHECK(xmem_cuda_ptr(xmem_receive(sub[p], patience_ns())));
 	called((const char *const[2]){ "cuMemMap" }, i);
@@ -486,7 +485,7 @@ static void own(void *argument)
 	hear_parent();
 }
 
-/* Look at all that comes, and forget it. */
+/* Receive all that comes, get its address, and release it. */
 static void look_at(struct xmem_subscription *sub, unsigned int count)
 {
 	struct xmem_buffer *buffer;
@@ -500,7 +499,7 @@ static void look_at(struct xmem_subscription *sub, unsigned int count)
 	}
 }
 
-/* Two handles of each pool are opened here; memory goes with the last of them. */
+/* Two handles of each pool are opened here. Memory is closed with the last of them. */
 static void open_and_close(const struct kind *kind)
 {
 	struct owner owner = { .kind = kind, .pools = kind->make ? 2 : 1 };

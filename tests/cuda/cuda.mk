@@ -1,5 +1,5 @@
-# The tests of buffers on GPUs: one program, on the fake driver or a real one; see gpus.c.
-# Its harness is that of tests/conform.
+# The tests of buffers on GPUs: one program, on the fake driver or a real one; see gpus.c. It uses
+# the harness of tests/conform.
 
 CUDA_SMALL   := tests/cuda/small.c tests/cuda/small_answers.c
 CUDA_HARNESS := tests/conform/main.c tests/conform/harness.c tests/conform/pools.c
@@ -20,7 +20,7 @@ $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so): $(CUDA_SMALL:%.c=$(B)/obj/%.o)
 	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -Wl,--version-script=<(echo \
 		'{ $(if $(HIDES),local: $(HIDES:%=%;)) };')
 
-# What stands before a real driver. That one is found by its name when this is opened.
+# A library in front of a real driver, which it finds by its name when it is opened.
 WEAKER := $(B)/cuda-drivers/weaker.so
 
 $(WEAKER): $(CUDA_WEAKER:%.c=$(B)/obj/%.o) $(FAKECUDA)
@@ -28,7 +28,7 @@ $(WEAKER): $(CUDA_WEAKER:%.c=$(B)/obj/%.o) $(FAKECUDA)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) -Wl,--no-as-needed $^ -o $@ -ldl
 
-# The fake driver without what a real one does not have: tests/cuda/as-real.sh.
+# The fake driver without the extras that a real one does not have: tests/cuda/as-real.sh.
 AS_REAL := $(B)/cuda-drivers/as-real/libcuda.so.1
 
 $(AS_REAL): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
@@ -42,8 +42,8 @@ $(B)/cuda: $(CUDA_TESTS:%.c=$(B)/obj/%.o) $(B)/libxmem.a | $(B)/xmemd $(B)/libxm
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl
 
-# On this machine's GPU, whose driver and devices are printed first; without one it says so and
-# ends with 0, as bench-cuda does.
+# Runs on this machine's GPU, and prints its driver and devices first. Without a GPU it says so and
+# ends with 0, like bench-cuda.
 .PHONY: test-cuda
 test-cuda:
 	$(Q)$(MAKE) FLAVOUR=test build/test/cuda build/test/xmem

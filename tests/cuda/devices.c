@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Devices and contexts: who a device is, what it can do, and that a caller's context stays.
+ * Devices and contexts: which device it is, what it can do, and that a caller's context stays.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "bytes.h"
 #include "xmem/cuda.h"
 
-/* ---- who it is ---- */
+/* ---- identity ---- */
 
 TEST(CUDA_a_query_makes_no_context)
 {
@@ -46,7 +46,7 @@ TEST(CUDA_the_list_is_made_once)
 	SAME(fake.calls(NULL), calls);
 }
 
-/* A list that failed is made by the next call. */
+/* After a failure, the next call makes the list. */
 TEST(CUDA_a_device_that_the_driver_does_not_describe)
 {
 	static const char *const rules[] = {
@@ -111,12 +111,12 @@ TEST(CUDA_a_uuid_names_a_device_whatever_its_number_is)
 	in_child(sees_none, NULL);
 }
 
-/* ---- what it can do ---- */
+/* ---- abilities ---- */
 
 #define ALL	(XMEM_CUDA_CAN_EXPORT | XMEM_CUDA_CAN_IPC | XMEM_CUDA_CAN_EXPORT_POOL | \
 		 XMEM_CUDA_CAN_MEMOPS | XMEM_CUDA_CAN_REGISTER | XMEM_CUDA_CAN_REGISTER_READ_ONLY)
 
-/* The attributes of the driver, and what cannot be done without. */
+/* Attributes of the driver, and what is impossible without each. */
 static const struct {
 	const char *attributes;
 	uint32_t lost;
@@ -134,7 +134,7 @@ static const struct {
 	{ "113=0", XMEM_CUDA_CAN_REGISTER_READ_ONLY },
 };
 
-static uint32_t whole;			/* what it can do by itself */
+static uint32_t whole;			/* the abilities with all attributes */
 
 static void loses(void *row)
 {
@@ -168,7 +168,10 @@ TEST(CUDA_what_works_follows_the_attributes)
 		in_child(loses, (void *)i);
 }
 
-/* No error of the driver's about devices is one of the caller's numbers; and it is asked again. */
+/*
+ * The driver's errors about devices do not mean a wrong number of the caller. The driver is asked
+ * again.
+ */
 TEST(CUDA_a_driver_that_does_not_describe_its_devices_is_said)
 {
 	struct xmem_cuda_info info = { .size = sizeof(info) };
@@ -192,7 +195,7 @@ static CUcontext current(void)
 	return context;
 }
 
-/* In it the device's context is current, and memory can be had. */
+/* Inside, the device's context is current, and memory can be allocated. */
 static void check_inside(struct xl_gpu *gpu)
 {
 	CUdevice device = -1;
@@ -234,7 +237,7 @@ TEST(CUDA_a_scope_restores_the_callers_context)
 	check_inside(second);
 	xl_gpu_leave(&inner);
 	CHECK(current() == before);
-	/* The context that is current already is neither pushed nor popped. */
+	/* A context that is already current is neither pushed nor popped. */
 	WORKED(xl_gpu_enter(first, &inner));
 	check_inside(first);
 	xl_gpu_leave(&inner);
@@ -243,7 +246,7 @@ TEST(CUDA_a_scope_restores_the_callers_context)
 	CHECK(!current());
 }
 
-/* A program that uses CUDA's runtime has the primary context current all the time. */
+/* In a program that uses CUDA's runtime the primary context is current all the time. */
 TEST(CUDA_a_scope_in_the_callers_primary_context_costs_one_call)
 {
 	struct fake fake = fake_only("its calls are counted");
@@ -296,7 +299,7 @@ TEST(CUDA_a_scope_that_is_refused_changes_nothing)
 	SAME(cancel_state(), PTHREAD_CANCEL_ENABLE);
 }
 
-/* After an error that sticks, the pop may fail too. */
+/* After a sticky error, the pop may fail too. */
 TEST(CUDA_a_context_that_cannot_be_popped_does_not_stay)
 {
 	struct fake fake = fake_only("it fails on demand");

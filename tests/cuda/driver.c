@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Finding the driver: when, why there is none, in children, by many threads.
+ * Finding the driver: when, why there is none, in children, and by many threads.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -16,7 +16,7 @@
 
 #define NOT_INITIALIZED	CUDA_ERROR_NOT_INITIALIZED
 
-/* ---- nobody has asked for it ---- */
+/* ---- no call needs it ---- */
 
 static int is_driver(struct dl_phdr_info *info, size_t size, void *argument)
 {
@@ -49,9 +49,9 @@ TEST(CUDA_nothing_but_its_own_functions_loads_the_driver)
 	CHECK(driver_is_loaded());
 }
 
-/* ---- why there is none ---- */
+/* ---- why there is no driver ---- */
 
-/* All fields can be called; those called here are of each kind of parameters. */
+/* All fields can be called. The fields called here are one of each kind of parameters. */
 static void check_trampolines(const struct xl_cuda *cuda)
 {
 	CUipcMemHandle handle = {};
@@ -73,7 +73,7 @@ static void check_trampolines(const struct xl_cuda *cuda)
 	XL_CUDA_ENTRIES(CHECK_FIELD)
 }
 
-/* No public function works, and each says why; the result beside it is that. */
+/* No public function works; each message says why, and @result is the driver's result. */
 #define THERE_IS_NONE(error, result, ...) do { \
 	struct xmem_cuda_info info_ = { .size = sizeof(info_) }; \
 	struct xmem_cuda_device_info device_ = { .size = sizeof(device_) }; \
@@ -119,7 +119,7 @@ TEST(CUDA_a_library_that_is_no_driver_is_said)
 	SAME(small->calls, 0);
 }
 
-/* What is said is the first one that is missing, in the order of the list. */
+/* The message names the first missing function, in the order of the list. */
 TEST(CUDA_a_driver_that_is_too_old_is_said)
 {
 	struct small *small = use_small("no-name");
@@ -199,7 +199,7 @@ TEST(CUDA_a_group_that_is_missing_is_done_without)
 	SAME(xl_cuda_need_group(XL_CUDA_VMM, "a test"), -EOPNOTSUPP);
 	SAYS(EOPNOTSUPP, "a test needs memory exported as descriptors", "of CUDA 12.4",
 	     "cuMemExportToShareableHandle", "CUDA 10.2", "no-export.so");
-	/* The one that is missing says so, and the others of its group can be called. */
+	/* Calls of the missing function fail with a message, and the others of its group work. */
 	calls = small->calls;
 	SAME(xl_cuda()->mem_export(&file, 1, 1, 0), NOT_INITIALIZED);
 	SAME(small->calls, calls);
@@ -228,7 +228,7 @@ static void child_of_user(void *argument)
 	SAME(xl_cuda_fail(xl_cuda()->mem_free(4096), "freeing"), -ECHILD);
 	SAYS(ECHILD, "freeing: CUDA_ERROR_NOT_INITIALIZED (3)", "forked");
 	CHECK(xl_cuda_if_found() == xl_cuda() && !xl_cuda()->groups);
-	/* A pool gives the child a number of its own, and changes nothing of that. */
+	/* A pool gives the child an id of its own, and does not change the result. */
 	xmem_pool_close(open_with(NULL, &(struct setup){}));
 	THERE_IS_NONE(ECHILD, NOT_INITIALIZED, "forked", "exec");
 	SAME(xl_gpu_enter((struct xl_gpu *)argument, &scope), -ECHILD);
@@ -255,7 +255,7 @@ static void child_that_uses(void *argument)
 	use(argument);
 }
 
-/* Its parent has opened a pool, and so has a number, but no driver. */
+/* Its parent has opened a pool, and so has an id, but no driver. */
 TEST(CUDA_a_child_forked_before_the_first_use_has_the_driver_for_itself)
 {
 	struct small *small = use_small("whole");
@@ -281,7 +281,7 @@ TEST(CUDA_a_child_knows_why_its_parent_found_none)
 	in_child(child_of_none, NULL);
 }
 
-/* A fork past the C library: no handler of the library runs in the child. */
+/* This fork avoids the C library, so no handler of the library runs in the child. */
 TEST(CUDA_a_child_of_the_bare_system_call_makes_no_call)
 {
 	struct small *small = use_small("whole");
@@ -358,7 +358,7 @@ TEST(CUDA_a_child_forked_while_the_driver_starts_makes_no_call)
 	close_pipes();
 }
 
-/* A thread that is cancelled while it starts the driver has started it all the same. */
+/* A thread that is cancelled while it starts the driver completes the start. */
 TEST(CUDA_starting_the_driver_is_no_cancellation_point)
 {
 	struct small *small = use_small("whole");
@@ -419,9 +419,9 @@ TEST_WITHIN(CUDA_many_threads_start_the_driver_once, 60)
 		in_child(many_threads, small);
 }
 
-/* ---- the process's end ---- */
+/* ---- the end of the process ---- */
 
-/* Of a process that ends by itself, for its parent. */
+/* A report for the parent, of a process that ends by itself. */
 static struct report {
 	struct small *small;
 	struct xl_gpu *gpu;
@@ -444,7 +444,7 @@ __attribute__((destructor)) static void late(void)
 	report->releases = report->small->releases;
 }
 
-/* The child uses a device and calls exit, so that handlers and destructors run. */
+/* The child uses a device and calls exit, so handlers and destructors run. */
 static void end_with(struct small *small, void (*handler)(void), bool forks)
 {
 	struct report *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -480,7 +480,7 @@ TEST(CUDA_the_context_is_released_at_the_end)
 	end_with(use_small("whole"), NULL, false);
 }
 
-/* The library is closed after its use; the driver, and what ends it, stay. */
+/* The library is closed after its use. The driver stays, and so does its end handler. */
 static void opens_and_closes(void *argument)
 {
 	void *library = dlopen(beside_program("libxmem.so"), RTLD_NOW | RTLD_LOCAL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * When memory of a GPU goes: with its owner or before it, and never while others have it open.
+ * When memory of a GPU is freed: with its owner or before it, and never while others have it open.
  */
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 #define BYTES	100000
 
-/* ---- a process that looks at what it receives when it is told to ---- */
+/* ---- a process that checks what it receives when the test says so ---- */
 
 enum order { LOOK = 1, RECEIVE, RELEASE, FAILS, STAT, CLOSES, LEAVE };
 
@@ -17,7 +17,7 @@ struct reader {
 	int publisher;
 };
 
-/* It is the last that has the memory open: what it sees is what is left after that. */
+/* This process is the last that has the memory open, and sees what is left afterwards. */
 static void closes(struct xmem_pool *pool)
 {
 	struct xmem_pool_info stat = stat_of(pool);
@@ -90,7 +90,7 @@ static void leave(struct child *child)
 	finish_child(child);
 }
 
-/* ---- memory that goes by handle ---- */
+/* ---- memory that is shared by handle ---- */
 
 TEST(CUDA_an_owner_frees_memory_after_others_have_closed_it)
 {
@@ -104,7 +104,7 @@ TEST(CUDA_an_owner_frees_memory_after_others_have_closed_it)
 	order(reader, RECEIVE);
 	order(reader, LOOK);
 	order(reader, RELEASE);
-	/* The reader has it open still. */
+	/* The reader still has it open. */
 	SAME(trim_pool(pool, 0), 2 << 20);
 	USED(2 << 20);
 	stat_of(pool);
@@ -152,7 +152,7 @@ TEST(CUDA_a_stat_does_not_count_a_handle_that_it_closes)
 	close_by_stat(XMEM_MEMORY_LEGACY);
 }
 
-/* The pool's handle goes first; the memory stays for the one who looks at it. */
+/* The pool's handle is closed first. The memory stays for the buffer's holder. */
 static void close_first(void (*last)(struct child *child))
 {
 	const char *name = new_name();
@@ -169,7 +169,7 @@ static void close_first(void (*last)(struct child *child))
 	last(reader);
 	other = OPEN(name, .flags = 0);
 	until_used(other, 0);
-	if (!on_fake())			/* the label "closing" goes with the memory */
+	if (!on_fake())			/* the label "closing" is gone with the memory */
 		EVENTUALLY(stat_of(other).clients == 1);
 	check_quiet(other, 1);
 	xmem_pool_close(other);
@@ -224,7 +224,7 @@ TEST(CUDA_memory_by_handle_ends_with_its_killed_owner)
 	kill_child(owner);
 	EVENTUALLY(!xmem_cuda_ptr(buffer));
 	SAYS(EOWNERDEAD, "has ended");
-	/* It is in limbo, and no file, for its reader as for the pool. */
+	/* The reader and the pool both count it as limbo, and not as a file. */
 	WORKED(xmem_pool_client_info(pool, xmem_pool_client(pool), &me));
 	SAME(me.bytes_limbo, BYTES);
 	SAME(me.bytes_kept, 0);
@@ -263,7 +263,7 @@ TEST(CUDA_a_process_finds_its_own_address)
 		CALLS(driver_calls("cuMemImportFromShareableHandle") +
 		      driver_calls("cuIpcOpenMemHandle"), opened);
 		cuda_check(same, 3);
-		/* The owner goes first; a handle of this process still has the memory. */
+		/* The owner releases first. A handle of this process still has the memory. */
 		xmem_release(mine);
 		xmem_pool_close(pool);
 		if (flags[i])
@@ -273,7 +273,7 @@ TEST(CUDA_a_process_finds_its_own_address)
 		ON_FAKE(CHECK(gpu_used()));
 		xmem_release(same);
 		xmem_pool_close(other);
-		if (flags[i])		/* any pool looks after what a closed one has left */
+		if (flags[i])		/* any pool checks what a closed one has left */
 			xmem_pool_close(OPEN(new_name(), .flags = 0));
 		USED(0);
 		no_violations();
@@ -312,7 +312,7 @@ TEST(CUDA_handles_are_dropped_by_any_thread_after_the_pools)
 	no_violations();
 }
 
-/* The driver has ended before the library has let go. Its descriptors stay. */
+/* The driver ends before the library has released its memory. Its descriptors stay. */
 static void end_driver(void *argument)
 {
 	struct fake fake = fake_only("it ends on demand");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the driver's results become: errno, message, and the thread's last result.
+ * From the driver's results to errors: errno, message, and the thread's last result.
  */
 #include <pthread.h>
 
@@ -45,7 +45,7 @@ TEST(CUDA_each_result_has_its_errno_and_name)
 	}
 }
 
-/* A message that is too long loses of what was tried, and never the result. */
+/* A message that is too long loses words about the attempts, and never the result. */
 TEST(CUDA_the_result_is_in_every_message)
 {
 	char much[2 * XL_ERROR_BYTES];
@@ -82,7 +82,7 @@ TEST(CUDA_each_thread_has_its_last_result)
 	SAME(error.cuda_result, CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK(!strcmp(error.cuda_name, "CUDA_ERROR_OUT_OF_MEMORY"));
 	SAYS(ENOMEM, "this thread");
-	/* An error of another kind changes nothing of it, and to forget that forgets both. */
+	/* An error of another kind keeps the result. Forgetting that error forgets both. */
 	REFUSED(xmem_get(NULL, 1), EINVAL);
 	SAME(xmem_get_last_error(&error), -EINVAL);
 	SAME(error.cuda_result, CUDA_ERROR_OUT_OF_MEMORY);
@@ -94,7 +94,7 @@ TEST(CUDA_each_thread_has_its_last_result)
 	SAME(error.cuda_result, 0);
 }
 
-/* What a program's function does in a call of ours does not change what the call says. */
+/* An error in a program's function that the call runs does not change the call's error. */
 TEST(CUDA_the_result_is_saved_with_the_error)
 {
 	struct xl_error saved;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of a GPU that the program has made itself, and that is unusual: its block's first
- * allocation has been freed, the driver fails while it is asked what the memory is, or the pool or
- * its host has as much as it can have.
+ * Memory of a GPU that the program has made itself, in unusual cases: the first allocation of its
+ * block has been freed, the driver fails while the library asks about the memory, or the pool or
+ * its host has as much memory as it can have.
  */
 #include <stdlib.h>
 
@@ -82,7 +82,7 @@ static const struct {
 	{ 2, ENOMEM }, { 4, ESHUTDOWN }, { 700, EIO }, { 800, EPERM }, { 999, EIO },
 };
 
-/* It fails in that call for each of these reasons, and the message is about the driver. */
+/* The driver's call fails for each of these reasons, and the message is about the driver. */
 static void fails_in(struct xmem_pool *pool, CUdeviceptr at, const char *call, int nth)
 {
 	char rule[80];
@@ -100,7 +100,9 @@ static void fails_in(struct xmem_pool *pool, CUdeviceptr at, const char *call, i
 	}
 }
 
-/* The first questions are asked of all memory, and the last ones if it goes by no handle. */
+/*
+ * The library makes the first calls for all memory, and the last ones for memory without a handle.
+ */
 TEST(CUDA_a_failing_driver_does_not_make_memory_be_of_another_kind)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
@@ -132,10 +134,10 @@ TEST(CUDA_a_failing_driver_does_not_make_memory_be_of_another_kind)
 	for (nth = 1; nth <= 6; nth++)
 		fails_in(pool, exported, "cuPointerGetAttribute", nth);
 	fails_in(pool, exported, "cuMemRetainAllocationHandle", 1);
-	/* What the driver does not know stays what the memory is not. */
+	/* If the driver does not know the memory, it stays unknown. */
 	driver_fails("cuMemRetainAllocationHandle:1:1");
 	REFUSED(xmem_attach_cuda(pool, (void *)exported, 64, 0, NULL, NULL), EMEDIUMTYPE);
-	/* Whichever way it says that nothing is at the block's beginning. */
+	/* The driver may say in any way that nothing is at the block's beginning. */
 	driver_fails("cuIpcGetMemHandle:1:400");
 	buffer = xmem_attach_cuda(pool, (void *)(plain + 4096), 64, 0, NULL, NULL);
 	CHECK(buffer);
@@ -182,7 +184,7 @@ TEST(P10_a_pool_that_has_memory_of_all_the_GPUs_it_can_have_says_so)
 		WORKED(make_on_gpu(pool, 4096, 1, device, 0));
 	SAME(make_on_gpu(pool, 4096, 1, 15, 0), -EDQUOT);
 	SAYS(EDQUOT, "memory of 16 other GPUs");
-	/* What goes makes room. */
+	/* An end makes room. */
 	tell(other, 1);
 	finish_child(other);
 	EVENTUALLY(!make_on_gpu(pool, 4096, 1, 15, 0));
@@ -192,7 +194,10 @@ TEST(P10_a_pool_that_has_memory_of_all_the_GPUs_it_can_have_says_so)
 
 #define MANY	5000
 
-/* Each attachment counts, also of the same memory; the daemon counts them with the files. */
+/*
+ * Each attachment counts, even of memory that is attached already; the daemon counts them with the
+ * files.
+ */
 TEST(P10_a_pool_that_can_have_no_more_memory_of_GPUs_says_so)
 {
 	unsigned int files = own_files();
@@ -215,7 +220,10 @@ TEST(P10_a_pool_that_can_have_no_more_memory_of_GPUs_says_so)
 	xmem_pool_close(pool);
 	SAME(xl_cuda()->mem_free(at), 0);
 	free(buffer);
-	/* A busy host has not told the end of so many yet: the next look at any pool asks again. */
+	/*
+	 * A busy host may not have announced so many ends yet. The next call for any pool asks it
+	 * again.
+	 */
 	EVENTUALLY((xmem_pool_close(OPEN(new_name())), own_files() == files));
 	no_violations();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory that others have open when its pool is closed, or share a block, or that the driver does
- * not close: who has it, when it is freed or given back, and in which thread.
+ * Memory that others have open when its pool is closed, that shares a block, or that the driver
+ * does not close: which process has it, when it is freed or given back, and in which thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void leave(struct child *child)
 	finish_child(child);
 }
 
-/* ---- the owner of what it reads ---- */
+/* ---- the owner of what the reader reads ---- */
 
 static unsigned int done;
 
@@ -82,11 +82,11 @@ static void note_done(void *user)
 	done++;
 }
 
-/* A pool with memory that was made here, and the program's. */
+/* A pool with memory that the library has made, and memory of the program. */
 struct scene {
 	char name[32];
 	struct child *reader;
-	struct xmem_pool *pool, *other;		/* any other one */
+	struct xmem_pool *pool, *other;		/* any other pool */
 	CUdeviceptr mine;
 	struct xmem_buffer *kept[2];
 	uint64_t token[2];
@@ -108,7 +108,7 @@ static struct xmem_buffer *attach(struct xmem_pool *pool, CUdeviceptr at, size_t
 	return buffer;
 }
 
-/* @clients: so many can join. */
+/* @clients: how many can join. */
 static void begin(struct scene *scene, unsigned int clients)
 {
 	*scene = (struct scene){ .pool = NULL };
@@ -151,7 +151,7 @@ static void stop_looking(struct scene *scene)
 	order(scene->reader, RELEASE);
 }
 
-/* Any call that may take its time finds out that nobody has it open. */
+/* Any call that may take time finds out that no client has it open. */
 static void end(struct scene *scene)
 {
 	EVENTUALLY((order(scene->reader, STAT), stat_of(scene->other), done));
@@ -164,7 +164,7 @@ static void end(struct scene *scene)
 	no_violations();
 }
 
-/* ---- a pool is closed where it is hard to look after it ---- */
+/* ---- a pool is closed where its memory is hard to check ---- */
 
 TEST(CUDA_a_full_pool_gives_back_at_its_close_what_nobody_has_open)
 {
@@ -206,7 +206,7 @@ TEST(CUDA_a_pool_is_closed_without_a_descriptor_left)
 	end(&scene);
 }
 
-/* The last client goes in between, and the pool with it. */
+/* The last client ends in between, and the pool with it. */
 TEST(CUDA_a_pool_that_has_ended_meanwhile_is_asked_no_more)
 {
 	struct rlimit before, none;
@@ -262,7 +262,7 @@ TEST(CUDA_what_others_have_open_stays_when_xmemd_was_stopped)
 	stopped(true);
 }
 
-/* ---- two attachments in one block of the driver's ---- */
+/* ---- two attachments in one block of the driver ---- */
 
 static unsigned int done_of[2];
 
@@ -271,7 +271,7 @@ static void note_done_of(void *which)
 	++*(unsigned int *)which;
 }
 
-/* Does the driver speak of blocks, or of each allocation by itself? */
+/* Does the driver report blocks, or each allocation by itself? */
 static bool is_one_block(const CUdeviceptr *at)
 {
 	CUdeviceptr base[2];
@@ -302,7 +302,9 @@ TEST(CUDA_attachments_that_share_a_block_are_given_back_together)
 	for (i = 0; i < 2; i++)
 		buffer[i] = attach(pool, at[i], BYTES, note_done_of, &done_of[i], &token[i]);
 	let_look(reader, token[1]);
-	/* Nobody has ever looked at the first one, but who has the second one open has both. */
+	/*
+	 * The first one has never been opened, but a process that has the second one open has both.
+	 */
 	xmem_release(buffer[0]);
 	EVENTUALLY(stat_of(pool).attached == 1);
 	SAME(stat_of(pool).bytes_closing, 0);
@@ -362,7 +364,7 @@ TEST(CUDA_what_the_driver_does_not_free_is_not_counted_as_given_back)
 
 	fake_only("it fails on demand");
 	WORKED(make_on_gpu(pool, BYTES, 1, 0, FLAGS));
-	files_may_stay = true;		/* the memory is one in the fake driver */
+	files_may_stay = true;		/* the memory is a file in the fake driver */
 	driver_fails("cuMemFree:1:999");
 	SAME(trim_pool(pool, 0), 0);
 	driver_fails(NULL);
@@ -371,9 +373,9 @@ TEST(CUDA_what_the_driver_does_not_free_is_not_counted_as_given_back)
 	xmem_pool_close(pool);
 }
 
-/* ---- a pool that is closed while streams are to drop handles ---- */
+/* ---- a pool is closed while streams will drop handles ---- */
 
-/* What is given back frees itself: any thread has the context for that. */
+/* The function frees the memory that is given back: any thread has the context for that. */
 static void free_it(void *at)
 {
 	must(xl_cuda()->mem_free((CUdeviceptr)at));
@@ -485,7 +487,7 @@ TEST(CUDA_a_close_waits_for_what_streams_write_whatever_others_are_to_drop)
 
 static unsigned int begun, finished;
 
-/* The first one that is called is under way when exit has begun. */
+/* The first function that is called runs when exit has begun. */
 static void wait_for_exit(void *at)
 {
 	__atomic_fetch_add(&begun, 1, __ATOMIC_SEQ_CST);
@@ -494,7 +496,7 @@ static void wait_for_exit(void *at)
 	__atomic_fetch_add(&finished, 1, __ATOMIC_SEQ_CST);
 }
 
-/* It runs after what the library does at the end. */
+/* It runs after the library's own end. */
 static void check_last(void)
 {
 	unsigned int calls = __atomic_load_n(&begun, __ATOMIC_SEQ_CST);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The tests of GPUs: build/FLAVOUR/cuda, whose arguments and last line are those of
- * tests/conform/main.c. Its driver is the fake one (tests/fakecuda) unless XMEM_CUDA_DRIVER says
- * otherwise: with libcuda.so.1 the same tests run on a GPU, and those of drivers that do not work
- * still use small ones (small.c).
+ * The tests of GPUs: build/FLAVOUR/cuda. Its arguments and last line are those of
+ * tests/conform/main.c. Its driver is the fake one (tests/fakecuda) unless XMEM_CUDA_DRIVER names
+ * another. With libcuda.so.1 all these tests run on a GPU, except that tests of drivers that do not
+ * work still use small ones (small.c).
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -98,11 +98,14 @@ void use_attributes(const char *attributes)
 	setenv("FAKECUDA_ATTRIBUTES", attributes, 1);
 	if (on_fake())
 		return;
-	driver_library();		/* stays, and is what the other one finds by its name */
+	driver_library();		/* it stays, so that the other one finds it by its name */
 	CHECK(!setenv("XMEM_CUDA_DRIVER", beside_program("cuda-drivers/weaker.so"), 1));
 }
 
-/* As xmemd's clients have, and tests and their children. A driver's own socket has a name. */
+/*
+ * A socket like those of xmemd's clients, and of tests and their children. A driver's own socket
+ * has a name.
+ */
 static bool is_our_socket(int fd)
 {
 	struct sockaddr_storage name;
@@ -115,8 +118,9 @@ static bool is_our_socket(int fd)
 }
 
 /*
- * Not a driver's: those of NVIDIA are devices, pipes, events and sockets of another type; its files
- * of memory, of which libraries that come with it have some, are called "/.nvidia_drv" or the like.
+ * Not a driver's. Those of NVIDIA are devices, pipes, events and sockets of another type. Its files
+ * of memory, some of which belong to libraries that come with it, are called "/.nvidia_drv" or the
+ * like.
  */
 static bool is_ours(int folder, const char *name)
 {

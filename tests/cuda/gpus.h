@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of GPUs share beside the harness of tests/conform. A test whose name begins with
- * a promise proves that; others begin with CUDA.
+ * Helpers for the tests of GPUs, beside the harness of tests/conform. A test whose name begins with
+ * a promise checks that; others begin with CUDA.
  */
 #ifndef XMEM_CUDA_GPUS_H
 #define XMEM_CUDA_GPUS_H
@@ -20,16 +20,17 @@ const char *beside_program(const char *name);
 struct small *use_small(const char *name);
 
 /*
- * Is the driver the fake one (tests/fakecuda), which counts, and fails on demand? It is not started
- * by the question. A test that is about more than that goes on without it: what is asserted of a
- * count is for ON_FAKE.
+ * Is the driver the fake one (tests/fakecuda), which counts, and fails on demand? The question does
+ * not start it. A test that is about more than that runs without it: asserts about counts belong
+ * into ON_FAKE.
  */
 bool on_fake(void);
 #define ON_FAKE(assertion)	do { if (on_fake()) assertion; } while (0)
 
 /*
- * The functions that only the fake driver has; else the test is skipped. It is not started yet. To
- * be asked before anything is under way: a process with a stream that waits does not end.
+ * The functions that only the fake driver has. The test is skipped on a real one. The driver is not
+ * started yet. Ask for them before anything is under way: a process with a stream that waits does
+ * not end.
  */
 struct fake {
 	unsigned long (*calls)(const char *name);
@@ -39,19 +40,19 @@ struct fake {
 };
 struct fake fake_only(const char *why);
 
-/* The machine has so many GPUs, or else the test is skipped. pre: no driver has been started. */
+/* The machine has this many GPUs, or the test is skipped. pre: no driver has been started. */
 void need_gpus(int count);
 
 /*
  * The devices of this process and its children, which have used none yet, have these attributes:
- * "122=0,...". Before a real driver there stands then a library that answers so (weaker.c).
+ * "122=0,...". In front of a real driver a library answers so (weaker.c).
  */
 void use_attributes(const char *attributes);
 
 /*
- * Open descriptors of this process. On a real driver, which opens some when it likes and keeps
- * them, only those that are xmem's or a test's: files of memory, the module's, and sockets as
- * xmemd and children have.
+ * Open descriptors of this process. A real driver opens some at any time and keeps them. So on a
+ * real driver only descriptors of xmem or of a test count: files of memory, the module's, and
+ * sockets as xmemd and children have.
  */
 unsigned int own_files(void);
 
@@ -65,8 +66,9 @@ void says_at(const char *file, int line, int error, ...) __attribute__((sentinel
 void in_child(void (*body)(void *argument), void *argument);
 
 /*
- * Finish a child that waits until this process has closed memory of the pool's. That is done when
- * this process looks, and when it can be done only the child's steps say: so it looks till the end.
+ * Finish a child that waits until this process has closed memory of the pool. The library closes it
+ * in one of this process's calls, and only the child's steps show when it can do so. So this makes
+ * calls until the child ends.
  */
 void finish_child_of(struct xmem_pool *pool, struct child *child);
 

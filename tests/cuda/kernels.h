@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernels of the tests need, with nvcc and with a C++ compiler. With the latter a kernel
- * is a plain function, which is called once for each thread.
+ * Definitions for the kernels of the tests, with nvcc and with a C++ compiler. With the latter a
+ * kernel is a plain function, which is called once for each thread.
  */
 #ifndef TESTS_CUDA_KERNELS_H
 #define TESTS_CUDA_KERNELS_H
@@ -25,7 +25,10 @@ static inline unsigned long long atomicAdd(unsigned long long *to, unsigned long
 
 #define KERNEL extern "C" __global__ void
 
-/* A thread's first element, and how far the next one is: all threads together do each once. */
+/*
+ * A thread's first element, and the distance to its next one. All threads together visit each
+ * element once.
+ */
 #define FIRST ((unsigned long long)blockIdx.x * blockDim.x + threadIdx.x)
 #define STEP ((unsigned long long)gridDim.x * blockDim.x)
 

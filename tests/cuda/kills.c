@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Processes are killed at each step of making, opening and closing memory of a GPU, and in each
- * state of a buffer: what they had comes back, and what others hold stays right.
+ * state of a buffer. Their memory is given back, and buffers that others hold stay correct.
  */
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static struct victim new_victim(uint32_t flags, int step, unsigned int after)
 	return victim;
 }
 
-/* ---- who opens and closes ---- */
+/* ---- killed while it opens and closes ---- */
 
 static void open_and_close(void *argument)
 {
@@ -40,7 +40,7 @@ static void open_and_close(void *argument)
 	cuda_check(buffer, 3);
 	xmem_release(buffer);
 	tell_parent(2);
-	hear_parent();			/* the owner has let go of it */
+	hear_parent();			/* the owner has released it */
 	stat_of(pool);
 	FAIL("step %s was not reached", step_name(victim->step));
 }
@@ -66,7 +66,7 @@ static void kill_opener(uint32_t flags, int step)
 		xmem_release(kept);
 		EVENTUALLY(trim_pool(pool, 0) > 0);
 	}
-	/* It has nothing open any more, so the memory goes. */
+	/* It has nothing open any more, so the memory is freed. */
 	until_used(pool, 0);
 	SAME(stat_of(pool).attached, 0);
 	xmem_pool_close(pool);
@@ -87,7 +87,7 @@ KILL_OPENER(P2_killed_after_a_handle_is_opened, XMEM_MEMORY_LEGACY, XM_STEP_CUDA
 KILL_OPENER(P2_killed_before_a_handle_is_closed, XMEM_MEMORY_LEGACY, XM_STEP_CUDA_CLOSING)
 KILL_OPENER(P2_killed_after_a_handle_is_closed, XMEM_MEMORY_LEGACY, XM_STEP_CUDA_CLOSED)
 
-/* ---- whose memory it is ---- */
+/* ---- the owner is killed ---- */
 
 static void publish_by_handle(void *argument)
 {
@@ -108,7 +108,7 @@ static void kill_owner(int step)
 	kill_child(owner[owners_killed++]);
 }
 
-/* The driver knows it at once, and the host a little later. */
+/* The driver knows of the death at once, and the host a little later. */
 TEST(CUDA_an_owner_that_dies_before_an_open_is_said_to_have_ended)
 {
 	struct victim victim = new_victim(XMEM_MEMORY_LEGACY, XM_STEP_CUDA_ASKED, 0);
@@ -134,7 +134,7 @@ TEST(CUDA_an_owner_that_dies_before_an_open_is_said_to_have_ended)
 	no_violations();
 }
 
-/* ---- who makes ---- */
+/* ---- killed while it makes memory ---- */
 
 static void make_and_publish(void *argument)
 {
@@ -166,7 +166,7 @@ TEST(P2_killed_while_memory_is_made)
 		}
 }
 
-/* ---- who gives back ---- */
+/* ---- killed while it gives memory back ---- */
 
 static void give_back_until_killed(void *argument)
 {
@@ -175,12 +175,12 @@ static void give_back_until_killed(void *argument)
 	struct xmem_buffer *kept;
 
 	tell_parent(cuda_publish(pool, BYTES, 3, &kept));
-	hear_parent();			/* it has opened the memory, and let go of the buffer */
+	hear_parent();			/* it has opened the memory, and released the buffer */
 	xmem_release(kept);
 	at_step(victim->step, 0, STEP_KILL, NULL);
 	WORKED(trim_pool(pool, 0));
 	stat_of(pool);
-	tell_parent(1);			/* what goes by handle goes when all have closed it */
+	tell_parent(1);			/* memory by handle is freed when all have closed it */
 	hear_parent();
 	stat_of(pool);
 	FAIL("step %s was not reached", step_name(victim->step));
@@ -208,7 +208,7 @@ static void kill_giver(void *argument)
 	EVENTUALLY(!stat_of(pool).attached && !stat_of(pool).bytes_cuda);
 	check_quiet(pool, 1);
 	until_used(pool, 0);
-	/* What it had is not lost. */
+	/* The dead process's memory is not lost. */
 	WORKED(make_on_gpu(pool, BYTES, 2, 0, victim->flags));
 	cuda_publish(pool, BYTES, 4, &buffer);
 	cuda_check(buffer, 4);
@@ -235,7 +235,7 @@ TEST_WITHIN(P2_killed_while_memory_is_given_back, 120)
 		}
 }
 
-/* ---- who attaches its own ---- */
+/* ---- killed while it attaches its own memory ---- */
 
 static void attach_until_killed(void *argument)
 {
@@ -284,7 +284,7 @@ static void publish_until_killed(void *argument)
 	FAIL("step %s was not reached", step_name(victim->step));
 }
 
-/* What has been received is whole, whenever its writer was killed. */
+/* Received contents are whole, whenever their writer was killed. */
 static void kill_publisher(int step, unsigned int after)
 {
 	struct victim victim = new_victim(0, step, after);
@@ -315,7 +315,7 @@ static void kill_publisher_at(void *argument)
 	kill_publisher(at->step, at->after);
 }
 
-/* Each round makes two contexts, which takes a real driver two seconds. */
+/* Each round makes two contexts, which takes two seconds on a real driver. */
 TEST_WITHIN(P2_killed_while_contents_are_published, 120)
 {
 	struct victim at = { .step = 0 };

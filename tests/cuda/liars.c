@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * A writer that says in its metadata what its streams do not do: that may cost its readers the
+ * A writer whose metadata claims work that its streams do not do. That may cost its readers the
  * contents, but neither a stream of theirs nor the close of their pool waits for it for ever (P9).
  */
 #include "lib/base/handle.h"
 #include "work.h"
 
-/* What a liar says of its contents: when they are published, and before it is killed. */
+/* The claims of a liar: when the contents are published, and before it is killed. */
 struct lie {
 	char name[32];
 	uint64_t first;
@@ -39,7 +39,10 @@ static void publish_a_lie(void *argument)
 	hear_parent();
 }
 
-/* @waits: what xmem_wait_on says of the first lie; @ends: and xmem_wait_contents at the end. */
+/*
+ * @waits: the result of xmem_wait_on for the first lie; @ends: that of xmem_wait_contents at the
+ * end.
+ */
 static void nobody_waits(uint64_t first, uint64_t second, int waits, int ends)
 {
 	struct lie lie = { .first = first, .second = second };

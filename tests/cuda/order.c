@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Order on streams: contents that are published before a stream has written them, and handles
- * that are dropped when a stream has got there.
+ * Order on streams: contents that are published before a stream has written them, and handles that
+ * a stream drops when it gets there.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -52,7 +52,10 @@ TEST(CUDA_the_first_look_waits_by_itself)
 	end_scene(&scene);
 }
 
-/* Contents go through a stream here, which waits for one there; a part of them has come before. */
+/*
+ * A stream waits for a stream of the other process, which has already written a part of the
+ * contents.
+ */
 static void streams_wait(void)
 {
 	struct xmem_buffer *buffer;
@@ -148,7 +151,7 @@ TEST(CUDA_what_a_stream_has_yet_to_write_is_published_to_one_alone)
 	got = xmem_receive(to, patience_ns());
 	CHECK(got);
 	SAME(xmem_wait_contents(got, 0), -EAGAIN);
-	SAME(publish_on(buffer, work.stream), -EPERM);		/* it is held now */
+	SAME(publish_on(buffer, work.stream), -EPERM);		/* another client holds it now */
 	SAYS(EPERM, "stream", "held for reading");
 	open_gate(&work);
 	WORKED(xmem_wait_contents(got, XMEM_FOREVER));
@@ -339,7 +342,7 @@ TEST(P8_what_a_stream_has_finished_outlives_its_writer)
 	xmem_pool_close(scene.pool);
 }
 
-/* The same where a host function has written the word. */
+/* A host function has written the word. */
 TEST(P8_what_a_host_function_has_completed_outlives_its_writer)
 {
 	struct xmem_buffer *buffer;
@@ -428,7 +431,7 @@ TEST(CUDA_copies_through_the_CPU_keep_the_order_of_streams)
 
 /* ---- the owner's own memory ---- */
 
-/* What is published and needed by nobody stays until its stream has written it. */
+/* A published buffer that no client needs stays until its stream has written it. */
 static void gives_back_behind_streams(void)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
@@ -495,9 +498,9 @@ TEST(CUDA_memory_is_not_done_before_its_stream_is)
 	xmem_pool_close(pool);
 }
 
-/* ---- looks without a stream ---- */
+/* ---- reads without a stream ---- */
 
-/* A stream has been told to wait, and the thread copies without it: it waits by itself. */
+/* A stream has been told to wait. The thread copies without it, so the thread waits itself. */
 TEST(CUDA_a_copy_without_a_stream_waits_whatever_streams_do)
 {
 	uint64_t word[1];
@@ -520,7 +523,7 @@ TEST(CUDA_a_copy_without_a_stream_waits_whatever_streams_do)
 	buffer = receive_next(&scene);
 	WORKED(xmem_wait_on(buffer, work.stream));
 	WORKED(xmem_cancel(scene.pool));
-	/* It waits. */
+	/* This waits. */
 	SAME(xmem_copy_to_host(word, buffer, 0, sizeof(word), NULL), -ECANCELED);
 	order_writer(&scene, OPEN_GATE);
 	must(xl_cuda()->stream_synchronize(work.stream));
@@ -545,12 +548,12 @@ TEST(CUDA_waits_for_a_lost_context_end)
 	REFUSED(xmem_cuda_ptr(buffer), EIO);
 	SAME(xmem_wait_contents(buffer, XMEM_FOREVER), -EIO);
 	xmem_release(buffer);
-	open_gate(&work);	/* what follows does not run, as the context is lost */
+	open_gate(&work);	/* the stream's work does not run, because the context is lost */
 	xmem_pool_close(pool);
-	fake.end();			/* what is registered stays so until then */
+	fake.end();			/* registered memory stays registered until then */
 }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
 TEST(CUDA_a_hand_over_on_streams_takes_a_call_of_the_driver_each)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A page of ready words that is registered stays what it was, also when its group has another
- * owner, and so another page. The fake driver keeps it (tests/fakecuda/kept.c), as a real one does.
+ * A registered page of ready words stays what it was, even if its group has another owner, and so
+ * another page. The fake driver keeps the page (tests/fakecuda/kept.c), like a real one.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +13,7 @@ static uint32_t group_of(struct xmem_buffer *buffer)
 	return xm_token_slot(xmem_token(buffer)) / XMEM_GROUP_SLOTS;
 }
 
-/* Once nothing of the writer's is left, its group is idle and has got another page. */
+/* Once nothing of the writer is left, its group is idle and has got another page. */
 static void end_by_kill(struct scene *scene)
 {
 	kill_child(scene->writer);
@@ -38,8 +38,8 @@ static uint32_t register_its_page(struct scene *scene, struct work *work)
 }
 
 /*
- * The stream gets contents that come while it waits, or while the thread does. Did the stream? On a
- * real driver nobody knows, so some rounds have to do.
+ * The stream gets contents that come while it waits, or while the thread does. Which of them waited
+ * is not known on a real driver, so there some rounds must do.
  */
 static bool get_by_stream(struct scene *scene, struct work *work, uint32_t group, uint64_t stamp)
 {
@@ -62,7 +62,7 @@ static bool get_by_stream(struct scene *scene, struct work *work, uint32_t group
 	return on_fake() ? driver_calls("cuStreamWaitValue64") > before : stamp >= 10;
 }
 
-/* The next owner's words are in another page, which has to be registered. */
+/* The next owner's words are in another page, which must be registered. */
 TEST(P8_a_stream_sees_the_words_of_a_groups_next_owner)
 {
 	struct scene first, next;
@@ -82,8 +82,9 @@ TEST(P8_a_stream_sees_the_words_of_a_groups_next_owner)
 }
 
 /*
- * The stream comes to the wait when the writer has ended, and nobody has what it waits for any
- * more: the group is idle, and has another page. What it sees is what the host has written last.
+ * The stream gets to the wait after the writer has ended and no client has the contents any more:
+ * the group is idle, and has another page. The stream sees the words that the host has written
+ * last.
  */
 static void wait_for_what_is_gone(bool taken_again)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * More than one GPU, GPUs that a process does not see, processes that have none; and what else of
- * the library does with buffers on GPUs.
+ * Several GPUs, GPUs that a process does not see, and processes that have none. Also other
+ * functions of the library with buffers on GPUs.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ TEST(CUDA_a_copy_to_a_new_buffer_that_fails_leaves_none)
 	no_violations();
 }
 
-/* A part goes between the CPU and a GPU as well as between GPUs. */
+/* A part can be copied between the CPU and a GPU, and between GPUs. */
 TEST(CUDA_a_part_is_copied_between_the_cpu_and_a_gpu)
 {
 	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
@@ -210,7 +210,7 @@ TEST(CUDA_metadata_say_where_contents_are_whatever_the_program_says)
 	WORKED(xmem_tensor_view(buffer, XMEM_VIEW_CUDA, &tensor));
 	SAME(tensor.device_id, 0);
 	xmem_release(buffer);
-	/* The slots go back, and buffers of the CPU get them. */
+	/* The slots are given back, and buffers of the CPU get them. */
 	WORKED(trim_pool(pool, 0));
 	WORKED(xmem_preallocate(pool, 64, 64, NULL));
 	for (i = 0; i < 64; i++) {
@@ -292,7 +292,7 @@ TEST(CUDA_ordinals_are_of_each_process)
 	no_violations();
 }
 
-/* A stage that has no driver passes on what it cannot look at. */
+/* A stage without a driver passes on buffers that it cannot read. */
 static void pass_on(void *argument)
 {
 	struct xmem_pool *pool = OPEN(argument, .flags = XMEM_OPEN_WRITER);
@@ -337,7 +337,7 @@ TEST(CUDA_a_stage_without_a_gpu_passes_buffers_on)
 	no_violations();
 }
 
-/* ---- what else there is ---- */
+/* ---- other functions ---- */
 
 static void write_in_place(void *argument)
 {
@@ -489,7 +489,7 @@ TEST(CUDA_claims_and_addressed_publications_work_as_for_the_cpu)
 	no_violations();
 }
 
-/* A subscriber that may lose them loses the oldest, and who comes later gets what is kept. */
+/* A subscriber that may lose them loses the oldest, and a later subscriber gets the kept ones. */
 TEST(CUDA_slow_subscribers_lose_the_oldest)
 {
 	const char *name = new_name();
@@ -514,9 +514,9 @@ TEST(CUDA_slow_subscribers_lose_the_oldest)
 	no_violations();
 }
 
-/* ---- what contents are ---- */
+/* ---- descriptions of contents ---- */
 
-/* The publisher's word is checked, and the addresses are the GPU's. */
+/* The publisher's description is checked, and the addresses are the GPU's. */
 TEST(CUDA_views_show_what_is_on_a_gpu)
 {
 	const struct xmem_publish_options keep = {
@@ -551,7 +551,7 @@ TEST(CUDA_views_show_what_is_on_a_gpu)
 	xmem_pool_close(pool);
 }
 
-/* ---- who is evicted in the middle of a call ---- */
+/* ---- a client that is evicted in the middle of a call ---- */
 
 TEST(P1_who_is_evicted_gets_no_other_address)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is refused, and what the driver fails at: each call of it, one after the other, and nothing
- * is left of what was half done.
+ * Refusals, and failures of the driver: each of its calls fails in turn, and nothing is left half
+ * done.
  */
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ TEST(CUDA_each_place_has_its_own_functions)
 	SAME(xmem_copy_to_host(&byte, cuda, 500, 1, NULL), -ERANGE);
 	WORKED(xmem_copy_to_host(&byte, cuda, 499, 1, NULL));
 	SAME(xmem_size(cuda), 500);
-	/* A reader holds it, and may not look at it. */
+	/* A reader holds it, and may not read it. */
 	got = xmem_get(reader, token);
 	CHECK(got);
 	REFUSED(xmem_cuda_ptr(got), EACCES);
@@ -123,7 +123,10 @@ static const char *const made_by[] = {
 	"cuDevicePrimaryCtxRetain",
 };
 
-/* With each of the first calls of each function failing: all or nothing, and nothing is left. */
+/*
+ * The first calls of each function fail in turn: all or nothing is made, and nothing is left
+ * behind.
+ */
 static void make_in_vain(const char *function, unsigned int nth, uint32_t flags)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
@@ -226,7 +229,7 @@ static void open_in_vain(uint32_t flags)
 	cuda_check(buffer, 6);
 	xmem_release(buffer);
 	tell(child, 1);
-	/* The writer waits until this one has closed it. */
+	/* The writer waits until this process has closed it. */
 	EVENTUALLY(!stat_of(pool).attached);
 	finish_child_of(pool, child);
 	xmem_pool_close(pool);
@@ -246,7 +249,7 @@ TEST(CUDA_a_handle_that_cannot_be_opened_can_be_opened_later)
 	open_in_vain(XMEM_MEMORY_LEGACY);
 }
 
-/* A close that fails keeps the memory, for want of anything better. */
+/* A close that fails keeps the memory, because nothing better is possible. */
 static void close_in_vain(void *argument)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
@@ -280,7 +283,7 @@ static void trim_in_vain(void *argument)
 	SAME(xmem_peek_last_error(NULL), 0);
 	SAME(last_result(), 0);
 	USED(2 << 20);
-	/* Another attempt comes with the next memory that is made. */
+	/* The next memory that is made causes another attempt. */
 	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 	USED(2 << 20);
 	SAME(trim_pool(pool, 0), 2 << 20);
@@ -296,7 +299,10 @@ TEST(CUDA_what_is_not_given_back_does_not_count_and_is_tried_again)
 	in_child(trim_in_vain, "cuCtxPushCurrent:1+:2");
 }
 
-/* A real one is not filled, which would be felt by others: it is asked for more than it has. */
+/*
+ * A real GPU is not filled, because other programs would suffer: the test asks for more than it
+ * has.
+ */
 TEST(CUDA_a_gpu_that_is_full_is_said)
 {
 	struct xmem_cuda_device_info info = { .size = sizeof(info) };
@@ -336,7 +342,7 @@ TEST(CUDA_a_second_try_that_works_leaves_no_error)
 	driver_fails(NULL);
 	SAME(xmem_peek_last_error(NULL), 0);
 	SAME(last_result(), 0);
-	/* What was there before stays. */
+	/* The earlier error stays. */
 	REFUSED(xmem_get(NULL, 1), EINVAL);
 	driver_fails("cuMemCreate:1:2");
 	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
@@ -347,7 +353,7 @@ TEST(CUDA_a_second_try_that_works_leaves_no_error)
 	no_violations();
 }
 
-/* Attributes promise descriptors, and the calls say that there are none: handles serve then. */
+/* Attributes promise descriptors, and the calls say that there are none. Handles serve instead. */
 TEST(CUDA_without_descriptors_memory_goes_by_handle)
 {
 	static const char *const missing[] = {
@@ -380,7 +386,7 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 	no_violations();
 }
 
-/* Nor does it with buffers that are made on demand. */
+/* This also holds for buffers that are made on demand. */
 TEST(CUDA_an_acquire_that_finds_another_buffer_leaves_no_error)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64,

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Tests whose kernels and copies work on buffers of a pool, under NVIDIA's compute-sanitizer, where
-# that is installed and a real driver is: it sees accesses beyond an allocation, and of freed
-# memory, in kernels. Tests that kill processes are left out, because the tool takes the death
-# of a process for an error; so are those that provoke errors of the driver.
+# Runs tests whose kernels and copies work on buffers of a pool under NVIDIA's compute-sanitizer, if
+# that is installed and a real driver is there. It detects accesses in kernels beyond an allocation
+# and to freed memory. Tests that kill processes are left out, because the tool takes the death of a
+# process for an error, and so are tests that provoke errors of the driver.
+#
 #   tests/cuda/sanitizer.sh [FOLDER]     FOLDER: build/test
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -22,8 +23,8 @@ tool=$(command -v compute-sanitizer) || tool=/usr/local/cuda/bin/compute-sanitiz
 nm -D "$driver" | grep -q ' cuFakeCalls$' &&
 	skip "the driver is the fake one, which it cannot watch"
 
-# The tool takes xmemd for a program of the tests, and its status for another one: so it is started
-# before, and leaves by itself.
+# The tool takes xmemd for a program of the tests, and xmemd's status for that of a test. So xmemd
+# is started before the tool, and ends by itself.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XMEM_SOCKET=$work/socket

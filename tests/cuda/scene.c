@@ -96,7 +96,7 @@ void let_streams_end(void)
 {
 	CUresult result = xl_cuda()->ctx_synchronize();
 
-	if (result != CUDA_ERROR_INVALID_CONTEXT)	/* a test without streams has none */
+	if (result != CUDA_ERROR_INVALID_CONTEXT)	/* a test without streams has no context */
 		must(result);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * A small driver (small.h): all functions of the library's list, which count themselves and return
- * 0. The few that answer something are in small_answers.c; they are strong symbols, and these are
- * weak. What a variant is to lack is hidden by the linker (cuda.mk).
+ * 0. The few that return answers are in small_answers.c: those are strong symbols, and these are
+ * weak. The linker hides the functions that a variant must lack (cuda.mk).
  */
 #include "lib/cuda/types.h"
 #include "lib/cuda/entries.h"

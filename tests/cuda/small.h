@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small drivers, for what a whole one never does: each call counts itself and does nothing, the
- * first one answers what the test wants, and some drivers lack a call. See small.c.
+ * Small drivers do things that a whole one never does: each call counts itself and does nothing,
+ * the first one returns the result that the test sets, and some drivers lack a call. See small.c.
  */
 #ifndef XMEM_CUDA_SMALL_H
 #define XMEM_CUDA_SMALL_H
 
-/* Of one driver; the test has it in memory that it shares with its children. */
+/* The state of one driver. The test has it in memory that it shares with its children. */
 struct small {
 	unsigned long calls;		/* of all functions; atomic, as the next two */
 	unsigned long starts;		/* of cuInit */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The functions of a small driver that answer something; see small.c.
+ * The functions of a small driver that return answers; see small.c.
  */
 #include <stddef.h>
 #include <string.h>
@@ -83,7 +83,7 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *ret, CUdevice device)
 	return small_called(&small->calls);
 }
 
-/* Like a driver that forgets the end of a name that is too long. */
+/* Behave like a driver that cuts off the end of a name that is too long. */
 EXPORT CUresult cuDeviceGetName(char *ret, int bytes, CUdevice device);
 EXPORT CUresult cuDeviceGetName(char *ret, int bytes, CUdevice device)
 {

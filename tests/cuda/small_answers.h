@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two files of a small driver share. */
+/* Shared by the two files of a small driver. */
 #ifndef XMEM_CUDA_SMALL_ANSWERS_H
 #define XMEM_CUDA_SMALL_ANSWERS_H
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Producers and consumers that work on streams are killed at each step and at random moments. What
- * is said to be complete is whole, which a kernel looks at; nothing that the dead had is lost, no
- * memory of a GPU stays, and no rule of the driver is broken. Each round is a process of its own,
- * because a driver that was started before a fork is of no use after it.
+ * Producers and consumers that work on streams are killed at each step and at random moments.
+ * Contents that count as complete are whole, which a kernel checks. No buffer of a dead process is
+ * lost, no memory of a GPU stays, and no rule of the driver is broken. Each round is a process of
+ * its own, because a driver that was started before a fork is of no use after it.
  */
 #include <semaphore.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ static void arm(const struct round *round)
 
 /* ---- both sides ---- */
 
-/* Publish contents that the stream has yet to write. The n-th one's stamp is n, from 1 on. */
+/* Publish contents that the stream has not written yet. The n-th one's stamp is n, from 1 on. */
 static void publish_late(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
 {
 	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, BYTES, 0, patience_ns());
@@ -54,7 +54,10 @@ static void publish_late(struct xmem_pool *pool, struct sums *sums, uint32_t sta
 	WORKED(publish_on(buffer, sums->stream));
 }
 
-/* A stream that falls behind for ever would be waited for for ever: now and then it is here. */
+/*
+ * If a stream always fell behind, waits for it would never end. So this waits for the stream now
+ * and then.
+ */
 static void publish_one(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
 {
 	publish_late(pool, sums, stamp);
@@ -63,8 +66,8 @@ static void publish_one(struct xmem_pool *pool, struct sums *sums, uint32_t stam
 }
 
 /*
- * false: the publisher has ended, and all is received. Contents that are said to be complete are.
- * Their stamp is put into *ret_stamp, or NULL.
+ * false: the publisher has ended, and all is received. Contents that count as complete are. Their
+ * stamp is put into *ret_stamp, which may be NULL.
  */
 static bool look_at_one(struct xmem_subscription *sub, struct sums *sums, uint32_t *ret_stamp)
 {
@@ -107,7 +110,7 @@ static bool is_dead(const struct child *child)
 	return info.si_pid;
 }
 
-/* Nobody keeps a buffer of the pool's: a writer gets all of them at once, and can use them. */
+/* No client keeps a buffer of the pool: a writer gets all of them at once, and can use them. */
 static void acquire_all(struct xmem_pool *pool)
 {
 	struct xmem_buffer *buffer[BUFFERS];
@@ -125,7 +128,7 @@ static void acquire_all(struct xmem_pool *pool)
 		xmem_release(buffer[i]);
 }
 
-/* All that is left of the pool is its one client here, and of the GPU's memory @used bytes. */
+/* All that is left of the pool is its one client here, and @used bytes of the GPU's memory. */
 static void nothing_is_left(struct xmem_pool *pool, size_t used)
 {
 	struct xmem_device_info device = { .size = sizeof(device) };
@@ -133,14 +136,14 @@ static void nothing_is_left(struct xmem_pool *pool, size_t used)
 	EVENTUALLY((stat_of(pool), gpus_used() == used));
 	EVENTUALLY(!stat_of(pool).attached);
 	check_quiet(pool, 1);
-	/* Who looks has closed it by then, and the host hears of that a little later. */
+	/* The reading process has closed it by then, and the host is told a little later. */
 	EVENTUALLY(!stat_of(pool).bytes_cuda && !stat_of(pool).bytes_closing);
 	if (!xmem_pool_device_info(pool, 1, &device))
 		SAME(device.bytes + device.bytes_closing, 0);
 	no_violations_of_all();
 }
 
-/* ---- nobody is killed ---- */
+/* ---- no process is killed ---- */
 
 static void produce_some(void *argument)
 {
@@ -287,8 +290,8 @@ static void stand(void *gate)
 }
 
 /*
- * From now on the stream stands, so the writer soon has only buffers that it has yet to write, and
- * lets the stream wait for each: how quick a GPU is does not matter.
+ * From now on the stream stands still. So the writer soon has only buffers that it has not written
+ * yet, and lets the stream wait for each. The speed of a GPU does not matter.
  */
 static void publish_until_it_waits(struct xmem_pool *pool, struct sums *sums, uint32_t stamp)
 {
@@ -313,7 +316,7 @@ static void produce_until_killed(void *argument)
 	begin_sums(&sums);
 	arm(round);
 	WORKED(make_on_gpu(pool, BYTES, BUFFERS, 0, round->flags));
-	/* Who kills from outside may be slow; a step is reached or it is not. */
+	/* A kill from outside may be slow; a step is reached or it is not. */
 	for (stamp = 1; round->step == NO_STEP || stamp < 1000; stamp++) {
 		if (round->step == XM_STEP_CUDA_WAITS && stamp > 2 * BUFFERS)
 			publish_until_it_waits(pool, &sums, stamp);

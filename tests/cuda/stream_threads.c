@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that work on streams of one process: what one of them waits for holds up no other, and a
- * handle is dropped once whoever does it.
+ * Threads that work on streams of one process: a wait of one thread delays no other, and only one
+ * of them drops a handle.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -12,7 +12,7 @@
 
 /* ---- a page of ready words that has another owner ---- */
 
-/* The wait of a thread of its own. */
+/* A wait in a thread of its own. */
 struct wait {
 	struct xmem_buffer *buffer;
 	CUstream stream;
@@ -40,7 +40,7 @@ static bool is_over(struct wait *wait)
 	return __atomic_load_n(&wait->over, __ATOMIC_ACQUIRE);
 }
 
-/* The stream has waited for a word of the writer's, which ends; the group comes free. */
+/* The stream has waited for a word of the writer, which ends. Then the group becomes free. */
 static uint32_t wait_for_one_that_ends(struct scene *scene, struct work *work)
 {
 	struct xmem_buffer *buffer;
@@ -76,8 +76,8 @@ static bool waits_in_stream(struct scene *scene, struct work *work, uint64_t sta
 }
 
 /*
- * The group's next owner may have another page at the same address, and the old one is registered
- * as long as a stream may wait there. Meanwhile the stream stands at a gate.
+ * The group's next owner may have another page at that address, and the old one is registered as
+ * long as a stream may wait there. Meanwhile the stream stands at a gate.
  */
 TEST(CUDA_a_stream_holds_up_no_wait_for_another_page)
 {
@@ -141,7 +141,7 @@ static void await(sem_t *semaphore)
 		;
 }
 
-/* The other thread drops this one's handle, and has not come to its end. */
+/* The other thread is in the middle of dropping this one's handle. */
 static void stand_while_dropping(int step)
 {
 	(void)step;
@@ -184,7 +184,7 @@ TEST(CUDA_a_lost_context_drops_a_handle_once)
 	fake.sticky(700);
 	at_step(XM_STEP_CUDA_LEFT, 0, STEP_CALL, let_other_meet_the_loss);
 	SAME(xmem_release_on(lost.buffer, lost.work.stream), -EIO);
-	REFUSED(xmem_cuda_ptr(lost.buffer), EBADF);	/* it is not this thread's to drop */
+	REFUSED(xmem_cuda_ptr(lost.buffer), EBADF);	/* this thread may not drop it */
 	sem_post(&lost.goes_on);
 	SAME(pthread_join(lost.thread, NULL), 0);
 	EVENTUALLY(writer_finds_one(&scene));

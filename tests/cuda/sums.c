@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What sums.h declares. */
+/* The functions of sums.h. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -92,7 +92,7 @@ uint64_t right_sum(uint32_t stamp, size_t bytes)
 
 /* ---- all processes of a test ---- */
 
-static int violations = -1;	/* the file, which has no name and is found by its descriptor */
+static int violations = -1;	/* the file, which has no name; its descriptor leads to it */
 
 static void set_path(const char *variable, int fd)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Contents that kernels make and check, on a GPU and in a stream: every word is the stamp, and the
- * sum says whether that is so for all of them. The kernels are those of kernels.cu; the fake driver
- * has them as functions of the CPU.
+ * sum shows whether all of them are. The kernels are those of kernels.cu; the fake driver has them
+ * as functions of the CPU.
  */
 #ifndef XMEM_CUDA_SUMS_H
 #define XMEM_CUDA_SUMS_H
 
 #include "bytes.h"
 
-/* What a process needs for it: on GPU 0, whose context is this thread's from then on. */
+/* The state of a process for that, on GPU 0. Its context is this thread's from then on. */
 struct sums {
 	CUstream stream;
 	CUdeviceptr sum;
@@ -18,23 +18,24 @@ struct sums {
 
 void begin_sums(struct sums *sums);
 
-/* Put it into the stream: each word of the acquired buffer becomes @stamp. */
+/* Put work into the stream: each word of the acquired buffer becomes @stamp. */
 void fill_by_kernel(struct sums *sums, struct xmem_buffer *buffer, uint32_t stamp);
 
-/* Let the stream sum up what is there, and wait for it. */
+/* Let the stream sum up the words, and wait for it. */
 uint64_t sum_by_kernel(struct sums *sums, const void *at, size_t bytes);
 
 /* The sum of contents that are whole. */
 uint64_t right_sum(uint32_t stamp, size_t bytes);
 
 /*
- * From now on this process and its children write the rules that they break into one file, and
- * gpus_used counts the memory of all of them. pre: none has used a driver. A real one does neither.
+ * From now on the drivers of this process and its children write broken rules into one file, and
+ * gpus_used counts the memory of all of them. pre: none has used a driver. A real driver does
+ * neither.
  */
 void watch_drivers(void);
 /* No process has broken a rule since then. */
 void no_violations_of_all(void);
-/* Bytes of the first GPU in use by these processes and their descriptors; real driver: 0. */
+/* Bytes of the first GPU that these processes and their descriptors use; real driver: 0. */
 size_t gpus_used(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that open, look at, pass on, drop and make buffers on a GPU at the same time.
+ * Threads that open, read, pass on, drop and make buffers on a GPU at one time.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void run(void *(*body)(void *number))
 		SAME(pthread_join(thread[i], NULL), 0);
 }
 
-/* ---- all open the same allocation at once ---- */
+/* ---- all threads open one allocation at once ---- */
 
 static void *open_together(void *number)
 {
@@ -71,7 +71,7 @@ TEST(CUDA_threads_that_open_together_open_once)
 	no_violations();
 }
 
-/* ---- all do everything ---- */
+/* ---- all threads do everything ---- */
 
 static void *work(void *number)
 {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What lib/cuda declares anew is what the driver has. Without a toolkit: each CUresult of types.h
+# The declarations of lib/cuda agree with the driver's. Without a toolkit: each CUresult of types.h
 # has its name in the library. With one: all numbers, sizes and fields of types.h, all types and
-# versions of entries.h, and all symbols, against cuda.h, cudaTypedefs.h and the stub library; and
+# versions of entries.h, and all symbols agree with cuda.h, cudaTypedefs.h and the stub library; and
 # nvcc compiles kernels that use xmem.hpp.
+#
 #   tests/cuda/toolkit.sh [FOLDER]     FOLDER: build/test
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -30,13 +31,13 @@ constants() {
 	grep -oE '\<(CU|CUDA)_[A-Z0-9_]+\>' $types | sort -u
 }
 
-# entries: a line "FIELD SYMBOL VERSION" each
+# entries: for each function a line "FIELD SYMBOL VERSION"
 entries() {
 	sed -n 's/.*X(\([a-z0-9_]*\), "\([A-Za-z0-9_]*\)", \([0-9]*\), .*/\1 \2 \3/p' $entries
 }
 
-# A program that prints every number, size and offset of types.h, as the header HEADER has them.
-# The only struct in a struct is the last member of its own.
+# A program that prints every number, size and offset of types.h, as the header HEADER has them. A
+# struct within a struct must be the last member.
 program() {	# HEADER
 	printf '#include <stddef.h>\n#include <stdio.h>\n#include %s\nint main(void)\n{\n' "$1"
 	constants | sed 's/.*/	printf("& %lld\\n", (long long)(&));/'
@@ -134,7 +135,7 @@ every_result_has_its_name() {
 		says "$(awk '$1 != $2' "$work/names.txt")"
 }
 
-# A kernel calls all members of a device_span; nvcc says so if one is for the CPU only.
+# A kernel calls all members of a device_span. nvcc reports one that is for the CPU only.
 kernels_take_device_spans() {
 	cat >"$work/kernel.cu" <<-'END'
 		#include <xmem.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contents that a stream has yet to write, in the hands of somebody who does not look at them: what
- * is handed on is complete, or says that it is not; and each wait for them can be ended.
+ * Contents that a stream has not written yet, at a client that does not read them. Contents that
+ * are passed on are complete, or the call says that they are not; and each wait for them can be
+ * ended.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -49,7 +50,9 @@ static int hand_on(struct xmem_buffer *buffer, int way, struct xmem_pool *to, st
 	return err;
 }
 
-/* A stage that writes in place what a writer's stream has yet to write, and one behind it. */
+/*
+ * A stage that writes in place what a writer's stream has not written yet, and a reader behind it.
+ */
 struct stages {
 	struct scene scene;
 	struct work work;
@@ -118,7 +121,7 @@ TEST(CUDA_who_publishes_in_place_on_a_stream_waits_for_what_was_there)
 	hand_on_untouched(PUBLISH_ON);
 }
 
-/* The buffer is as it was after each of them. */
+/* After each of them the buffer is as it was. */
 TEST(CUDA_waits_to_hand_on_in_place_end_when_they_are_cancelled)
 {
 	uint64_t token = 0;
@@ -214,7 +217,7 @@ static void let_a_signal_come(int step)
 	SAME(raise(SIGUSR1), 0);
 }
 
-/* It comes while the thread looks, and does not come again. */
+/* The signal comes while the thread checks, and does not come again. */
 TEST(CUDA_a_signal_between_two_naps_ends_the_wait)
 {
 	struct sigaction action = { .sa_handler = do_nothing };
@@ -291,15 +294,15 @@ TEST(CUDA_waits_for_a_lost_context_end_whatever_handle_they_use)
 	fake.sticky(719);
 	SAME(xmem_wait_contents(buffer, XMEM_FOREVER), -EIO);
 	xmem_release(buffer);
-	open_gate(&work);	/* what follows does not run, as the context is lost */
+	open_gate(&work);	/* the stream's work does not run, because the context is lost */
 	xmem_pool_close(other);
 	xmem_pool_close(pool);
-	fake.end();		/* only so the driver lets go of a page of the lost context */
+	fake.end();		/* only then the driver releases a page of the lost context */
 }
 
 /* ---- waits for a stream ---- */
 
-/* Contents that are complete, to be written in place, and a stream that is busy. */
+/* Complete contents, to be written in place, and a stream that is busy. */
 static void begin_busy(struct stages *it)
 {
 	begin_stages(it, 1);
@@ -328,7 +331,7 @@ TEST(CUDA_a_wait_for_a_stream_ends_when_it_is_cancelled)
 	end_busy(&it);
 }
 
-/* One may come before the wait, so they come again and again. */
+/* A signal may come before the wait, so signals come again and again. */
 static void let_signals_come(long microseconds)
 {
 	struct itimerval when = {
@@ -381,7 +384,9 @@ TEST(CUDA_a_staged_copy_ends_before_it_begins_when_it_is_cancelled)
 	no_violations();
 }
 
-/* Both sides are on the CPU, where the stream copies nothing: the thread does, behind it. */
+/*
+ * Both sides are on the CPU, where the stream copies nothing: the thread copies, after the stream.
+ */
 TEST(CUDA_a_copy_on_the_cpu_waits_for_its_stream)
 {
 	struct xmem_pool *pool = open_writer(new_name(), 2, WORK_BYTES);
@@ -437,7 +442,7 @@ TEST(P9_no_stream_waits_once_nobody_would_end_its_wait)
 	buffer = receive_next(&scene);
 	kill_the_daemon(scene.pool);
 	SAME(xmem_wait_on(buffer, work.stream), -ENOTCONN);
-	must(xl_cuda()->stream_query(work.stream));		/* nothing is in it */
+	must(xl_cuda()->stream_query(work.stream));		/* the stream is empty */
 	order_writer(&scene, OPEN_GATE);
 	EVENTUALLY(!xmem_wait_contents(buffer, 0));
 	WORKED(xmem_wait_on(buffer, work.stream));
@@ -448,7 +453,7 @@ TEST(P9_no_stream_waits_once_nobody_would_end_its_wait)
 	xmem_pool_close(scene.pool);
 }
 
-/* Nobody looks at the contents. The stream has been told to wait while xmemd was there. */
+/* No client reads the contents. The stream has been told to wait while xmemd was there. */
 TEST(P9_a_close_ends_what_streams_wait_for_after_xmemd_and_the_writer)
 {
 	unsigned int files = own_files();
@@ -507,7 +512,9 @@ TEST(P9_a_close_without_xmemd_waits_until_the_writer_has_ended)
 	must(xl_cuda()->stream_synchronize(work.stream));
 }
 
-/* What could not be opened cannot be opened any more, but the stream is not left to wait. */
+/*
+ * Memory that could not be opened cannot be opened any more, but the stream does not stay waiting.
+ */
 TEST(P9_a_look_for_an_address_ends_what_streams_wait_for_in_vain)
 {
 	struct xmem_buffer *buffer;
@@ -564,7 +571,7 @@ static unsigned int held_in(struct two *two)
 	return stat_of(two->pool[0]).held + stat_of(two->pool[1]).held;
 }
 
-/* A stream of GPU @reads is to drop a buffer at @device when a stream of GPU @lost is lost. */
+/* A stream of GPU @reads will drop a buffer at @device when a stream of GPU @lost is lost. */
 static void lose_one(int device, int reads, int lost)
 {
 	struct xmem_buffer *buffer, *other;

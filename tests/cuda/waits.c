@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waits in a thread: for contents that are to be written in place, where a stream does not take
- * the wait, and after the end of xmemd.
+ * Waits in a thread: for contents that are to be written in place, where a stream does not take the
+ * wait, and after the end of xmemd.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "core/step.h"
 #include "scene.h"
 
-/* A call that waits ends once the pool is cancelled; one that does not wait never notices. */
+/* A call that waits ends once the pool is cancelled. A call that does not wait is not affected. */
 TEST(CUDA_who_writes_in_place_waits_for_the_owners_stream)
 {
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
@@ -81,7 +81,7 @@ static void kill_the_daemon(struct xmem_pool *pool)
 	EVENTUALLY(xmem_preallocate(pool, WORK_BYTES, 1, NULL) == -ENOTCONN);
 }
 
-/* Killed, and a zombie as long as nobody asks for its status. */
+/* Killed, and a zombie until its status is read. */
 static void kill_and_leave(struct child *child)
 {
 	siginfo_t info;
@@ -117,7 +117,7 @@ TEST(P9_a_writer_that_is_a_zombie_has_ended)
 
 static struct scene *ending;
 
-/* The word has been looked at. Now the stream writes it, and the process ends. */
+/* The word has been read. Now the stream writes it, and the process ends. */
 static void complete_and_end(int step)
 {
 	(void)step;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A library that stands before a real driver and lets its devices be able to do less: the numbers
- * of FAKECUDA_ATTRIBUTES ("122=0,99=0") are its answer to cuDeviceGetAttribute. All else that it is
- * asked for is the driver's, which it is linked to by the name libcuda.so.1 (cuda.mk).
+ * A library in front of a real driver that makes its devices able to do less. For the numbers of
+ * FAKECUDA_ATTRIBUTES ("122=0,99=0") it answers cuDeviceGetAttribute itself. All other calls go to
+ * the driver, to which it is linked by the name libcuda.so.1 (cuda.mk).
  */
 #include <dlfcn.h>
 #include <stdio.h>

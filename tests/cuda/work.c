@@ -62,7 +62,7 @@ void *open_soon(void *work)
 
 uint64_t stamp_word(uint64_t stamp, size_t i)
 {
-	return stamp * 0x9e3779b97f4a7c15ULL + i;	/* as cuda_fill's */
+	return stamp * 0x9e3779b97f4a7c15ULL + i;	/* like those of cuda_fill */
 }
 
 void fill_on(struct xmem_buffer *buffer, uint64_t stamp, struct work *work)
