@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What contents are: described, read back checked, and copied with what is said of them. */
+/* Descriptions of contents: written, read back with checks, and copied with the contents. */
 #include <algorithm>
 #include <vector>
 

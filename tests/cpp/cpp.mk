@@ -1,11 +1,11 @@
-# cpp: tests of xmem.hpp. One program in C++17 by $(CXX), one in C++20 by $(CXX_2), so that both
-# dialects and both compilers see all of the header.
+# cpp: tests of xmem.hpp. $(CXX) builds one program in C++17, and $(CXX_2) one in C++20, so that
+# both dialects and both compilers see all of the header.
 
 CXX_2        ?= clang++
 CPP_SRC      := $(wildcard tests/cpp/*.cpp)
 CPP_WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor \
 	-Wold-style-cast -Werror
-# To compile takes long and to run a second, so -O1 is enough.
+# Compiling takes long and running takes a second, so -O1 is enough.
 CPP_LEVEL    := -O1
 CPP_CFLAGS    = $(filter-out -std=% -Wmissing-prototypes -Wstrict-prototypes,$(XM_CFLAGS)) \
 	$(CPP_WARNINGS) $(CFLAGS) $(CPP_LEVEL) -MMD -MP

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers on a GPU in C++: their contents, memory of the program's own, and what is refused;
- * tests/cuda has what they promise.
+ * Buffers on a GPU in C++: their contents, memory of the program's own, and refusals. tests/cuda
+ * tests the promises.
  */
 #include <array>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 /* ---- no driver ---- */
 
-/* A process has one driver; so one that has none is another process. */
+/* A process has one driver, so the case without a driver needs another process. */
 TEST(cuda_says_why_there_is_none)
 {
 	static const char nowhere[] = "/nowhere/libcuda.so.1";

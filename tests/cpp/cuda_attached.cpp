@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
-/* Memory of a GPU that the program has made: what is called when nobody uses it any more. */
+/*
+ * Memory of a GPU that the program has made: the callable that is called when no client uses the
+ * memory any more.
+ */
 #include <memory>
 
 #include "gpu.hpp"
 
 namespace {
 
-/* What callables tell: calls, and objects that exist. */
+/* Counts of the callables: calls, and live objects. */
 struct told {
 	int calls = 0;
 	int alive = 0;
 };
 
-/* A callable that counts; and a move-only one, as what owns memory is. */
+/* A callable that counts, and a move-only one, like one that owns memory. */
 class counting {
 public:
 	explicit counting(told &to) : to_(&to) { to_->alive++; }
@@ -32,7 +35,7 @@ auto moved(told &to)
 int plain_calls;
 void plain_call() noexcept { plain_calls++; }
 
-/* A writer, and memory that is the program's. */
+/* A writer, and memory that belongs to the program. */
 struct attach_scene {
 	attach_scene() : writer(new_name(), XMEM_OPEN_WRITER), memory(device.alloc()) {}
 	~attach_scene() { device.free(memory); }
@@ -125,7 +128,7 @@ TEST(cuda_memory_that_is_refused_is_not_given_back)
 	CHECK(last.calls == 0 && last.alive == 0);
 }
 
-/* The library's sentence is thrown, and not what the callable's end leaves behind. */
+/* The exception has the library's sentence. The end of the callable does not replace it. */
 TEST(cuda_memory_that_is_refused_hides_no_error)
 {
 	attach_scene s;

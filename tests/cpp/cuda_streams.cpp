@@ -4,7 +4,7 @@
 
 #include "gpu.hpp"
 
-/* ---- what does not compile, because a stream would use it after its end ---- */
+/* ---- calls that do not compile, because a stream would use the object after its end ---- */
 
 using xmem::lasting_buffer;
 using xmem::lasting_bytes;
@@ -63,7 +63,7 @@ TEST(streams_publish_before_they_have_written)
 	here.synchronize();
 }
 
-/* For C a negative time is for ever; here it may be what is left of a time that is over. */
+/* In C a negative time means no limit. Here it may be the rest of a time that has passed. */
 TEST(streams_are_not_waited_for_by_negative_times)
 {
 	gpu_scene s;

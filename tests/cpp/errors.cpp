@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Errors: as exceptions and as codes, with the library's sentence; what is not an error but
- * "nothing yet"; and what stays as it was.
+ * "nothing yet"; and what a failed call leaves as it was.
  */
 #include <cstdlib>
 #include <string_view>
@@ -31,7 +31,7 @@ TEST(an_error_is_thrown_or_returned)
 	try {
 		s.reader.acquire(1);
 		FAIL("a reader acquires");
-	} catch (const std::system_error &error) {	/* as a program that knows no xmem::error */
+	} catch (const std::system_error &error) {	/* for programs without xmem::error */
 		CHECK(error.code() == std::errc::operation_not_permitted);
 	}
 }
@@ -69,7 +69,7 @@ TEST(names_are_any_strings)
 	CODE(0, xmem::pool(std::string_view(name), code));
 	CODE(0, xmem::pool(std::string_view(name), XMEM_OPEN_EXISTING, code));
 	CHECK(first.stat().clients == 1);
-	/* It is all of the string, and does not end at a NUL. */
+	/* The message has all of the string, and does not end at a NUL. */
 	THROWS(EINVAL, xmem::pool(dot));
 	CODE(EINVAL, xmem::pool(dot, code));
 	CHECK(xmem::last_message().find("a name has only characters of") != std::string::npos);
@@ -79,7 +79,7 @@ TEST(names_are_any_strings)
 	CHECK(xmem::last_message().find("this one has 129") != std::string::npos);
 	CODE(EINVAL, xmem::pool(std::string(1000, 'x'), code));
 	CODE(EINVAL, xmem::pool(std::string(300, '\0'), code));
-	/* As in C, none is an anonymous pool. */
+	/* As in C, no name means an anonymous pool. */
 	for (const auto &entry : {xmem::pool(nullptr).stat(), xmem::pool("").stat(),
 				  xmem::pool(nullptr, XMEM_OPEN_WRITER).stat(),
 				  xmem::pool(std::string_view()).stat()})
@@ -149,7 +149,7 @@ TEST(codes_say_what_is_wrong)
 	CODE(EEXIST, s.reader.subscribe({}, code));
 	CODE(ENOENT, s.writer.subscribe(XMEM_SUBSCRIBE_NOWAIT, code));
 	CODE(ENOENT, xmem::pool_next(~0ULL, code));
-	/* What fails leaves the buffer as it was. */
+	/* A failed call leaves the buffer as it was. */
 	CODE(ERANGE, only.publish(xmem::publish_options().part(bytes_each, 1), code));
 	CHECK(only && only.size() == bytes_each);
 	THROWS(ERANGE, only.publish(xmem::publish_options().part(1, bytes_each)));
@@ -183,7 +183,7 @@ TEST(nothing_yet_is_no_exception)
 	THROWS(EPIPE, frames.try_receive());
 }
 
-/* The same with a code, and with what each form lets a caller leave out. */
+/* The form with a code, and what each form lets a caller leave out. */
 TEST(each_form_leaves_out_the_same)
 {
 	scene s;
@@ -253,7 +253,7 @@ TEST(pools_cannot_be_listed_without_a_host_that_is_known)
 		unsetenv("XMEM_BACKEND");
 }
 
-/* What a call says of elements that do not fit is not the library's. */
+/* The library sets no error for elements that do not fit; the C++ call does. */
 TEST(elements_fit_or_are_refused)
 {
 	scene s;

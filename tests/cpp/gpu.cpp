@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What gpu.hpp declares. */
+/* The functions of gpu.hpp. */
 #include <cstdlib>
 #include <dlfcn.h>
 #include <limits.h>

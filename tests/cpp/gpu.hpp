@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU for tests: the library's driver, called by the tests themselves, and a stream that can be
- * held up. It is the fake one (tests/fakecuda) unless XMEM_CUDA_DRIVER names another.
+ * A GPU for tests: the library's driver, which the tests also call themselves, and a stream that
+ * can be held up. The driver is the fake one (tests/fakecuda) unless XMEM_CUDA_DRIVER names
+ * another.
  */
 #ifndef XMEM_TESTS_CPP_GPU_HPP
 #define XMEM_TESTS_CPP_GPU_HPP
@@ -11,10 +12,10 @@
 
 #include "test.hpp"
 
-/* Before anything looks for a driver, or starts a host. */
+/* To be called before anything looks for a driver, or starts a host. */
 void use_fake_driver();
 
-/* The first GPU, whose context is current from then on; skips the test where there is none. */
+/* The first GPU. Its context is current from then on. The test is skipped if there is none. */
 class gpu {
 public:
 	gpu();
@@ -37,7 +38,7 @@ private:
 	void *driver_;
 };
 
-/* A stream of that GPU, which is waited for at its end. */
+/* A stream of that GPU. Its destructor waits for it. */
 class stream {
 public:
 	explicit stream(const gpu &on);
@@ -45,7 +46,7 @@ public:
 	~stream();
 
 	CUstream_st *raw() const { return raw_; }
-	/* What is put into it from now on waits for open(). */
+	/* From now on the stream's work waits for open(). */
 	void close();
 	void open() { sem_post(&gate_); }
 	void synchronize() const { on_.call("cuStreamSynchronize", raw_); }
@@ -56,7 +57,7 @@ private:
 	sem_t gate_;
 };
 
-/* Two clients of one pool, with that many buffers on the GPU, which readers get too. */
+/* Two clients of one pool, with this many buffers on the GPU, which readers get too. */
 struct gpu_scene {
 	explicit gpu_scene(unsigned int buffers = 2)
 		: name(new_name()), writer(name, XMEM_OPEN_WRITER), reader(name, XMEM_OPEN_READER)
@@ -69,7 +70,7 @@ struct gpu_scene {
 	xmem::pool writer, reader;
 };
 
-/* Bytes that follow from @stamp, and those of a buffer on a GPU. */
+/* Bytes that count up from @stamp, and those of a buffer on a GPU. */
 std::vector<std::byte> stamped(unsigned char stamp, std::size_t bytes = bytes_each);
 std::vector<std::byte> contents_of(const xmem::buffer &buffer);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Handles: they can be moved and not copied, drop what they own once, and an empty one is an
- * error and no crash.
+ * Handles: they can be moved and not copied, they drop what they own once, and an empty one causes
+ * an error and no crash.
  */
 #include <cstring>
 
@@ -39,7 +39,7 @@ TEST(a_buffer_is_dropped_once)
 		third = second.clone();
 		CHECK(third && s.reader.stat().holds == 2);
 		CHECK(third.token() == second.token());
-		third = std::move(second);		/* the clone goes */
+		third = std::move(second);		/* the clone is released */
 		CHECK(s.reader.stat().holds == 1);
 		xmem::buffer &same = third;
 		third = std::move(same);
@@ -86,7 +86,7 @@ TEST(a_raw_handle_goes_out_and_comes_back)
 	xmem::buffer again(raw);
 
 	CHECK(again.size() == 1);
-	again.reset(xmem_acquire(s.writer.raw(), 2, 0));	/* the first goes */
+	again.reset(xmem_acquire(s.writer.raw(), 2, 0));	/* the first one is released */
 	CHECK(again.size() == 2);
 	again.reset();
 	CHECK(is_quiet(s.reader, 2));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Runs all tests of xmem.hpp, or those whose names are its arguments. The last line is
- * "N passed, N failed, N skipped"; status 1 if any failed.
+ * Runs all tests of xmem.hpp, or those that its arguments name. The last line is "N passed, N
+ * failed, N skipped"; the status is 1 if any failed.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -67,7 +67,7 @@ static outcome run(const test &one)
 	return FAILED;
 }
 
-/* Not the daemon that the user's programs use, nor that of a second run. */
+/* Not the daemon that the user's programs use, and not that of a second run. */
 static char own_folder[] = "/tmp/xmem-cpp-XXXXXX";
 static std::string own_path;
 static pid_t own_path_of;

@@ -68,7 +68,7 @@ TEST(who_wants_to_know_of_limbo_is_told)
 	THROWS(EINVAL, xmem::limbo_hook(xmem::pool(), 0, 0, note, &last));
 }
 
-/* Its errors are its own: a call that fails still throws. */
+/* Errors in the function are not the call's: a call that fails still throws. */
 TEST(who_is_told_of_limbo_hides_no_error)
 {
 	scene s;

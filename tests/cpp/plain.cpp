@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What needs no pool: spans, times and options. And looking at the host. */
+/* Types that need no pool: spans, times and options. Also asking the host. */
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -27,10 +27,10 @@ TEST(times_become_nanoseconds)
 	CHECK(xmem::to_nanoseconds(seconds(infinity)) == XMEM_FOREVER);
 	CHECK(xmem::to_nanoseconds(seconds(1e30)) == XMEM_FOREVER);
 	CHECK(xmem::to_nanoseconds(seconds(0.25)) == 250000000);
-	/* A short wait is a wait, and never none. */
+	/* A short wait stays a wait, and never becomes none. */
 	CHECK(xmem::to_nanoseconds(seconds(1e-12)) == 1);
 	CHECK(xmem::to_nanoseconds(std::chrono::duration<int, std::pico>(1)) == 1);
-	/* These are refused by the library, as negative. */
+	/* The library refuses these, because they are negative. */
 	CHECK(xmem::to_nanoseconds(seconds(nan)) < 0);
 	CHECK(xmem::to_nanoseconds(seconds(-1e-12)) < 0);
 	CHECK(xmem::to_nanoseconds(seconds(-infinity)) < 0);
@@ -58,7 +58,7 @@ TEST(spans_are_as_the_standards_are)
 using xmem::span;
 template <class To, class From> constexpr bool becomes = std::is_convertible_v<From, To>;
 
-/* The containers of one's own are taken, and what would lose const or the type is not. */
+/* A program's own containers are accepted. Conversions that lose const or the type are not. */
 static_assert(becomes<span<int>, std::vector<int> &> && becomes<span<int>, int (&)[3]> &&
 	      becomes<span<int>, std::array<int, 3> &> && becomes<span<char>, std::string &>,
 	      "to write");
@@ -147,7 +147,7 @@ TEST(options_know_their_size)
 
 	CHECK(shared.mode == 0660 && shared.gid == 7);
 	CHECK(shared.flags == (XMEM_OPEN_WRITER | XMEM_OPEN_GROUP));
-	/* A C struct will do too, with all that is wrong in it. */
+	/* A C struct is accepted too, with all its mistakes. */
 	plain.size = sizeof(plain);
 	plain.label = "cpp";
 	xmem::pool joined(new_name(), plain);

@@ -49,7 +49,7 @@ TEST(a_range_for_ends_with_the_publisher)
 	}
 	CHECK(next == 6 && stamp_of(kept) == 3);
 	CHECK(s.reader.stat().holds == 1);
-	/* It is over for good. */
+	/* The subscription has ended for good. */
 	for (xmem::buffer &frame : frames)
 		CHECK(!frame);
 }
@@ -97,7 +97,7 @@ template <class T> using each_of =
 template <class T> using each_in_time =
 	decltype(std::declval<T>().each(std::declval<std::error_code &>(), 1ms));
 
-/* The range of a subscription that ends before the loop begins cannot be had. */
+/* A subscription that ends before the loop begins has no range. */
 static_assert(has<each_of, xmem::subscription &> && has<each_of, const xmem::subscription &> &&
 	      has<each_in_time, xmem::subscription &> &&
 	      has<each_in_time, const xmem::subscription &>,
@@ -122,7 +122,7 @@ TEST(a_temporary_lasts_as_long_as_its_range_for)
 	CHECK(is_quiet(s.reader, 2));
 }
 
-/* It can be left, and begun again where it was left. */
+/* A loop can be left, and a later one continues there. */
 TEST(a_range_for_can_be_left)
 {
 	scene s;
@@ -164,7 +164,7 @@ TEST(any_subscription_of_a_pool)
 	xmem::received got = s.reader.receive_any(patience, code);
 
 	CHECK(!got.contents && got.from == two.raw() && code == std::errc::broken_pipe);
-	/* Who catches it learns which one to end, and goes on with the others. */
+	/* A handler learns which subscription to end, and continues with the others. */
 	try {
 		s.reader.receive_any(patience);
 		FAIL("a publisher that has ended publishes");

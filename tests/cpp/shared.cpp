@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Handles that are shared (handles.hpp): they keep what they depend on, the last copy drops the
- * resource in any thread, and what fails is an empty handle and the thread's last error.
+ * resource in any thread, and a failed call returns an empty handle and sets the thread's last
+ * error.
  */
 #include <cstdlib>
 #include <new>
@@ -61,7 +62,7 @@ TEST(a_shared_buffer_keeps_its_pool)
 	buffer.reset();
 	CHECK(observer.stat().clients == 2);
 	std::memset(api->data_mut(as_cu(copy)), 7, bytes_each);
-	/* The contents stay, and the handle with all its copies, for reading. */
+	/* The contents stay, and so does the handle with all its copies, for reading. */
 	std::uint64_t token = 0;
 
 	CHECK(!xmem::publish(copy, {}, &token) && token);
@@ -143,7 +144,7 @@ TEST(what_fails_is_an_empty_shared_handle)
 	std::thread([&] { other = xmem::last_error(); }).join();
 	CHECK(!other);
 	CHECK(xmem::take_last_error().value() == ESTALE && !xmem::last_error());
-	/* What depends on a handle that could not be made leaves the error of that. */
+	/* A call with a handle that could not be made keeps that handle's error. */
 	const xmem::buffer_handle none = xmem::get(pool, 1);
 
 	CHECK(!none && !xmem::device_ptr(none) && !xmem::device_ptr_mut(none));
@@ -160,7 +161,7 @@ TEST(a_shared_handle_without_memory_leaves_nothing)
 	const xmem::subscription_handle frames = xmem::subscribe(pool);
 
 	s.publish(3);
-	CHECK(!xmem::get(pool, 1));		/* an error of before, which is not this one's */
+	CHECK(!xmem::get(pool, 1));		/* an earlier error, not that of this call */
 	no_memory = true;
 	const xmem::pool_handle other = xmem::open_pool(api, s.name.c_str());
 	const xmem::buffer_handle frame = xmem::receive(frames, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each test of xmem.hpp uses: registration, checks, and pools of its own. The programs run
- * on both hosts (XMEM_BACKEND), built as C++17 by one compiler and as C++20 by another.
+ * The parts that each test of xmem.hpp uses: registration, checks, and pools of its own. The
+ * programs run on both hosts (XMEM_BACKEND), built as C++17 by one compiler and as C++20 by
+ * another.
  */
 #ifndef XMEM_TESTS_CPP_TEST_HPP
 #define XMEM_TESTS_CPP_TEST_HPP
@@ -25,7 +26,7 @@ struct failure : std::runtime_error {
 	using std::runtime_error::runtime_error;
 };
 
-/* What a test throws that has nothing to run on; it says why. */
+/* A test throws this if the machine lacks what it needs. The message says why. */
 struct skipped : std::runtime_error {
 	using std::runtime_error::runtime_error;
 };
@@ -45,7 +46,7 @@ extern unsigned long checks;
 		fail_at(__FILE__, __LINE__, #__VA_ARGS__); \
 } while (0)
 
-/* The call must throw xmem::error with that number, whose what() begins with the message. */
+/* The call must throw xmem::error with that number, and what() must begin with the message. */
 #define THROWS(number_, ...) do { \
 	int thrown_ = 0; \
 	checks++; \
@@ -84,7 +85,7 @@ std::string new_name();
 
 constexpr std::size_t bytes_each = 4096;
 
-/* For what must come: a limit against hangs only. */
+/* For expected events: a limit against hangs only. */
 constexpr std::chrono::seconds patience{100};
 
 /* Two clients of one pool. */
@@ -108,10 +109,10 @@ struct scene {
 	xmem::pool writer, reader;
 };
 
-/* The byte that all of it is. */
+/* The byte that all its contents have. */
 unsigned char stamp_of(const xmem::buffer &buffer);
 
-/* Nobody holds anything in that pool, and it has so many clients. */
+/* No client holds anything in that pool, and it has this many clients. */
 bool is_quiet(const xmem::pool &pool, unsigned int clients);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Claims, pipelines, files of others and writing in place: what each call does, and its errors. */
+/* Claims, pipelines, attached files and writing in place: what each call does, and its errors. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ xmem::buffer stamped(const xmem::pool &writer, unsigned char stamp)
 	return buffer;
 }
 
-/* One with so many references in all, that of the handle included. */
+/* A buffer with so many references in all, including that of the handle. */
 xmem::buffer counted(const xmem::pool &writer, unsigned char stamp, std::uint32_t count)
 {
 	xmem::buffer buffer = stamped(writer, stamp);
@@ -35,7 +35,7 @@ xmem::buffer counted(const xmem::pool &writer, unsigned char stamp, std::uint32_
 	return buffer;
 }
 
-/* A memfd of @bytes that are @stamp, as xmem::attach_fd wants it. */
+/* A memfd of @bytes that are @stamp, as xmem::attach_fd needs it. */
 xmem::descriptor sealed(std::size_t bytes, unsigned char stamp)
 {
 	const std::string contents(bytes, static_cast<char>(stamp));
@@ -273,7 +273,7 @@ TEST(a_label_is_its_publishers)
 	THROWS(EINVAL, empty.publisher_label());
 }
 
-/* ---- what a subscription is to have ---- */
+/* ---- what a subscription receives ---- */
 
 static void publish_some(const xmem::pool &writer, unsigned char first, unsigned char last)
 {
@@ -305,7 +305,7 @@ TEST(history_depth_and_label_in_one_expression)
 	CODE(EAGAIN, latest.receive(0s, code));
 }
 
-/* ---- files of others, and kinds of memory ---- */
+/* ---- attached files, and kinds of memory ---- */
 
 TEST(a_file_is_attached)
 {
