@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the unit tests of claims share: a writer, a reader, and what they ask of the host. */
+/* Helpers for the unit tests of claims: a writer, a reader, and their requests to the host. */
 #ifndef XM_UNIT_CLAIMS_H
 #define XM_UNIT_CLAIMS_H
 
@@ -64,7 +64,7 @@ static inline int add(struct scene *s, u32 me, u64 token, u32 count)
 	return claim(s, me, XMEM_CLAIM_ADD, token, count, 0);
 }
 
-/* The same with one that is the client's own. */
+/* Add claims, of which one is the client's own. */
 static inline int add_own(struct scene *s, u32 me, u64 token, u32 count, u32 more_flags)
 {
 	struct xmem_claim_request request = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the unit tests of holders.c share: three users with a writer each. User 0 made the pool; its
- * clients are in everywhere.
+ * Helpers for the unit tests of holders.c: three users with a writer each. User 0 made the pool, so
+ * its clients are let in everywhere.
  */
 #ifndef XM_UNIT_HOLDERS_H
 #define XM_UNIT_HOLDERS_H
@@ -9,7 +9,7 @@
 #include "core/publish.h"
 #include "unit.h"
 
-#define ALICE	0	/* who made the pool */
+#define ALICE	0	/* the maker of the pool */
 #define BOB	1
 #define CAROL	2
 
@@ -18,7 +18,7 @@ struct scene {
 	const struct xm_map *map;
 	u32 alice, bob, carol;	/* writers; the first two with slots in a group of their own */
 	u32 slot[2];		/* Alice's and Bob's */
-	u64 token[2];		/* of what is there, which is held by its owner */
+	u64 token[2];		/* of the contents, which their owner holds */
 };
 
 static inline u32 join_as(struct world *world, u32 user, u32 role)
@@ -54,7 +54,7 @@ static inline struct scene scene_make(void)
 	return s;
 }
 
-/* Who holds this slot, as far as a scan of its owner sees? */
+/* Which clients hold this slot, as a scan of its owner sees it? */
 static inline u64 held(const struct scene *s, u32 slot)
 {
 	u64 forwarded;
@@ -63,7 +63,7 @@ static inline u64 held(const struct scene *s, u32 slot)
 			     &forwarded);
 }
 
-/* Does what @client says that it holds there count? It says so for a moment, for all slots. */
+/* Does a hold of @client there count? For a moment the client claims to hold all slots. */
 static inline bool counts(const struct scene *s, u32 client, u32 slot)
 {
 	bool count, before = held(s, slot);

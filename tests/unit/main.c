@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Runs the unit tests of the core. CK_RUN_CASE=name runs one case, CK_FORK=no
- * keeps them in this process, UNIT_SEED=n repeats the random ones. XMEM_TEST_SCALE
- * and XMEM_TEST_PATIENCE are percents of the rounds of loops and of the limit.
+ * Runs the unit tests of the core. CK_RUN_CASE=name runs one case, CK_FORK=no keeps them in this
+ * process, UNIT_SEED=n repeats the random ones. XMEM_TEST_SCALE and XMEM_TEST_PATIENCE are percents
+ * of the rounds of loops and of the limit.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit.h"
 
-/* Of a test, in seconds, against hangs only: Check allows 4 s, which a busy machine uses up. */
+/*
+ * The limit of a test, in seconds. It is only against hangs: Check allows 4 s, which a busy machine
+ * uses up.
+ */
 static const char *limit(void)
 {
 	static char text[32];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tests of who may join a pool: the table of owner, group, others and capabilities, masks of
- * roles, and the fields of the requests about it.
+ * Which users may join a pool: the table of owner, group, others and capabilities, masks of roles,
+ * and the fields of the requests about access.
  */
 #include "core/access.h"
 #include "unit.h"
@@ -11,7 +11,7 @@
 #define R	(1u << XMEM_ROLE_READER)
 #define W	(1u << XMEM_ROLE_WRITER)
 
-/* What each class gets of a mode. Of the group is who is its member and not the owner. */
+/* The roles that a mode gives to each class. A member that is the owner does not count as group. */
 static const struct {
 	u32 mode, owner, group, others;
 } modes[] = {
@@ -43,10 +43,10 @@ START_TEST(a_mode_lets_in_one_class_by_its_bits)
 		ck_assert_uint_eq(xm_access(OWNER, modes[i].mode, &owner), modes[i].owner);
 		ck_assert_uint_eq(xm_access(OWNER, modes[i].mode, &member), modes[i].group);
 		ck_assert_uint_eq(xm_access(OWNER, modes[i].mode, &other), modes[i].others);
-		/* To be of the group takes nothing from the owner, and gives it nothing. */
+		/* Membership in the group takes nothing from the owner, and gives it nothing. */
 		owner.in_group = true;
 		ck_assert_uint_eq(xm_access(OWNER, modes[i].mode, &owner), modes[i].owner);
-		/* The number 0 alone is nobody special; a capability is. */
+		/* The uid 0 alone gives no right; a capability does. */
 		ck_assert_uint_eq(xm_access(OWNER, modes[i].mode, &root), modes[i].others);
 		root.override = owner.override = true;
 		ck_assert_uint_eq(xm_access(OWNER, modes[i].mode, &root), R | W);
@@ -68,7 +68,9 @@ START_TEST(modes_that_make_no_sense_are_EINVAL)
 }
 END_TEST
 
-/* ENOENT hides a pool from who has no role in it, but not its own owner's from the owner. */
+/*
+ * ENOENT hides a pool from a user without any role in it, but not an owner's pool from the owner.
+ */
 START_TEST(a_role_that_is_lacking_is_EACCES_and_none_is_ENOENT)
 {
 	static const struct {
@@ -87,7 +89,7 @@ START_TEST(a_role_that_is_lacking_is_EACCES_and_none_is_ENOENT)
 		{ W, XMEM_ROLE_EITHER, 0, 0 },
 		{ 0, XMEM_ROLE_EITHER, -ENOENT, -EACCES },
 		{ ~0u, 4, -EACCES, -EACCES },
-		{ ~0u, 33, -EACCES, -EACCES },	/* a shift by that is the same as by 1 */
+		{ ~0u, 33, -EACCES, -EACCES },	/* a shift by 33 is one by 1 */
 		{ ~0u, ~0u, -EACCES, -EACCES },
 	};
 	u32 i;
@@ -125,14 +127,14 @@ START_TEST(either_role_is_no_more_than_the_caller_has)
 }
 END_TEST
 
-/* Who makes a pool again wants it as strict as it says, or is told. */
+/* If a pool's maker makes it again and the old mode is laxer than the new one, the call says so. */
 START_TEST(a_pool_that_lets_in_more_than_is_asked_for_is_ERANGE)
 {
 	static const struct {
 		u32 there, asked;
 		int err;
 	} table[] = {
-		{ 0600, 0, 0 },		/* no mode takes what there is */
+		{ 0600, 0, 0 },		/* no mode accepts the pool as it is */
 		{ XMEM_MODE_STRICT | 0666, 0, 0 },
 		{ 0600, 0600, 0 },
 		{ 0400, 0600, 0 },
@@ -153,7 +155,7 @@ START_TEST(a_pool_that_lets_in_more_than_is_asked_for_is_ERANGE)
 		join.mode = table[i].asked;
 		ck_assert_int_eq(xm_access_fits(table[i].there, 5, &join), table[i].err);
 	}
-	/* The same bits for another group let in others. */
+	/* Equal bits for another group let other users in. */
 	join = (struct xmem_join_request){ .flags = XMEM_JOIN_GROUP, .gid = 6, .mode = 0640 };
 	ck_assert_int_eq(xm_access_fits(0640, 5, &join), -ERANGE);
 	ck_assert_int_eq(xm_access_fits(0640, 6, &join), 0);
@@ -217,7 +219,7 @@ START_TEST(fields_of_a_join_need_their_flags)
 	ck_assert_int_eq(join_with(XMEM_JOIN_FD | XMEM_JOIN_GROUP, 0, 7, 0), -EINVAL);
 
 	ck_assert_int_eq(xm_join_access_check(&join), 0);
-	join.flags = XMEM_JOIN_OWNER;	/* an anonymous pool of somebody's */
+	join.flags = XMEM_JOIN_OWNER;	/* an anonymous pool of another user */
 	ck_assert_int_eq(xm_join_access_check(&join), -EINVAL);
 	join.flags = 0;
 	join.roles = R;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Claims (I7): adding, taking, voiding, their list, and what a scan and a get make of them. */
+/* Claims (I7): adding, taking, voiding, their list, and how a scan and a get treat them. */
 #include "claims.h"
 
 /* ---- counting ---- */
@@ -39,7 +39,7 @@ START_TEST(claims_of_contents_that_are_not_there_are_ESTALE)
 		ck_assert_int_eq(claim(&s, s.owner, op, s.slot[1], count, 0), -ESTALE);
 		ck_assert_int_eq(claim(&s, s.owner, op, s.token | 63, count, 0), -ESTALE);
 	}
-	/* A word that its owner has forged: the host gave it no such generations. */
+	/* Its owner has forged the word: the host gave it no such generations. */
 	first = xm_slot_row(s.map, s.slot[0])->generation_first;
 	xm_slot(s.map, s.slot[0])->state = xm_word(first - 1, 0, XMEM_SLOT_LIVE);
 	ck_assert_int_eq(add(&s, s.owner, xm_token(first - 1, s.slot[0]), 1), -ESTALE);
@@ -77,7 +77,7 @@ START_TEST(who_may_do_what)
 
 	ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 1, 60 * SECOND + 1), -EPERM);
 	ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 3, 60 * SECOND), 0);
-	/* without a hold: who has added may, and the owner */
+	/* without a hold: the client that added it may, and so may the owner */
 	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_TAKE, s.token, 1, 0), -EPERM);
 	ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_TAKE, s.token, 1, 0), 0);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_TAKE, s.token, 1, 0), 0);
@@ -99,7 +99,9 @@ START_TEST(who_may_do_what)
 }
 END_TEST
 
-/* Only its owner adds to a slot that is being written; and it makes it LIVE without an entry. */
+/*
+ * Only the owner adds claims to a slot that is being written, and makes it LIVE without an entry.
+ */
 START_TEST(claims_of_a_slot_that_is_written)
 {
 	struct scene s = scene_make();
@@ -110,7 +112,7 @@ START_TEST(claims_of_a_slot_that_is_written)
 	token = xm_token(xm_generation(own.word->state), s.slot[1]);
 	own.word->position = XMEM_POSITION_IN_HAND;
 	ck_assert_int_eq(add(&s, s.reader, token, 1), -ESTALE);
-	ck_assert_int_eq(add(&s, s.owner, token, 1), -ESTALE);	/* who counts itself in alone may */
+	ck_assert_int_eq(add(&s, s.owner, token, 1), -ESTALE);	/* it must count itself in */
 	ck_assert_int_eq(add_own(&s, s.reader, token, 2, 0), -ESTALE);
 	ck_assert_int_eq(add_own(&s, s.owner, token, 2, 0), 0);
 	ck_assert_int_eq(xm_get(s.map, s.reader, token), -ESTALE);
@@ -265,7 +267,7 @@ static void scan_at_step(int step, void *arg)
 	scan_mine = world_scan(racing->world, racing->owner, racing->slot[0], true, 0);
 }
 
-/* The owner marks the slot, and a claim comes before it looks at the claims. */
+/* The owner marks the slot, and a claim is added before it checks the claims. */
 static void mark_at_step(int step, void *arg)
 {
 	struct xmem_slot_word *word = xm_slot(racing->map, racing->slot[0]);
@@ -319,7 +321,7 @@ START_TEST(claims_expire_in_the_order_of_their_deadlines)
 				 0);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW, &deadline), -ENOENT);
 	ck_assert_uint_eq(deadline, NOW + SECOND);
-	/* A shorter time changes nothing, a longer one counts. */
+	/* A shorter time changes nothing; a longer one counts. */
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, token[3], 1, 1), 0);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, token[1], 0, 4 * SECOND), 0);
 	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW, &deadline), -ENOENT);
@@ -338,7 +340,7 @@ START_TEST(claims_expire_in_the_order_of_their_deadlines)
 }
 END_TEST
 
-/* A list of many, of which any are renewed, taken and voided, stays in order. */
+/* A list of many claims stays in order while any of them are renewed, taken and voided. */
 START_TEST(the_list_of_claims_stays_in_order)
 {
 	struct world *world = world_make(64, 2, 64);
@@ -400,7 +402,7 @@ START_TEST(claims_end_when_nobody_is_left_to_take_them)
 	ck_assert_uint_eq(left(&s), 0);
 	ck_assert_uint_eq(xm_claims_of(s.map, s.slot[1]), 1);	/* its owner has added it */
 
-	/* Not the owner is left, but one that may take it; then nobody. */
+	/* The owner is gone, but a client that may take it is left; then none is. */
 	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
 	world_end(s.world, s.owner);
 	at = 0;
@@ -431,13 +433,13 @@ START_TEST(a_client_has_one_of_its_own_at_most)
 	ck_assert_int_eq(take_own(&s, s.reader, 1), 0);
 	ck_assert_uint_eq(left(&s), 2);
 	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
-	/* It comes without a hold, so the owner may be waiting. */
+	/* It has no hold when it ends, so the owner may be waiting. */
 	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
 	ck_assert_int_eq(add_own(&s, s.reader, s.token, 0, 0), 0);
 	ck_assert_int_eq(take_own(&s, s.reader, 1), 0);
 	ck_assert_int_eq(s.pending.what, XM_WAKE_OWNER);
 	ck_assert_uint_eq(left(&s), 1);
-	/* What is left to whoever comes is no more its own. */
+	/* A claim that is left to all clients is not its own any more. */
 	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), 0);
 	ck_assert_int_eq(take_own(&s, s.reader, 0), 0);
 	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
@@ -481,7 +483,7 @@ START_TEST(its_own_ends_with_a_client_unless_it_is_forgotten)
 }
 END_TEST
 
-/* A client that has forgotten its own, and ends when it is about to have another one. */
+/* A client forgets its own claim, and ends when it is about to have another one. */
 START_TEST(what_is_forgotten_stays_when_counting_in_again_is_refused)
 {
 	struct scene s = scene_make();
@@ -501,7 +503,7 @@ START_TEST(what_is_forgotten_stays_when_counting_in_again_is_refused)
 }
 END_TEST
 
-/* What is there then was set aside for others. */
+/* The claims that are there then were set aside for others. */
 START_TEST(its_own_is_not_among_those_that_came_after_it_was_void_or_taken)
 {
 	u32 taken, ends;
@@ -531,7 +533,7 @@ START_TEST(its_own_is_not_among_those_that_came_after_it_was_void_or_taken)
 }
 END_TEST
 
-/* To ask for more time for what others have set aside gives no right to it. */
+/* Asking for more time for other clients' claims gives no right to them. */
 START_TEST(who_adds_none_has_added_none)
 {
 	struct scene s = scene_make();
@@ -555,7 +557,7 @@ START_TEST(all_who_have_added_count_and_not_the_last_alone)
 	world_end(s.world, s.reader);
 	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
 	ck_assert_uint_eq(left(&s), 3);
-	/* Those are void; what a reader adds then is its alone. */
+	/* Those are void; a claim that a reader adds then belongs to the reader alone. */
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
 	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
 	ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
@@ -567,7 +569,7 @@ START_TEST(all_who_have_added_count_and_not_the_last_alone)
 }
 END_TEST
 
-/* Who may ask for no end is the owner; and it cannot void them any more. */
+/* Only the owner may ask for claims without end, and it cannot void them any more after its end. */
 START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
 {
 	const u64 bound = NOW + XMEM_CLAIM_LONGEST_NS;

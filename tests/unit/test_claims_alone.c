@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Claims that owners add by themselves (I10): when they may, what the host makes of them, and what
- * comes between.
+ * Claims that owners add by themselves (I10): when they may, how the host treats them, and what
+ * happens in between.
  */
 #include "claims.h"
 
-/* slot[0] has the next contents, which the owner holds. */
+/* slot[0] gets new contents, which the owner holds. */
 static void renew(struct scene *s)
 {
 	ck_assert(world_scan(s->world, s->owner, s->slot[0], true, 0));
@@ -28,7 +28,7 @@ START_TEST(an_owner_adds_by_itself_once_for_each_contents)
 	u32 i;
 
 	ck_assert_int_eq(xm_get(s.map, s.owner, s.token), 0);
-	ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), -EAGAIN);	/* no host knows */
+	ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), -EAGAIN);	/* unknown owner */
 	xm_claims_share(s.host);
 	ck_assert_uint_eq(s.map->pool->claimed, 1);
 	ck_assert_int_eq(xm_get(s.map, s.reader, s.token), 0);
@@ -49,7 +49,7 @@ START_TEST(an_owner_adds_by_itself_once_for_each_contents)
 		ck_assert_int_eq(xm_get(s.map, s.reader, s.token), 0);
 		ck_assert_int_eq(xm_get(s.map, s.reader, earlier), -ESTALE);
 		world_put(s.world, s.reader, s.slot[0]);
-		/* who wants some of earlier contents gets none of these */
+		/* a client that wants claims of earlier contents gets none of these */
 		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], xm_generation(earlier), 1),
 				 -ERANGE);
 		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], xm_generation(s.token), i), 0);
@@ -63,7 +63,7 @@ START_TEST(an_owner_adds_by_itself_once_for_each_contents)
 }
 END_TEST
 
-/* What the host has noted of claims that were taken is of no others. */
+/* The host's record of claims that were taken does not apply to others. */
 START_TEST(what_came_alone_has_no_time_and_is_nobodys_own)
 {
 	u32 own;
@@ -89,7 +89,7 @@ START_TEST(what_came_alone_has_no_time_and_is_nobodys_own)
 		ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
 		world_end(s.world, third);
 		ck_assert_uint_eq(left(&s), 1);
-		/* Those that others add have no time then, either. */
+		/* Claims that other clients add have no time then, either. */
 		ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
 		ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 20 * SECOND, &deadline),
 				 -ENOENT);
@@ -102,7 +102,7 @@ START_TEST(what_came_alone_has_no_time_and_is_nobodys_own)
 }
 END_TEST
 
-/* The end of a client whose own claim was taken, with no request before that would notice it. */
+/* A client ends whose own claim was taken, and no request before the end would notice that. */
 START_TEST(the_end_of_a_client_takes_none_that_came_alone)
 {
 	struct scene s = scene_alone();
@@ -156,7 +156,7 @@ static void alone_at_step(int step, void *arg)
 
 /*
  * The host adds a reader's claim, for some time, and the owner adds its own between two steps of
- * that. Each is there as often as it was said to be, and no time ends the owner's.
+ * that. Each claim exists as often as it was reported, and no time ends the owner's.
  */
 START_TEST(the_owner_adds_while_the_host_adds)
 {
@@ -178,7 +178,7 @@ START_TEST(the_owner_adds_while_the_host_adds)
 		ck_assert_int_eq(race_err, first ? 0 : -EAGAIN);
 		ck_assert_int_eq(err, first ? -EAGAIN : 0);
 		ck_assert_uint_eq(left(&s), first ? 2 : 1);
-		/* Whoever is told EAGAIN asks again, or for the first time. */
+		/* After EAGAIN the client asks again, or for the first time. */
 		if (first)
 			err = claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 1, SECOND);
 		else
@@ -196,7 +196,7 @@ START_TEST(the_owner_adds_while_the_host_adds)
 }
 END_TEST
 
-/* An upgrade with the owner's own hold has looked at the claims before, and marks the slot. */
+/* An upgrade with the owner's own hold has already checked the claims, and marks the slot. */
 static void mark_at_step(int step, void *arg)
 {
 	if (step != XM_STEP_CLAIM_ALONE)
@@ -223,7 +223,10 @@ START_TEST(what_is_written_in_place_gets_none_alone)
 	world_put(s.world, s.owner, s.slot[0]);
 	renew(&s);
 
-	/* While they are written, nor later, if they are not published: the token stays good. */
+	/*
+	 * No claim is added while the contents are written, or later if they are not published: the
+	 * token stays good.
+	 */
 	xm_slot_row(s.map, s.slot[0])->traits |= XMEM_TRAIT_SHARED;
 	upgrade.generation = xm_generation(s.token);
 	ck_assert_int_eq(xm_host_upgrade(s.host, s.owner, &upgrade), 0);

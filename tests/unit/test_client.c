@@ -240,7 +240,10 @@ START_TEST(ended_client_holds_nothing_and_follows_nothing)
 }
 END_TEST
 
-/* Before the host has come to its end: what it had received, got, and not received yet. */
+/*
+ * It does so before the host handles its end: with contents that it had received, got, and not
+ * received yet.
+ */
 START_TEST(who_has_let_go_keeps_nothing_from_its_owner)
 {
 	struct world *world = world_make(64, 4, 4);
@@ -265,7 +268,7 @@ START_TEST(who_has_let_go_keeps_nothing_from_its_owner)
 	ck_assert(!world_scan(world, writer, slot[2], false, 0));
 	ck_assert(xm_client_release(map, reader, &holds));
 	ck_assert_uint_eq(holds, 3);
-	/* The host needs this bit for the claims that are its own. */
+	/* The host needs this bit for the client's own claims. */
 	ck_assert_uint_eq(*xm_hold(map, reader, slot[0]), XM_HOLD_FORGOTTEN);
 	xm_read_waited(map, writer, &waited);
 	ck_assert_uint_eq(waited.lagging, 0);
@@ -282,7 +285,7 @@ START_TEST(who_has_let_go_keeps_nothing_from_its_owner)
 }
 END_TEST
 
-/* Its GPU may still read it, until its process has exited (I9). */
+/* Its GPU may still read the buffer until its process has exited (I9). */
 START_TEST(who_has_let_go_still_holds_what_its_gpu_uses)
 {
 	struct world *world = world_make(64, 4, 4);
@@ -310,7 +313,7 @@ START_TEST(who_has_let_go_still_holds_what_its_gpu_uses)
 }
 END_TEST
 
-/* As a zombie it is still counted: it holds nothing for all that. */
+/* As a zombie it is still counted, and yet it holds nothing. */
 START_TEST(zombie_holds_nothing)
 {
 	struct world *world = world_make(128, 4, 4);
@@ -334,7 +337,7 @@ START_TEST(zombie_holds_nothing)
 }
 END_TEST
 
-/* What was written is dropped, what was looked at is resolved, what was LIVE stays. */
+/* WRITING slots are dropped, SCANNING ones are resolved, and LIVE ones stay. */
 START_TEST(end_leaves_slots_live_or_free)
 {
 	static const u32 before[] = {
@@ -400,7 +403,9 @@ START_TEST(zombie_is_buried_when_its_last_subscriber_ends)
 }
 END_TEST
 
-/* A buffer outlives its owner's ring: held on, when all that was in flight has been passed. */
+/*
+ * A held buffer outlives its owner's ring, which ends when all that was in flight has been passed.
+ */
 START_TEST(held_slot_outlives_the_burial_of_its_owner)
 {
 	struct world *world = world_make(64, 4, 4);
@@ -415,7 +420,7 @@ START_TEST(held_slot_outlives_the_burial_of_its_owner)
 	world_end(world, writer);
 	ck_assert_uint_eq(xm_client_row(&world->host.map, writer)->state, XMEM_CLIENT_NONE);
 	ck_assert_uint_eq(xm_slot_row(&world->host.map, slot)->tenant, XMEM_OWNER_NONE);
-	/* the same id: nothing of it is the former's */
+	/* the id is used again: nothing of it is the former client's */
 	next = world_join(world, XMEM_ROLE_WRITER, 0);
 	ck_assert_uint_eq(next, writer);
 	ck_assert_uint_eq(world_reclaim(&world->host, slot), 0);
@@ -444,7 +449,7 @@ START_TEST(one_subscriber_keeps_eight_zombies_the_oldest_go_first)
 	for (i = 0; i < 10; i++)
 		zombies += xm_client_row(map, writer[i])->state == XMEM_CLIENT_ZOMBIE;
 	ck_assert_uint_eq(zombies, XM_MAX_ZOMBIES);
-	/* The subscriber can see which ones were dropped, and where they ended. */
+	/* The subscriber can see which rings were dropped, and where they ended. */
 	for (i = 0; i < 10; i++)
 		ck_assert_uint_eq(*xm_cursor(map, reader, writer[i]),
 				  i < 2 ? 1 | XMEM_CURSOR_DROPPED : 0);
@@ -457,8 +462,8 @@ START_TEST(one_subscriber_keeps_eight_zombies_the_oldest_go_first)
 END_TEST
 
 /*
- * Ten writers publish one each for @reader, maybe demote it, and end. Returns how many of these
- * rings it keeps.
+ * Ten writers publish one buffer each for @reader, perhaps demote it, and end. Returns how many of
+ * these rings it keeps.
  */
 static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 flags, bool demote)
 {
@@ -480,7 +485,7 @@ static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 fla
 	return kept;
 }
 
-/* The pool's owner's user is 0. */
+/* The user of the pool's owner is 0. */
 static u32 rings_kept_by(u32 readers_user, u32 writers_user, u32 flags, bool demote)
 {
 	struct world *world = world_make(1024, 16, 4);
@@ -526,7 +531,7 @@ static void before_the_cursor(int step, void *arg)
 	ck_assert(!xm_is_subscriber(look->map, look->publisher, look->subscriber));
 }
 
-/* What is published before the tail is read is not for it. */
+/* A publication from before the tail is read is not for the subscriber. */
 START_TEST(a_subscriber_counts_once_its_cursor_is_there)
 {
 	struct world *world = world_make(64, 4, 4);
@@ -584,7 +589,7 @@ START_TEST(a_publisher_polls_for_its_own_subscribers)
 	ck_assert(changed(world, other));
 	world_subscribe(world, publisher, other, 0);
 	world_end(world, other);
-	/* The next client with that id begins anew. */
+	/* The next client with that id starts from the beginning. */
 	world_end(world, publisher);
 	ck_assert_uint_eq(world_join(world, XMEM_ROLE_WRITER, 0), publisher);
 	ck_assert(!changed(world, publisher));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * CUDA payloads: what an attach of one must say, devices and their bytes, who may open one and
- * when it is closed (I8), and clients in quarantine (I9). Ready words end with their owner.
+ * CUDA payloads: the fields of an attach, devices and their bytes, who may open one and when it is
+ * closed (I8), and clients in quarantine (I9). Ready words end with their owner.
  */
 #include "unit.h"
 
@@ -75,7 +75,7 @@ END_TEST
 
 /* ---- devices ---- */
 
-/* Attach one slot of a payload on that device, which counts there; returns its traits. */
+/* Attach one slot of a payload on that device, and count it there. Returns its traits. */
 static u32 attach_on(struct world *world, u32 me, const u8 *device)
 {
 	u32 slot, traits;
@@ -97,7 +97,7 @@ START_TEST(devices_are_entered_once_and_go_with_their_payloads)
 	ck_assert_uint_eq(attach_on(world, me, TWO), XMEM_TRAIT_CUDA | 2u << 24);
 	ck_assert_uint_eq(attach_on(world, me, ONE), XMEM_TRAIT_CUDA | 1u << 24);
 	ck_assert_int_eq(memcmp(xm_device_row(map, 2)->uuid, TWO, XMEM_UUID_BYTES), 0);
-	/* The first has no payload any more, and the second has. */
+	/* The first device has no payload any more, and the second one has. */
 	xm_device_row(&world->host.map, 1)->bytes = 0;
 	ck_assert_uint_eq(attach_on(world, me, TWO), XMEM_TRAIT_CUDA | 2u << 24);
 	ck_assert_uint_eq(attach_on(world, me, THREE), XMEM_TRAIT_CUDA | 1u << 24);
@@ -122,10 +122,10 @@ START_TEST(device_table_is_full_at_its_end)
 	payload.device = uuid[i];
 	ck_assert_int_eq(xm_host_attach(&world->host, me, &payload, 1, &request), -EDQUOT);
 	ck_assert_uint_eq(world_count(world, me), XMEM_MAX_DEVICES);
-	/* No more slots would help, so the host gives it no group in vain. */
+	/* More slots would not help, so the host gives the client no group. */
 	me = world_join(world, XMEM_ROLE_WRITER, 0);
 	ck_assert_int_eq(xm_host_attach(&world->host, me, &payload, 1, &request), -EDQUOT);
-	/* A refusal for another reason enters none. */
+	/* A refusal for another reason adds no device. */
 	world_free(world);
 	world = world_make(128, 4, 8);
 	me = world_join(world, XMEM_ROLE_WRITER, 0);
@@ -140,7 +140,7 @@ END_TEST
 
 /* ---- openers ---- */
 
-/* A payload of 64 bytes on the first device, that is attached and counted. */
+/* A payload of 64 bytes on the first device, attached and counted. */
 static struct xm_cuda make_cuda(struct world *world, u32 traits)
 {
 	struct xmem_attach_request request = good_attach(0);
@@ -251,12 +251,12 @@ START_TEST(an_opening_is_undone_by_its_number_alone)
 	first = number;
 	ck_assert(xm_cuda_is_opened_by(&cuda, 1, first));
 	ck_assert(!xm_cuda_is_opened_by(&cuda, 2, first));
-	/* Others change nothing, nor do questions. */
+	/* Requests of other clients change nothing, and neither do questions. */
 	ck_assert_int_eq(serve(&cuda, 2, WRITER, OPEN), 0);
 	ck_assert_int_eq(serve(&cuda, 1, WRITER, 0), 0);
 	ck_assert(xm_cuda_is_opened_by(&cuda, 1, first));
 	ck_assert(xm_cuda_is_opened_by(&cuda, 2, first + 1));
-	/* Two of the client's have opened it, so it stays open if one of them is undone. */
+	/* Two handles of the client have opened it, so it stays open if one of them is undone. */
 	ck_assert_int_eq(serve(&cuda, 1, WRITER, OPEN), 0);
 	ck_assert(!xm_cuda_is_opened_by(&cuda, 1, first));
 	ck_assert(!xm_cuda_is_opened_by(&cuda, 1, number));
@@ -269,7 +269,7 @@ START_TEST(an_opening_is_undone_by_its_number_alone)
 }
 END_TEST
 
-/* Nobody has opened it: it never was closing for anybody to see. */
+/* No client has opened it, so no client ever sees it closing. */
 START_TEST(what_nobody_has_open_is_closed_when_it_goes)
 {
 	struct world *world = world_make(64, 4, 8);
@@ -289,11 +289,11 @@ struct pair {
 	struct world *world;
 	struct xm_host *host;
 	const struct xm_map *map;
-	u32 owner, reader, slot[2];	/* the first is a GPU's */
+	u32 owner, reader, slot[2];	/* the first one is used by a GPU */
 	u64 token[2];
 };
 
-/* The reader holds both slots, and says so of a GPU with the first's bit. */
+/* The reader holds both slots, and sets the GPU bit in its hold of the first one. */
 static void pair_make(struct pair *p, bool shared)
 {
 	u32 i;
@@ -332,12 +332,12 @@ START_TEST(device_holds_stay_until_the_process_has_exited)
 	leave(&p, p.reader, false);
 	ck_assert(xm_host_is_quarantined(p.host, p.reader));
 	ck_assert_uint_eq(*xm_hold(p.map, p.reader, p.slot[0]), XM_HOLD_DEVICE | 1);
-	/* The bit is from when the slot had other contents: this one is the CPU's. */
+	/* The bit is from earlier contents of the slot: these are the CPU's. */
 	ck_assert_uint_eq(*xm_hold(p.map, p.reader, p.slot[1]), 0);
 	ck_assert_uint_eq(xm_client_row(p.map, p.reader)->state, XMEM_CLIENT_ZOMBIE);
 	ck_assert(!world_scan(p.world, p.owner, p.slot[0], true, 0));
 	ck_assert(world_scan(p.world, p.owner, p.slot[1], true, 0));
-	/* Its id is not given to anybody. */
+	/* No other client gets its id. */
 	ck_assert_uint_eq(world_join(p.world, XMEM_ROLE_READER, 0), 2);
 	xm_host_exited(p.host, p.reader);
 	ck_assert(!xm_host_is_quarantined(p.host, p.reader));
@@ -363,7 +363,7 @@ START_TEST(a_bit_without_a_count_keeps_nothing)
 }
 END_TEST
 
-/* The sweep sees the hold, and so does the owner's end. */
+/* Both the sweep and the owner's end see the hold. */
 START_TEST(the_hosts_slots_wait_for_the_quarantine_too)
 {
 	struct pair p;
@@ -392,7 +392,7 @@ START_TEST(what_is_open_keeps_a_client_without_holds)
 	xm_host_exited(p.host, p.reader);
 	world_reap(p.world);
 	ck_assert_uint_eq(xm_client_row(p.map, p.reader)->state, XMEM_CLIENT_NONE);
-	/* Said again, and of one that lives, it changes nothing. */
+	/* A second report, or one of a client that lives, changes nothing. */
 	xm_host_exited(p.host, p.reader);
 	*xm_hold(p.map, p.owner, p.slot[0]) = 1;
 	xm_host_exited(p.host, p.owner);
@@ -401,7 +401,7 @@ START_TEST(what_is_open_keeps_a_client_without_holds)
 }
 END_TEST
 
-/* What only its ring kept is free once that was received, whatever its GPU does. */
+/* Buffers that only its ring kept are free after they have been received, whatever its GPU does. */
 START_TEST(the_ring_of_a_client_in_quarantine_goes_by_itself)
 {
 	struct pair p;
@@ -445,7 +445,7 @@ START_TEST(nobody_upgrades_what_is_in_quarantine)
 }
 END_TEST
 
-/* Its owner takes a slot that is FREE without a look at holds, so this is not FREE yet. */
+/* The owner takes a FREE slot without checking holds, so this slot is not FREE yet. */
 START_TEST(what_was_being_written_in_place_waits_for_the_quarantine)
 {
 	struct pair p;
@@ -482,7 +482,7 @@ END_TEST
 
 /* ---- ready words ---- */
 
-/* What a publication on a stream says: its contents are complete when the word has the value. */
+/* A publication on a stream needs a value: its contents are complete when the word has it. */
 static void needs(const struct xm_map *map, u32 slot, u64 value, u64 word)
 {
 	xm_metadata(map, slot)->order_kind = value ? XMEM_ORDER_READY : XMEM_ORDER_NONE;
@@ -518,7 +518,7 @@ START_TEST(ready_words_end_with_their_owners_process)
 }
 END_TEST
 
-/* A stream copies into what was never published, and then writes the word. */
+/* A stream copies into contents that were never published, and then writes the word. */
 static void ends_under_a_copy(bool given_up)
 {
 	struct pair p;
@@ -570,7 +570,7 @@ START_TEST(an_owner_with_complete_contents_ends_at_once)
 }
 END_TEST
 
-/* Nobody is there any more when its process exits. */
+/* No client is left when its process exits. */
 START_TEST(ready_words_end_with_the_pool)
 {
 	struct pair p;
@@ -609,7 +609,7 @@ START_TEST(an_owner_polls_for_one_device)
 	ck_assert(!xm_writable(map, me, 1, &deadline));
 	ring->wanted_device = 1;
 	ck_assert(xm_writable(map, me, 1, &deadline));
-	/* What comes free on one device makes no room on another. */
+	/* Memory that becomes free on one device makes no room on another. */
 	world_take_publish(world, me, slot);
 	ring->wanted = 128;
 	ring->lacks = 64;

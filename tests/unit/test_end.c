@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A client dies at every step of everything that it does. Nothing published is
- * lost, nothing stays behind, and nobody waits for the dead client (P2, P3).
+ * A client dies at every step of everything that it does. No publication is lost, nothing stays
+ * behind, and no client waits for the dead client (P2, P3).
  */
 #include "unit.h"
 
@@ -10,8 +10,8 @@
 #define PUBLISHED	64	/* at most, by one scene */
 
 /*
- * An owner that publishes, a subscriber that is waited for, one that may lose,
- * and a reader that gets by token.
+ * An owner that publishes, a subscriber that is waited for, one that may lose publications, and a
+ * reader that gets by token.
  */
 struct scene {
 	struct world *world;
@@ -20,7 +20,7 @@ struct scene {
 	struct xm_follow waits, loses;
 	u64 received_waits, received_loses;
 	u32 slot[SLOTS];
-	u64 token[PUBLISHED];		/* of each place, noted before it is published */
+	u64 token[PUBLISHED];		/* of each place, recorded before it is published */
 	u64 stamp[64];			/* the payloads: the generation that was written there */
 	u64 began;			/* publications begun */
 	u64 old_token;			/* held by the getter */
@@ -78,7 +78,7 @@ static void publish(struct scene *s)
 	world_publish(s->world, s->owner, slot);
 }
 
-/* Twelve rounds; the others go along, so that all kinds of scan happen. */
+/* Twelve rounds. The other clients take part, so that all kinds of scan happen. */
 static void owner_works(void *arg)
 {
 	struct scene *s = arg;
@@ -124,8 +124,8 @@ static void receive_one(struct scene *s, u32 me, struct xm_follow *follow, u64 *
 }
 
 /*
- * What a reader does: it receives by both kinds of subscription, gets tokens,
- * stale ones too, and puts.
+ * Do what a reader does: receive by both kinds of subscription, get by tokens, including stale
+ * ones, and put.
  */
 static void reader_works(void *arg)
 {
@@ -141,7 +141,7 @@ static void reader_works(void *arg)
 	}
 }
 
-/* ---- what must hold after it ---- */
+/* ---- checks afterwards ---- */
 
 static void drain(struct scene *s, u32 me, struct xm_follow *follow, u64 *received, u64 made)
 {
@@ -158,7 +158,7 @@ static void drain(struct scene *s, u32 me, struct xm_follow *follow, u64 *receiv
 	world_unsubscribe(s->world, me, follow);
 }
 
-/* The owner has died at @step: what had been made by then is received or counted as lost. */
+/* The owner has died at @step: its earlier publications are received, or count as lost. */
 static void check_owner_gone(struct scene *s, int step)
 {
 	bool half = step >= XM_STEP_PUBLISH_POSITION && step < XM_STEP_PUBLISH_ENTRY;
@@ -231,7 +231,7 @@ START_TEST(owner_dies_between_entry_and_tail)
 }
 END_TEST
 
-/* A position that nobody can have reached is garbage, and does not become the ring's tail. */
+/* An impossible position is garbage, and does not become the ring's tail. */
 START_TEST(an_absurd_position_does_not_become_the_tail)
 {
 	struct scene s = scene_make();
@@ -272,7 +272,7 @@ static u32 kill_reader(int step)
 		died += dead;
 		world_end(s.world, s.waited);
 		ck_assert_uint_eq(world_holds(s.world), 0);
-		/* the owner has all back that nobody else is to have */
+		/* the owner gets back all slots that no other client has */
 		for (i = 0; i < 3; i++)
 			ck_assert(!world_scan(s.world, s.owner, xm_token_slot(s.token[i]),
 					      false, 0));

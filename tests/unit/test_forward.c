@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forwarding: an owner, a stage that puts the owner's slot into its own ring, and two readers
- * that follow the stage. The owner's scan must see what only the stage's ring names (I6).
+ * Forwarding: an owner, a stage that puts the owner's slot into its own ring, and two readers that
+ * follow the stage. The owner's scan must see slots that only the stage's ring names (I6).
  */
 #include "core/publish.h"
 #include "unit.h"
@@ -41,7 +41,7 @@ static void follow_losing(struct stage *s)
 	s->loses = world_subscribe(s->world, s->loser, s->stage, 0);
 }
 
-/* Put what the stage holds into its ring; the hold stays. */
+/* Put the slot that the stage holds into its ring; the hold stays. */
 static u64 forward_for(struct stage *s, u64 token, u64 addressee)
 {
 	struct xm_publisher_words words = xm_publisher_words(s->map, s->stage);
@@ -192,7 +192,7 @@ START_TEST(a_stage_keeps_it_for_no_longer_than_its_bound)
 		ck_assert_int_eq(world_receive(s.world, s.stage, &s.in,
 					       &(struct xm_publication){ 0 }), 0);
 	}
-	/* An owner that polls is told to ask, and then when to ask again. */
+	/* An owner that polls learns that it must ask, and then when to ask again. */
 	ck_assert(!xm_writable(s.map, s.owner, 5, &deadline));
 	ck_assert(xm_poll_writable(s.map, s.owner, 5, &deadline));
 	xm_search_begin(s.map, s.owner, &search);
@@ -273,7 +273,7 @@ START_TEST(an_owner_forwards_its_own_slot)
 }
 END_TEST
 
-/* ---- a scan meanwhile ---- */
+/* ---- during a scan ---- */
 
 struct meanwhile {
 	struct stage *s;
@@ -340,7 +340,7 @@ static void receive_in_vain(struct stage *s)
 	world_do(s->world, pending);
 }
 
-/* Else the reference would move from the ring to a hold behind the scan's back. */
+/* Otherwise the reference would move from the ring to a hold without the scan's notice. */
 START_TEST(nobody_receives_a_forwarded_slot_that_is_being_scanned)
 {
 	struct stage s = stage_make();
@@ -624,7 +624,7 @@ START_TEST(the_stage_dies_at_every_step_of_a_forward)
 }
 END_TEST
 
-/* The slot goes from its owner to the stage itself while an old entry of the stage names it. */
+/* The owner's slot becomes the stage's own while an old entry of the stage names it. */
 START_TEST(an_old_entry_does_not_give_the_stages_own_slot)
 {
 	struct stage s = stage_make();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Random operations of several clients, one at a time, against a plain model of
- * who may hold what: every result must be the model's, in both directions, and
- * clients die at random steps. Repeat a failure with the seed that it printed.
+ * Random operations of several clients, one at a time, against a plain model of which client may
+ * hold which slot. Every result must be the model's, in both directions, and clients die at random
+ * steps. Repeat a failure with the seed that it printed.
  */
 #include "unit.h"
 
@@ -26,10 +26,10 @@ struct slot_model {
 
 struct follow_model {
 	bool open;			/* the client still has it */
-	bool subscribed;		/* the host still has it */
+	bool subscribed;		/* by the host's words */
 	struct xm_follow f;
 	u64 cursor, lost;
-	bool demoted;			/* and this still stands */
+	bool demoted;			/* and the demotion still applies */
 };
 
 struct client_model {
@@ -51,7 +51,7 @@ static struct fuzz {
 	struct client_model client[CLIENTS];
 	struct slot_model slot[SLOTS];
 	u64 history[HISTORY];
-	/* how much has really been tried */
+	/* counts of what has really been tested */
 	u64 received, lost, taken, evicted, demoted, deaths, quarantined;
 } fz;
 
@@ -134,8 +134,8 @@ static void reap(void)
 }
 
 /*
- * What its GPU has a pointer to stays held. It may have died with a hold that it has not noted, or
- * had dropped, so the pages say which.
+ * A buffer to which its GPU has a pointer stays held. The client may have died with a hold that it
+ * has not recorded, or had dropped, so the pages decide.
  */
 static void keep_device_handles(u32 c)
 {
@@ -183,7 +183,7 @@ static void end(u32 c)
 
 /* ---- running one operation, perhaps not to its end ---- */
 
-/* True: its client died in it; the operation notes what had been done, then ends it. */
+/* True: its client died in it; the operation records what had been done, then ends it. */
 static bool run(void (*what)(void *arg), void *arg)
 {
 	int doom = fz.doom;
@@ -484,7 +484,7 @@ static void do_receive(void *arg)
 	call->err = xm_receive(fz.map, call->me, call->follow, &call->what, &call->pending);
 }
 
-/* What the next receive must return. Moves the model's cursor; *token: what it receives. */
+/* The expected result of the next receive. Moves the model's cursor; *token: what it receives. */
 static int receive_model(u32 me, u32 publisher, u64 *token)
 {
 	struct follow_model *f = &fz.client[me].follow[publisher];
@@ -492,7 +492,7 @@ static int receive_model(u32 me, u32 publisher, u64 *token)
 	u64 place = f->cursor;
 
 	if (!f->subscribed)
-		return -EPIPE;		/* buried, and perhaps another's by now */
+		return -EPIPE;		/* buried, and perhaps another client's by now */
 	if (place >= p->tail)
 		return p->zombie ? -EPIPE : -EAGAIN;
 	f->demoted = false;
@@ -530,7 +530,7 @@ static void op_receive(u32 me, u32 publisher)
 	fz.lost += err == -EBUSY;
 	if (!err) {
 		ck_assert_uint_eq(call.what.token, token);
-		/* I3: what may be received is there */
+		/* I3: contents that may be received are there */
 		ck_assert_int_eq(fz.slot[xm_token_slot(token)].state, LIVE);
 		ck_assert_uint_eq(fz.slot[xm_token_slot(token)].token, token);
 		client->handle[client->handles++] = token;
@@ -597,7 +597,7 @@ static void op_join(void)
 	fz.client[id].writer = writer;
 }
 
-/* Hand out a pointer of a GPU. */
+/* Return a pointer for a GPU. */
 static void op_point(u32 me)
 {
 	struct client_model *client = &fz.client[me];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Hostile and broken clients: whatever a client's own pages contain, the others
- * and the host go on, and no client holds or frees what belongs to another (P4).
+ * Hostile and broken clients: whatever a client's own pages contain, the others and the host
+ * continue, and no client holds or frees a buffer of another (P4).
  */
 #include "core/history.h"
 #include "unit.h"
@@ -12,7 +12,7 @@ struct feud {
 	u32 bad, good, reader;
 	u32 bad_slot[4], good_slot[4];
 	u64 good_token;
-	struct xm_follow follow;	/* reader follows bad */
+	struct xm_follow follow;	/* the reader follows bad */
 };
 
 static struct feud feud_make(void)
@@ -30,7 +30,7 @@ static struct feud feud_make(void)
 	return f;
 }
 
-/* Both ends after it, in either order, and the pool is as new. */
+/* Both end afterwards, in either order, and the pool is like a new one. */
 static void feud_end(struct feud *f)
 {
 	world_end(f->world, f->bad);
@@ -77,7 +77,7 @@ START_TEST(entry_naming_anothers_slot_is_received_by_a_full_get_only)
 {
 	struct feud f = feud_make();
 
-	/* a true token of another owner's: as good as having been told it */
+	/* another owner's true token: it is as good as if it had been sent */
 	*xm_entry(f.map, f.bad, 0) = (struct xmem_entry){ .position = 1, .token = f.good_token };
 	ck_assert_int_eq(receive(&f), 0);
 	/* a stale one: lost, not received */
@@ -87,7 +87,7 @@ START_TEST(entry_naming_anothers_slot_is_received_by_a_full_get_only)
 	ck_assert_int_eq(receive(&f), -EBUSY);
 	ck_assert_uint_eq(f.follow.place, 2);
 	ck_assert_uint_eq(f.follow.lost, 1);
-	/* and one that its owner is looking at */
+	/* and one that its owner is scanning */
 	xm_slot(f.map, f.good_slot[0])->state += XMEM_SLOT_SCANNING - XMEM_SLOT_LIVE;
 	*xm_entry(f.map, f.bad, 2) = (struct xmem_entry){ .position = 3, .token = f.good_token };
 	ck_assert_int_eq(receive(&f), -EBUSY);
@@ -161,12 +161,14 @@ START_TEST(garbage_in_history_is_held_or_passed)
 		xm_entry(f.map, f.bad, i % 8)->token = garbage[i];
 		ck_assert_uint_eq(look_back(&f, 8), 0);
 	}
-	/* A true token of another owner's is as good as having been told it; a stale one is not. */
+	/* Another owner's true token is as good as if it had been sent; a stale one is not. */
 	xm_entry(f.map, f.bad, 3)->token = f.good_token;
 	xm_entry(f.map, f.bad, 5)->token = f.good_token - (1 << 16);
 	ck_assert_uint_eq(look_back(&f, 8), 1);
 	ck_assert_uint_eq(look_back(&f, 0), 0);
-	/* One that its owner scans is in doubt; with another position it is another's. */
+	/*
+	 * One that its owner scans is in doubt; one with another position is another publication's.
+	 */
 	xm_slot(f.map, f.good_slot[0])->state += XMEM_SLOT_SCANNING - XMEM_SLOT_LIVE;
 	ck_assert_uint_eq(look_back(&f, 1), 0);
 	xm_slot(f.map, f.good_slot[0])->state -= XMEM_SLOT_SCANNING - XMEM_SLOT_LIVE;
@@ -256,7 +258,7 @@ static void fill(struct feud *f, void *at, u64 bytes, u32 kind)
 			  unit_random(&f->world->random) >> kind % 64;
 }
 
-/* All that a client can write is noise, then it ends. Its readers see an end too, soon. */
+/* All words that a client can write are noise; then it ends. Its readers soon see an end, too. */
 START_TEST(client_of_pure_noise_ends_cleanly)
 {
 	u32 kind, tries;
@@ -340,7 +342,10 @@ START_TEST(repair_keeps_what_was_taken_back)
 }
 END_TEST
 
-/* Wherever it begins, each of the last D places reads as itself or void, nothing else. */
+/*
+ * Wherever it begins, each of the last D places reads as itself or void, and never as another
+ * place.
+ */
 START_TEST(repair_leaves_a_ring_that_fits_together)
 {
 	u64 state = 4711, p[9], k;

@@ -127,7 +127,10 @@ START_TEST(token_of_another_pool_is_refused)
 }
 END_TEST
 
-/* The word is its owner's to write: a generation outside the host's range does not count (P5). */
+/*
+ * The owner may write anything into the word: a generation outside the host's range does not count
+ * (P5).
+ */
 START_TEST(generation_out_of_the_tenancy_is_stale_whatever_the_word_says)
 {
 	struct pair p = pair_make();
@@ -145,8 +148,8 @@ START_TEST(generation_out_of_the_tenancy_is_stale_whatever_the_word_says)
 END_TEST
 
 /*
- * The next owner of a group forges the word of a slot that it has not attached.
- * No old token becomes valid by that.
+ * The next owner of a group forges the word of a slot that it has not attached. No old token
+ * becomes valid by that.
  */
 START_TEST(spare_slot_has_no_valid_tokens)
 {
@@ -225,7 +228,7 @@ START_TEST(overflow_never_reads_as_unheld)
 }
 END_TEST
 
-/* ---- what a put owes ---- */
+/* ---- wakes after a put ---- */
 
 START_TEST(last_put_owes_a_waiting_owner_a_wake)
 {
@@ -243,12 +246,12 @@ START_TEST(last_put_owes_a_waiting_owner_a_wake)
 	world_do(p.world, pending);
 	xm_get(p.map, p.reader, p.token);
 	pending = xm_put(p.map, p.reader, p.slot);
-	ck_assert_int_eq(pending.what, XM_NOTHING);	/* nobody sleeps any more */
+	ck_assert_int_eq(pending.what, XM_NOTHING);	/* no client sleeps any more */
 	world_free(p.world);
 }
 END_TEST
 
-/* A stale getter's passing hold may be what the owner saw: its put wakes too. */
+/* The owner may have seen the passing hold of a stale get, so its put wakes too. */
 START_TEST(put_after_ESTALE_owes_the_wake_too)
 {
 	struct pair p = pair_make();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whose holds count where (core/holders.c): what a client of another user says that it holds counts
- * for an owner only if the client could have been given it, and then it always does. What stages
- * forward: test_holders_rings.c.
+ * Whose holds count where (core/holders.c)? A hold of a client of another user counts for an owner
+ * only if the client could have been given the buffer, and then it always does.
+ * test_holders_rings.c tests buffers that stages forward.
  */
 #include "holders.h"
 
-/* ---- who is in from the beginning ---- */
+/* ---- clients that are let in from the beginning ---- */
 
 START_TEST(users_hold_their_own_and_the_pools_owner_all)
 {
@@ -25,7 +25,10 @@ START_TEST(users_hold_their_own_and_the_pools_owner_all)
 }
 END_TEST
 
-/* What it gets by a token counts, and it is told what would not; also of later groups. */
+/*
+ * A hold that it gets by a token counts, and a get that would not count fails; also in later
+ * groups.
+ */
 START_TEST(who_may_not_hold_it_is_told_so)
 {
 	struct scene s = scene_make();
@@ -137,7 +140,7 @@ START_TEST(grants)
 	ck_assert_int_eq(grant(&s, s.bob, reader, incarnation(&s, reader)), 0);
 	ck_assert_int_eq(grant(&s, s.bob, reader, incarnation(&s, reader)), 0);
 	ck_assert(counts(&s, reader, s.slot[1]) && !counts(&s, reader, s.slot[0]));
-	/* Also for what comes. */
+	/* The grant also holds for later groups. */
 	world_attach(s.world, s.bob, XMEM_GROUP_SLOTS, more);
 	ck_assert(counts(&s, reader, more[XMEM_GROUP_SLOTS - 1]));
 	scene_free(&s);
@@ -156,15 +159,15 @@ START_TEST(limbo_is_kept_by_who_could_hold_it_alone)
 	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
 	world_end(s.world, s.bob);
 	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 1);
-	/* A restarted publisher is of the same user, a stranger is none. */
+	/* A restarted publisher has the owner's user, a stranger does not. */
 	late = join_as(s.world, BOB, XMEM_ROLE_WRITER);
 	ck_assert_int_eq(xm_may_hold(s.map, late, s.token[1]), 0);
 	ck_assert_int_eq(xm_may_hold(s.map, reader, s.token[1]), -EACCES);
-	/* Who holds it forwards it. */
+	/* The client that holds it forwards it. */
 	ck_assert_int_eq(stage(&s, s.alice, s.slot[1]), 0);
 	world_subscribe(s.world, reader, s.alice, 0);
 	ck_assert_int_eq(xm_may_hold(s.map, reader, s.token[1]), 0);
-	/* That is about what is left, and not about the one that comes. */
+	/* That is about the slot that is left, and not about the new client. */
 	ck_assert(!xm_bit(xm_client_row(s.map, late)->holders, reader));
 	ck_assert_int_eq(xm_get(s.map, reader, s.token[1]), 0);
 	world_put(s.world, s.alice, s.slot[1]);
@@ -172,7 +175,7 @@ START_TEST(limbo_is_kept_by_who_could_hold_it_alone)
 	xm_store(xm_hold(s.map, s.carol, s.slot[1]), 7);
 	world_put(s.world, reader, s.slot[1]);
 	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 0);
-	/* The group's next owner begins anew. */
+	/* The group's next owner starts from the beginning. */
 	world_reap(s.world);
 	world_attach(s.world, late, 1, &again);
 	ck_assert_uint_eq(again / XMEM_GROUP_SLOTS, s.slot[1] / XMEM_GROUP_SLOTS);
@@ -207,7 +210,7 @@ START_TEST(an_ids_next_client_begins_anew)
 }
 END_TEST
 
-/* ---- what else a hold is good for ---- */
+/* ---- other uses of a hold ---- */
 
 static int claim(const struct scene *s, u32 me, u32 op)
 {
@@ -251,7 +254,7 @@ START_TEST(what_does_not_count_is_good_for_nothing)
 }
 END_TEST
 
-/* A follower's bits are taken from where they must be, one after another. */
+/* Each of a follower's bits, where it must be, is cleared in turn. */
 START_TEST(the_check_sees_followers_that_may_not_hold_what_they_follow)
 {
 	struct scene s = scene_make();
@@ -265,7 +268,7 @@ START_TEST(the_check_sees_followers_that_may_not_hold_what_they_follow)
 	ck_assert_pstr_eq(xm_host_is_valid(host),
 			  "a subscriber may not hold what its publisher owns");
 	xm_set_bit(xm_client_row(s.map, s.carol)->holders, reader, true);
-	/* Carol forwards what Bob has; then also what he has left. */
+	/* Carol forwards a buffer of Bob's; then also one that he has left. */
 	xm_set_bit(xm_group_row(s.map, group)->stages, s.carol, true);
 	ck_assert_pstr_eq(xm_host_is_valid(host),
 			  "a subscriber may not hold what its publisher forwards");

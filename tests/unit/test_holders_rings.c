@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whose holds count where (core/holders.c), of what others have forwarded: a stage lets in those
- * who follow it, and what anybody else writes into its ring keeps nothing.
+ * Whose holds count where (core/holders.c), for forwarded buffers? A stage lets its subscribers in,
+ * and the ring of any other client keeps nothing.
  */
 #include "core/history.h"
 #include "holders.h"
@@ -22,7 +22,7 @@ START_TEST(what_is_forwarded_its_receivers_may_hold)
 	struct xm_follow follow = world_subscribe(s.world, early, s.alice, 0);
 	struct xm_publication what;
 
-	/* Alice holds what Bob has, but has not told the host that she forwards it. */
+	/* Alice holds a buffer of Bob's, but has not told the host that she forwards it. */
 	ck_assert_int_eq(xm_get(s.map, s.alice, s.token[1]), 0);
 	forward(&s, s.alice, s.token[1]);
 	ck_assert_int_eq(world_receive(s.world, early, &follow, &what), -EAGAIN);
@@ -36,7 +36,7 @@ START_TEST(what_is_forwarded_its_receivers_may_hold)
 	put_own(&s);
 	ck_assert(held(&s, s.slot[1]));
 	world_put(s.world, early, s.slot[1]);
-	/* Who comes later may receive the next, and the owner hears from each of them. */
+	/* A later subscriber may receive the next one, and the owner is woken by each of them. */
 	ck_assert(!counts(&s, late, s.slot[1]));
 	world_subscribe(s.world, late, s.alice, 0);
 	ck_assert(counts(&s, late, s.slot[1]));
@@ -45,7 +45,7 @@ START_TEST(what_is_forwarded_its_receivers_may_hold)
 }
 END_TEST
 
-/* A stage of a stage: each lets in its own. */
+/* A stage of a stage: each lets its own subscribers in. */
 START_TEST(stages_let_in_their_own_subscribers)
 {
 	struct scene s = scene_make();
@@ -67,7 +67,7 @@ START_TEST(stages_let_in_their_own_subscribers)
 }
 END_TEST
 
-/* Whoever may hold what the stage owns, may it hold what the stage forwards of others? */
+/* May a client that may hold the stage's own buffers hold those that the stage forwards? */
 START_TEST(who_is_known_to_a_stage_may_hold_what_that_forwards)
 {
 	enum { OF_ITS_USER, LET_IN, FOLLOWED_IT_BEFORE };
@@ -98,7 +98,7 @@ START_TEST(who_is_known_to_a_stage_may_hold_what_that_forwards)
 }
 END_TEST
 
-/* What a stranger writes into its ring keeps nothing from an owner that has not let it in. */
+/* Entries of a stranger's ring keep nothing from an owner that has not let it in. */
 START_TEST(a_strangers_ring_keeps_nothing)
 {
 	struct scene s = scene_make();
@@ -109,7 +109,7 @@ START_TEST(a_strangers_ring_keeps_nothing)
 	forward(&s, s.carol, s.token[1]);
 	put_own(&s);
 	ck_assert(world_scan(s.world, s.bob, s.slot[1], false, 0));
-	/* Likewise when the host is the owner. */
+	/* Nothing is kept from the host either, when it is the owner. */
 	s.token[1] = world_publish(s.world, s.bob, s.slot[1]);
 	forward(&s, s.carol, s.token[1]);
 	world_end(s.world, s.bob);
@@ -141,7 +141,7 @@ START_TEST(history_that_one_may_not_hold_has_gone)
 }
 END_TEST
 
-/* In a pool of one user nobody has to say that it forwards something. */
+/* In a pool of one user a client need not announce that it forwards. */
 START_TEST(one_user_stages_by_itself)
 {
 	struct scene s = { .world = world_make(128, 4, 4) };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Claims keep what ended owners have left, too: that counts for who has made them last as long as
- * they do, as if it held it; and for all who have ended together.
+ * Claims keep slots of ended owners, too. They count for the client that has made them last that
+ * long, as if it held the slots; and for all ended clients together.
  */
 #include "claims.h"
 #include "core/limbo.h"
@@ -9,7 +9,7 @@
 #define BYTES	64	/* of a slot of a world */
 #define OLD	(NOW + XM_LIMBO_GRACE_NS)
 
-/* All four slots of an owner have been published, and two readers more are there. */
+/* All four slots of an owner have been published, and there are two more readers. */
 struct kept {
 	struct scene s;
 	u32 third, fourth;
@@ -29,7 +29,7 @@ static struct kept kept_make(void)
 	return k;
 }
 
-/* The owner ends, and with it what is not in use. */
+/* The owner ends, and its unused slots are freed. */
 static void owner_ends(struct kept *k)
 {
 	xm_host_end(k->s.host, k->s.owner, false);
@@ -40,14 +40,14 @@ static void owner_ends(struct kept *k)
 	world_is_valid(k->s.world);
 }
 
-/* Ends the scene; the owner and as many of the others have ended before. */
+/* Ends the scene. The owner and any of the others may have ended before. */
 static void kept_end(struct kept *k)
 {
 	k->s.owner = world_join(k->s.world, XMEM_ROLE_WRITER, 0);
 	scene_end(&k->s);
 }
 
-/* @seconds: until when they are to last, from NOW on. */
+/* @seconds: how long from NOW on they are to last. */
 static int keep(struct kept *k, u32 me, u32 i, u32 count, u64 seconds)
 {
 	return claim(&k->s, me, XMEM_CLAIM_ADD, k->token[i], count, seconds * SECOND);
@@ -70,11 +70,11 @@ START_TEST(what_claims_keep_counts_for_who_makes_them_last_longer)
 	owner_ends(&k);
 	ck_assert_uint_eq(limbo(&k, reader), BYTES);
 	ck_assert_uint_eq(limbo(&k, third), 0);
-	/* As long as the owner has said: that is nobody's affair. No longer is nobody's, either. */
+	/* A time that the owner has set, or a shorter one, counts for no client. */
 	ck_assert_int_eq(keep(&k, reader, 0, 1, 20), 0);
 	ck_assert_int_eq(keep(&k, reader, 0, 1, 30), 0);
 	ck_assert_uint_eq(limbo(&k, reader), BYTES);
-	/* Whoever adds some that end before is not to blame for the others. */
+	/* A client that adds some with a shorter time does not answer for the others. */
 	ck_assert_int_eq(keep(&k, reader, 0, 0, 50), 0);
 	ck_assert_uint_eq(limbo(&k, reader), 2 * BYTES);
 	ck_assert_int_eq(keep(&k, third, 0, 1, 10), 0);
@@ -84,15 +84,15 @@ START_TEST(what_claims_keep_counts_for_who_makes_them_last_longer)
 	ck_assert_int_eq(keep(&k, third, 0, 0, 51), 0);
 	ck_assert_uint_eq(limbo(&k, third), BYTES);
 	ck_assert_uint_eq(limbo(&k, reader), BYTES);
-	/* It counts once for who holds it as well. */
+	/* It counts only once for a client that also holds it. */
 	ck_assert_int_eq(xm_get(k.s.map, third, k.token[0]), 0);
 	ck_assert_uint_eq(limbo(&k, third), BYTES);
 	ck_assert_int_eq(claim(&k.s, third, XMEM_CLAIM_VOID, k.token[0], 0, 0), 0);
 	ck_assert_uint_eq(limbo(&k, third), BYTES);
-	/* Claims that come when there are none any more are another's from the first on. */
+	/* If there are no claims any more, the first later ones belong to another client. */
 	ck_assert_int_eq(keep(&k, reader, 0, 1, 1), 0);
 	ck_assert_uint_eq(limbo(&k, reader), 2 * BYTES);
-	/* Those that have been taken keep nothing. */
+	/* Claims that have been taken keep nothing. */
 	ck_assert_int_eq(xm_get(k.s.map, reader, k.token[1]), 0);
 	ck_assert_int_eq(claim(&k.s, reader, XMEM_CLAIM_TAKE, k.token[1], 1, 0), 0);
 	world_put(k.s.world, reader, k.s.slot[1]);
@@ -105,7 +105,7 @@ START_TEST(what_claims_keep_counts_for_who_makes_them_last_longer)
 }
 END_TEST
 
-/* Look at what @client has, once. true: there is another look. */
+/* One check of what @client has. true: another check follows. */
 static bool look_once(const struct kept *k, struct xm_limbo_look *look, u32 client, u64 now_ns)
 {
 	memset(look, 0xa5, sizeof(*look));
@@ -143,7 +143,7 @@ START_TEST(too_much_is_what_is_kept_in_both_looks)
 	ck_assert(!look_once(&k, &look, third, OLD));
 	ck_assert(look_once(&k, &look, reader, OLD));
 	ck_assert_uint_eq(look_again(&k, &look), 4 * BYTES);
-	/* Meanwhile one is taken, one comes, and one it holds where claims had kept it. */
+	/* Meanwhile one is taken, one is added, and one that claims had kept is held now. */
 	ck_assert(look_once(&k, &look, reader, OLD));
 	ck_assert_int_eq(xm_get(k.s.map, third, k.token[1]), 0);
 	ck_assert_int_eq(claim(&k.s, third, XMEM_CLAIM_TAKE, k.token[1], 1, 0), 0);
@@ -151,7 +151,7 @@ START_TEST(too_much_is_what_is_kept_in_both_looks)
 	ck_assert_int_eq(claim(&k.s, reader, XMEM_CLAIM_TAKE, k.token[0], 1, 0), 0);
 	ck_assert_int_eq(keep(&k, reader, 3, 1, 60), 0);
 	ck_assert_uint_eq(look_again(&k, &look), 3 * BYTES);
-	/* One goes, and for another somebody else has to answer by now. */
+	/* One is gone, and by now another client answers for another one. */
 	ck_assert(look_once(&k, &look, reader, OLD));
 	ck_assert_int_eq(claim(&k.s, reader, XMEM_CLAIM_VOID, k.token[3], 0, 0), 0);
 	world_put(k.s.world, reader, k.s.slot[3]);
@@ -167,7 +167,9 @@ START_TEST(too_much_is_what_is_kept_in_both_looks)
 }
 END_TEST
 
-/* Void what those that have ended keep beyond so many bytes: how many slots, and *ret_over. */
+/*
+ * Void claims of ended clients beyond so many bytes. Returns how many slots; *ret_over is also set.
+ */
 static u32 void_kept(struct kept *k, u64 most, u64 now_ns, u64 *ret_over)
 {
 	struct xm_kept kept = { .most = most, .now_ns = now_ns };
@@ -201,21 +203,24 @@ START_TEST(all_who_have_ended_keep_as_much_as_one)
 	owner_ends(&k);
 	world_end(k.s.world, k.third);
 	world_end(k.s.world, reader);
-	/* Who has their ids by now has nothing to do with it. */
+	/* The clients that have their ids now have nothing to do with it. */
 	again = world_join(k.s.world, XMEM_ROLE_READER, 0);
 	ck_assert(again == k.third || again == reader || again == k.s.owner);
 	k.s.reader = world_join(k.s.world, XMEM_ROLE_READER, 0);
 	ck_assert_uint_eq(limbo(&k, again), 0);
 	ck_assert_uint_eq(limbo(&k, k.s.reader), 0);
 	ck_assert_uint_eq(world_count(k.s.world, XMEM_OWNER_HOST), 4);
-	/* Not yet; exactly as much; and then what is beyond, but not what the owner set aside. */
+	/*
+	 * First not yet; then exactly the limit; then the excess is voided, but not the claims of
+	 * the owner.
+	 */
 	ck_assert_uint_eq(void_kept(&k, 0, OLD - 1, &over), 0);
 	ck_assert_uint_eq(void_kept(&k, 3 * BYTES, OLD, &over), 0);
 	ck_assert_uint_eq(over, 0);
 	ck_assert_uint_eq(void_kept(&k, 3 * BYTES - 1, OLD, &over), 1);
 	ck_assert_uint_eq(over, 3 * BYTES);
 	ck_assert_uint_eq(world_count(k.s.world, XMEM_OWNER_HOST), 3);
-	/* One that lives makes one of them last longer, and answers for it now. */
+	/* A living client makes one of them last longer, and answers for it now. */
 	ck_assert_int_eq(keep(&k, left, 1, 0, 60), 0);
 	ck_assert_uint_eq(limbo(&k, left), 0);
 	ck_assert_int_eq(xm_host_claim(k.s.host, left, &(struct xmem_claim_request){
@@ -235,7 +240,7 @@ START_TEST(all_who_have_ended_keep_as_much_as_one)
 }
 END_TEST
 
-/* What has living owners is their own affair, and lengths are what publishers say. */
+/* Slots of living owners do not count. Publishers may write any length. */
 START_TEST(what_ended_clients_keep_does_not_wrap)
 {
 	struct kept k = kept_make();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tests of what can never change: the sizes and offsets of the structs in a
- * pool's pages, and how a pool's layout follows from its numbers.
+ * Tests of what can never change: the sizes and offsets of the structs in a pool's pages, and how a
+ * pool's layout follows from its numbers.
  */
 #include "unit.h"
 
@@ -137,7 +137,7 @@ static void check_parts(u32 slots, u32 clients, u32 ring)
 			  h.devices_offset + XMEM_MAX_DEVICES * sizeof(struct xmem_device_row));
 	ck_assert_uint_ge(h.ready_offset, sizeof(struct xmem_group));
 	ck_assert_uint_ge(h.metadata_offset, h.ready_offset + XMEM_GROUP_SLOTS * sizeof(u64));
-	/* A GPU that has the ready words has the state words, but no other owner's. */
+	/* A GPU that has an owner's ready words also has its state words, but no other owner's. */
 	ck_assert_uint_eq(h.ready_offset / 4096, 0);
 	ck_assert_uint_ge(h.group_stride, h.metadata_offset + XMEM_GROUP_SLOTS * 512);
 	ck_assert_uint_ge(h.areas_offset,
@@ -296,12 +296,12 @@ START_TEST(a_header_that_makes_no_sense_is_refused)
 	bad.compat = ~0ULL;	/* may be ignored */
 	ck_assert_int_eq(xm_layout_check(&bad, bad.total_bytes), 0);
 	bad = good;
-	bad.abi = XMEM_ABI + 1;	/* newer, and nothing in it that we have to know */
+	bad.abi = XMEM_ABI + 1;	/* newer, and with nothing that we must know */
 	ck_assert_int_eq(xm_layout_check(&bad, bad.total_bytes), 0);
 }
 END_TEST
 
-/* Whatever their structs' size here: the strides are the host's. */
+/* Whatever the sizes of the structs here, the strides are the host's. */
 START_TEST(places_follow_the_strides_of_the_header)
 {
 	struct world *world = world_make(128, 5, 8);
@@ -333,7 +333,7 @@ START_TEST(places_follow_the_strides_of_the_header)
 }
 END_TEST
 
-/* What a daemon that is none of ours might say of the header and of the client's id. */
+/* A foreign daemon may write anything into the header and the client's id. */
 START_TEST(a_client_takes_a_map_only_if_its_id_is_in_the_table)
 {
 	struct world *world = world_make(64, 3, 4);
@@ -371,7 +371,7 @@ START_TEST(a_pool_fits_who_asks_for_no_more_than_it_has)
 }
 END_TEST
 
-/* Minimum, flags and reserved field of each kind of request, and that none is missing. */
+/* Minimum, flags and reserved field of each kind of request, and that no kind is missing. */
 START_TEST(requests_are_taken_from_their_minimum_on)
 {
 	u32 nr, known = 0;

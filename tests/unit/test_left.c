@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A group that an ended writer has left, because a slot of it is held: the other slots are for
- * writers of the pool's owner's user (xm_host_shown_owner).
+ * A group that an ended writer has left, because one of its slots is held. The other slots are for
+ * writers of the user of the pool's owner (xm_host_shown_owner).
  */
 #include "core/limbo.h"
 #include "core/ready.h"
@@ -58,7 +58,7 @@ static void left_free(struct left *l)
 	world_free(l->world);
 }
 
-/* The host and the library find that an attach of @count slots succeeds, or that it does not. */
+/* The host and the library agree whether an attach of @count slots succeeds. */
 static void finds(const struct left *l, u32 writer, u32 count, bool some)
 {
 	ck_assert_int_eq(xm_host_free_group(l->host, writer, count), some ? 0 : -ENOSPC);
@@ -130,7 +130,7 @@ START_TEST(nothing_is_left_where_a_gpu_has_written_a_ready_word)
 }
 END_TEST
 
-/* A client that may hold what is left may hold what the next writer has, and wake it. */
+/* A client that may hold the left slots may hold the next writer's, and wake it. */
 START_TEST(followers_of_the_dead_hold_what_the_next_writer_has)
 {
 	struct xmem_wait_request wake = { .kind = XMEM_WAIT_SLOTS };
@@ -185,7 +185,7 @@ START_TEST(what_is_left_is_limbo_while_another_writer_has_the_group)
 }
 END_TEST
 
-/* A sweep finds it, and says that there is no limbo any more. */
+/* A sweep finds the slot free, and then there is no limbo any more. */
 START_TEST(what_is_left_goes_while_another_writer_has_the_group)
 {
 	struct left l = left_make();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much one client holds of what ended owners have left: what counts, and at which moment. And
- * how much of it its ring keeps.
+ * How much limbo of ended owners one client holds: what counts, and at which moment. And how much
+ * of it its ring keeps.
  */
 #include "core/limbo.h"
 #include "core/publish.h"
@@ -9,7 +9,7 @@
 
 #define BYTES	64	/* of a slot of a world */
 
-/* Two writers with two slots each, in groups of their own, all held by a reader. */
+/* Two writers with two slots each, in groups of their own. A reader holds all of them. */
 struct scene {
 	struct world *world;
 	const struct xm_map *map;
@@ -43,7 +43,7 @@ static void end(struct scene *s, u32 i)
 	xm_host_limbo(&s->world->host, 1000);
 }
 
-/* Does what the reader holds count? */
+/* Do the reader's holds count? */
 static void let_hold(const struct scene *s, bool it_does)
 {
 	u32 g;
@@ -61,7 +61,7 @@ START_TEST(limbo_of_a_holder_is_what_ended_owners_have_left)
 	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 2 * BYTES);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[0] / XMEM_GROUP_SLOTS), 2 * BYTES);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[2] / XMEM_GROUP_SLOTS), 0);
-	/* A slot counts once for each of its holders, however often they have it. */
+	/* A slot counts once for each of its holders, however many holds they have. */
 	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.other), 0);
 	ck_assert_int_eq(xm_get(s.map, s.other, s.token[0]), 0);
 	ck_assert_int_eq(xm_get(s.map, s.other, s.token[0]), 0);
@@ -70,21 +70,21 @@ START_TEST(limbo_of_a_holder_is_what_ended_owners_have_left)
 	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 4 * BYTES);
 	world_put(s.world, s.reader, s.slot[3]);
 	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 3 * BYTES);
-	/* It goes, and so does what it had. */
+	/* The slot is freed, and so are its bytes. */
 	world_reclaim(&s.world->host, s.slot[3]);
 	ck_assert_uint_eq(xm_limbo_in_group(s.map, s.slot[3] / XMEM_GROUP_SLOTS), BYTES);
-	/* What holds do not count keep nothing. */
+	/* A slot without holds that count keeps nothing. */
 	let_hold(&s, false);
 	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 0);
 	let_hold(&s, true);
-	/* What it has forwarded and holds no more is not a hold. */
+	/* A slot that it has forwarded and holds no more does not count. */
 	xm_store(xm_hold(s.map, s.reader, s.slot[2]), XM_HOLD_FORWARDED);
 	ck_assert_uint_eq(xm_limbo_of(s.map, NULL, s.reader), 2 * BYTES);
 	world_free(s.world);
 }
 END_TEST
 
-/* It puts its hold, and keeps the slot all the same until that has ended. */
+/* It puts its hold, and still keeps the slot until the writing has ended. */
 START_TEST(limbo_of_who_writes_in_place_is_what_it_writes)
 {
 	struct scene s = { .world = world_make(64, 4, 8) };
@@ -117,7 +117,7 @@ START_TEST(limbo_of_who_writes_in_place_is_what_it_writes)
 }
 END_TEST
 
-/* Who may not look at all of a pool at once adds up what its groups have. */
+/* A host that may not check all of a pool at once adds up the sums of its groups. */
 START_TEST(limbo_is_counted_by_groups)
 {
 	struct scene s = set();
@@ -163,7 +163,7 @@ static void begin_limbo(u64 ns)
 		since[g] = ns;
 }
 
-/* The first look. true: there is another one. */
+/* The first check. true: another one follows. */
 static bool look_once(const struct scene *s, struct xm_limbo_look *look, u32 client, u64 most)
 {
 	memset(look, 0xa5, sizeof(*look));
@@ -197,7 +197,7 @@ START_TEST(too_much_is_what_is_held_at_one_moment)
 	world_put(s.world, s.reader, s.slot[0]);
 	ck_assert_int_eq(xm_get(s.map, s.other, s.token[1]), 0);
 	/* As much as it may have is not too much. */
-	/* Not yet, and not when the host has yet to note since when. */
+	/* Not yet; and not if the host has not recorded since when. */
 	begin_limbo(11);
 	ck_assert(!look_once(&s, &look, s.reader, 2 * BYTES));
 	begin_limbo(0);
@@ -208,7 +208,7 @@ START_TEST(too_much_is_what_is_held_at_one_moment)
 	ck_assert(look_once(&s, &look, s.reader, 2 * BYTES));
 	ck_assert(look_again(&s, &look));
 	ck_assert_uint_eq(look.bytes, 3 * BYTES);
-	/* It puts one between the looks. */
+	/* It puts one between the checks. */
 	ck_assert(look_once(&s, &look, s.reader, 2 * BYTES));
 	world_put(s.world, s.reader, s.slot[1]);
 	ck_assert(!look_again(&s, &look));
@@ -219,7 +219,7 @@ START_TEST(too_much_is_what_is_held_at_one_moment)
 	ck_assert_int_eq(xm_get(s.map, s.reader, s.token[1]), 0);
 	ck_assert(!look_again(&s, &look));
 	ck_assert_uint_eq(look.bytes, BYTES);
-	/* One of them is another owner's by the second look. */
+	/* At the second check one of them has another owner. */
 	ck_assert(look_once(&s, &look, s.reader, BYTES));
 	xm_store(&xm_slot_row(s.map, s.slot[3])->owner, s.other);
 	ck_assert(!look_again(&s, &look));
@@ -228,7 +228,7 @@ START_TEST(too_much_is_what_is_held_at_one_moment)
 }
 END_TEST
 
-/* Of memory of a GPU the host knows only what the publisher says. */
+/* For memory of a GPU the host knows only the length that the publisher has written. */
 START_TEST(limbo_of_any_length_does_not_wrap)
 {
 	struct scene s = set();
@@ -310,7 +310,7 @@ static struct rings rings_make(u32 stages)
 	return r;
 }
 
-/* A sweep of all. Returns how many slots are left; *ret_over: ring_over of the first stage. */
+/* Sweep all. Returns how many slots are left; *ret_over: ring_over of the first stage. */
 static u32 swept(const struct rings *r, u64 now_ns, u64 most, u64 *ret_over)
 {
 	struct xm_sweep sweep = { .now_ns = now_ns, .ring_most = most };
@@ -335,12 +335,12 @@ START_TEST(a_ring_keeps_no_more_limbo_than_it_may)
 	struct xm_publication what;
 	u64 over;
 
-	/* The first sweeps: any number, not yet too old, and exactly as much. */
+	/* The first sweeps: no limit, not yet too old, and exactly the limit. */
 	ck_assert_uint_eq(swept(&r, 0, 0, &over), 4);
 	ck_assert_uint_eq(swept(&r, OLD_NS - 1, 0, &over), 4);
 	ck_assert_uint_eq(swept(&r, OLD_NS, 4 * BYTES, &over), 4);
 	ck_assert_uint_eq(over, 0);
-	/* What is beyond goes; and again nothing, for now it is as much as may be. */
+	/* The excess is freed; a second sweep frees nothing, because the ring has its limit now. */
 	ck_assert_uint_eq(swept(&r, OLD_NS, 3 * BYTES - 1, &over), 2);
 	ck_assert_uint_eq(over, 3 * BYTES);
 	ck_assert_uint_eq(swept(&r, OLD_NS, 2 * BYTES, &over), 2);
@@ -353,7 +353,7 @@ START_TEST(a_ring_keeps_no_more_limbo_than_it_may)
 	ck_assert_uint_eq(r.follow[0].lost, 0);
 	ck_assert_int_eq(world_receive(r.world, r.reader, &r.follow[0], &what), -EAGAIN);
 	ck_assert_uint_eq(r.follow[0].lost, 2);
-	/* Holds are another matter. */
+	/* Holds do not count for the ring. */
 	ck_assert_uint_eq(swept(&r, OLD_NS, 0, &over), 2);
 	ck_assert_uint_eq(over, 0);
 	world_put(r.world, r.reader, r.slot[0]);
@@ -373,7 +373,7 @@ START_TEST(what_several_rings_keep_counts_for_one)
 	ck_assert_uint_eq(over, 3 * BYTES);
 	ck_assert_uint_eq(swept(&r, OLD_NS, BYTES, &over), 2);
 	ck_assert_uint_eq(over, 2 * BYTES);
-	/* Also the ring of who has ended: it ends with what has been received. */
+	/* The ring of an ended client, too, ends with the entries that have been received. */
 	xm_host_end(&r.world->host, r.stage[0], false);
 	ck_assert_uint_eq(swept(&r, OLD_NS, BYTES, &over), 2);
 	ck_assert_uint_eq(swept(&r, OLD_NS, 0, &over), 0);
@@ -382,7 +382,7 @@ START_TEST(what_several_rings_keep_counts_for_one)
 }
 END_TEST
 
-/* Who writes its ring can name one slot as often as it likes, and say any length. */
+/* A client can write one slot into its ring as often as it likes, and any length. */
 START_TEST(a_ring_of_any_lengths_does_not_wrap)
 {
 	struct rings r = rings_make(1);

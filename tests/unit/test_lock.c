@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The library's lock (lib/base/lock.h): several threads that take it in random turns never have it
- * at once, whether it is biased, is being revoked, or is a mutex; and none is left asleep.
- * Under TSan the counter is judged as well.
+ * The library's lock (lib/base/lock.h). Several threads that take it in random turns never have it
+ * at once, whether it is biased, is being revoked, or is a mutex; and none stays asleep. Under TSan
+ * the counter is checked as well.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -22,7 +22,7 @@ static struct {
 	struct xl_lock lock[LOCKS];
 	u64 count[LOCKS];		/* under that lock, and not atomic */
 	u64 want[LOCKS];		/* atomic */
-	u32 inside[LOCKS];		/* atomic: threads that have the lock */
+	u32 inside[LOCKS];		/* atomic; threads that have the lock */
 	u32 rounds;
 } many;
 
@@ -43,8 +43,8 @@ static void turn(u32 i)
 }
 
 /*
- * Each thread stays with one lock for long enough to get its bias, then goes to another, which
- * another thread has the bias of and is using.
+ * Each thread stays with one lock for long enough to get its bias. Then it takes another one, whose
+ * bias another thread has, and which that thread is using.
  */
 static void *take_turns(void *argument)
 {
@@ -91,14 +91,14 @@ START_TEST(never_two_threads_at_once)
 	ck_assert(xl_membarrier_register());
 	many.rounds = 40;
 	for (again = 0; again < most; again++) {
-		memset(&many.lock, 0, sizeof(many.lock));	/* locks to be biased anew */
+		memset(&many.lock, 0, sizeof(many.lock));	/* locks that can be biased anew */
 		run_threads(THREADS, take_turns);
 	}
 	check_counts();
 }
 END_TEST
 
-/* Many short meetings of a biased thread and one that revokes it. */
+/* Many short meetings of a biased thread and one that revokes its bias. */
 static struct {
 	struct xl_lock lock;
 	u64 count;
@@ -144,7 +144,10 @@ START_TEST(revoked_in_the_middle)
 }
 END_TEST
 
-/* The biased thread is inside: who revokes sleeps until it goes out, and is woken. */
+/*
+ * The biased thread is inside: a thread that revokes the bias sleeps until the other leaves, and is
+ * woken.
+ */
 static u32 stage;			/* atomic */
 
 static void *take_it_away(void *argument)
@@ -186,7 +189,7 @@ START_TEST(revoker_sleeps_until_it_is_let_in)
 }
 END_TEST
 
-/* A thread ends with a bias; the next one, which may get its stack, is not taken for it. */
+/* A thread ends with a bias. The next thread, which may get its stack, is not taken for it. */
 static void *bias_and_end(void *argument)
 {
 	bias_to_this_thread(&duel.lock);

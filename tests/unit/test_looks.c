@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How many rows the host looks at: those of the groups that are concerned, however many slots the
- * pool has.
+ * How many rows the host reads: those of the groups that are concerned, however many slots the pool
+ * has.
  */
 #include "unit.h"
 
@@ -21,7 +21,7 @@ static void begin_to_count(u32 *looks)
 	unit_step = count_looks;
 }
 
-/* All other groups are somebody else's. */
+/* All other groups belong to other clients. */
 static void take_the_rest(struct world *world)
 {
 	u32 other = world_join(world, XMEM_ROLE_WRITER, 0), slot[XMEM_GROUP_SLOTS];
@@ -30,7 +30,7 @@ static void take_the_rest(struct world *world)
 		world_attach(world, other, XMEM_GROUP_SLOTS, slot);
 }
 
-/* Twice: are all FREE, and then they go. */
+/* Twice: to see that all are FREE, and then to detach them. */
 START_TEST(detach_looks_at_the_groups_of_the_file)
 {
 	struct world *world = world_make(1024, 4, 4);
@@ -41,13 +41,13 @@ START_TEST(detach_looks_at_the_groups_of_the_file)
 	for (i = 0; i < FILES; i++)
 		world_attach(world, me, 40, slot[i]);
 	take_the_rest(world);
-	/* This one is in two groups. */
+	/* This file is in two groups. */
 	request.slot = slot[1][0];
 	begin_to_count(&looks);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, 40, &payload), 40);
 	unit_step = NULL;
 	ck_assert_uint_eq(looks, 2 * 2 * XMEM_GROUP_SLOTS);
-	/* It begins in the upper of the two groups, and goes round. */
+	/* It begins in the upper one of the two groups, and goes round. */
 	request.slot = slot[3][39];
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, 40, &payload), 40);
 	world_is_valid(world);
@@ -55,7 +55,7 @@ START_TEST(detach_looks_at_the_groups_of_the_file)
 }
 END_TEST
 
-/* Adopted, ended and buried: three times, and each time a look that finds no more of them. */
+/* Adopted, ended and buried: three times, each with a search that finds no more of them. */
 START_TEST(an_end_looks_at_the_groups_of_the_client)
 {
 	struct world *world = world_make(1024, 4, 4);

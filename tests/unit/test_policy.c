@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The policy: who is waited for, who is demoted and until when, what may be evicted,
- * whether the ring has room, and whether an acquire would succeed. The last is tried against
- * an acquire that is written down here once more, plainly.
+ * The policy: which subscribers are waited for, which are demoted and until when, what may be
+ * evicted, whether the ring has room, and whether an acquire would succeed. The last is compared
+ * with a second, plain version of an acquire in this file.
  */
 #include "unit.h"
 
@@ -18,7 +18,7 @@ struct stage {
 	u32 steps;
 };
 
-static const u32 counts[] = { 4, RING, 24 };	/* slots below, equal to and above the ring */
+static const u32 counts[] = { 4, RING, 24 };	/* fewer slots than entries, as many, more */
 
 static struct stage stage_make(u32 slots)
 {
@@ -83,7 +83,7 @@ static bool writable(struct world *world, u32 owner)
 	return xm_writable(&world->host.map, owner, 1, &deadline);
 }
 
-/* Who lacks slots is told of what an attach would find, and of nothing else. */
+/* A client that lacks slots learns only what an attach would find. */
 START_TEST(slots_are_to_be_had_where_an_attach_finds_them)
 {
 	struct world *world = world_make(128, 3, RING);
@@ -103,7 +103,7 @@ START_TEST(slots_are_to_be_had_where_an_attach_finds_them)
 	ck_assert(xm_has_slots(map, other, 64) && !xm_has_slots(map, other, 65));
 	world_attach(world, one, 1, slot);
 	ck_assert(writable(world, other));
-	for (s = 64; s < 128; s++)		/* nobody can use the last group any more */
+	for (s = 64; s < 128; s++)		/* the last group cannot be used any more */
 		xm_slot_row(map, s)->tenancies = XM_TENANCIES;
 	ck_assert(!writable(world, other) && !xm_has_slots(map, other, 1));
 	xm_slot_row(map, 77)->tenancies--;
@@ -112,7 +112,7 @@ START_TEST(slots_are_to_be_had_where_an_attach_finds_them)
 	world_attach(world, other, 1, slot);
 	ck_assert_uint_eq(slot[0], 77);
 	ck_assert(!writable(world, other));
-	/* A group stays its owner's when its slots have come free: nobody else finds them. */
+	/* A group stays its owner's when its slots become free: no other client finds them. */
 	detach.slot = 0;
 	ck_assert_int_eq(xm_host_detach(&world->host, one, &detach, ~0u, &payload), 1);
 	ck_assert(!writable(world, other) && xm_has_slots(map, one, 64));
@@ -124,7 +124,7 @@ START_TEST(slots_are_to_be_had_where_an_attach_finds_them)
 }
 END_TEST
 
-/* ---- who is waited for ---- */
+/* ---- who is waited for? ---- */
 
 START_TEST(the_slowest_that_is_waited_for_decides)
 {
@@ -161,7 +161,7 @@ START_TEST(the_slowest_that_is_waited_for_decides)
 }
 END_TEST
 
-/* L1: a demotion ends with the next thing that the subscriber receives. */
+/* L1: a demotion ends with the next publication that the subscriber receives. */
 START_TEST(demotion_ends_when_the_subscriber_receives)
 {
 	struct stage s = stage_make(24);
@@ -184,7 +184,7 @@ START_TEST(demotion_ends_when_the_subscriber_receives)
 }
 END_TEST
 
-/* L1: the next client with the same id has not been waited for yet. */
+/* L1: the next client with this id has not been waited for yet. */
 START_TEST(demotion_is_not_inherited)
 {
 	struct stage s = stage_make(24);
@@ -198,7 +198,7 @@ START_TEST(demotion_is_not_inherited)
 	ck_assert_uint_eq(s.reader[0], id);
 	subscribe(&s, 0, XMEM_SUBSCRIBE_WAIT);
 	publish_some(&s, 1, 1);
-	/* even where its cursor stands as the other's did */
+	/* even if its cursor has the other one's value */
 	*xm_cursor(s.map, id, s.owner) = 0;
 	ck_assert_uint_eq(waited(&s).count, 1);
 	ck_assert_uint_eq(waited(&s).evictable, 0);
@@ -232,7 +232,7 @@ START_TEST(ring_has_room_for_what_is_in_hand_and_one_more)
 	struct stage s = stage_make(24);
 	u32 i;
 
-	for (i = 0; i < 40; i++) {	/* nobody is waited for */
+	for (i = 0; i < 40; i++) {	/* no subscriber is waited for */
 		struct xm_waited w = waited(&s);
 
 		ck_assert(xm_has_room(s.map, &w, i));
@@ -288,7 +288,7 @@ static bool is_held(const struct stage *s, u32 slot)
 	return false;
 }
 
-/* The same question, asked slot by slot and subscriber by subscriber. */
+/* The question of the test, asked slot by slot and subscriber by subscriber. */
 static bool would_find(const struct stage *s, bool demoting)
 {
 	u64 tail = xm_ring(s->map, s->owner)->tail, least = ~0ULL;
@@ -321,7 +321,7 @@ static bool would_find(const struct stage *s, bool demoting)
 	return found && (!any || tail + hand + 1 <= least + RING);
 }
 
-/* One step of the owner or a reader, at random, by the rules. */
+/* One random step of the owner or a reader, by the rules. */
 static void anything(struct stage *s)
 {
 	u64 random = unit_random(&s->random) >> 20;
@@ -365,7 +365,7 @@ static void anything(struct stage *s)
 	}
 }
 
-/* The same search, group by group. */
+/* The search, group by group. */
 static bool would_find_in_steps(const struct stage *s, u64 now, u64 *ret_deadline)
 {
 	struct xm_search search, again;
@@ -390,7 +390,7 @@ START_TEST(writable_is_what_an_acquire_would_find)
 	subscribe(&s, 0, 0);
 	subscribe(&s, 1, XMEM_SUBSCRIBE_WAIT);
 	subscribe(&s, 2, XMEM_SUBSCRIBE_WAIT);
-	/* What is rare with some seeds is looked for longer. */
+	/* With some seeds rare cases need more rounds. */
 	for (i = 0; i < least || (i < 5000000 && (later <= 5 || no <= 100)); i++) {
 		u64 deadline = POISON;
 		bool now = would_find(&s, false), then = would_find(&s, true);
@@ -431,7 +431,10 @@ START_TEST(nothing_is_writable_without_slots)
 }
 END_TEST
 
-/* Somebody lags and no bound has begun: who polls shall ask, unless a buffer is still in hand. */
+/*
+ * A subscriber lags and no bound has begun: a client that polls must ask, unless a buffer is still
+ * in hand.
+ */
 START_TEST(who_polls_is_told_to_ask)
 {
 	struct stage s = stage_make(4);
@@ -452,7 +455,7 @@ START_TEST(who_polls_is_told_to_ask)
 	ck_assert(!xm_poll_writable(s.map, s.owner, 49, &deadline));
 	ck_assert_uint_eq(deadline, 50);
 	ck_assert(xm_poll_writable(s.map, s.owner, 50, &deadline));
-	/* Those who are demoted, and who never waited, are no reason. */
+	/* Subscribers that are demoted, or are not waited for, are no reason. */
 	xm_ring(s.map, s.owner)->demote_at_ns = 0;
 	xm_client_row(s.map, s.owner)->wait_bound_ns = 0;
 	ck_assert(!xm_poll_writable(s.map, s.owner, 1, &deadline));
@@ -481,7 +484,7 @@ void policy_tests(Suite *suite)
 	tcase_add_test(tcase, nothing_is_writable_without_slots);
 	tcase_add_test(tcase, who_polls_is_told_to_ask);
 	suite_add_tcase(suite, tcase);
-	/* In a case of its own, as it takes longer than all others. */
+	/* In a case of its own, because it takes longer than all others. */
 	tcase_add_loop_test(search, writable_is_what_an_acquire_would_find, 0, ARRAY_SIZE(counts));
 	suite_add_tcase(suite, search);
 }

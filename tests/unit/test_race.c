@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * One client does something whole between two steps of another, at every place
- * of the protocol where the order of two loads or stores decides (I1, I2, I3).
+ * One client does something complete between two steps of another, at every place of the protocol
+ * where the order of two loads or stores decides (I1, I2, I3).
  */
 #include "unit.h"
 
@@ -15,7 +15,7 @@ struct race {
 	struct xm_pending pending;
 	int step;			/* where it happens */
 	void (*happens)(struct race *r);
-	int err;			/* of what happened; 1: nothing did */
+	int err;			/* the result of the action; 1: it did not run */
 	bool mine;
 };
 
@@ -80,7 +80,7 @@ START_TEST(get_within_a_scan)
 		/* it cannot know yet where the slot is marked */
 		ck_assert_int_eq(r.err, step == XM_STEP_SCAN_CURSORS ? 0 : -EAGAIN);
 		ck_assert_int_eq(xm_look(r.map, r.token), r.mine ? -ESTALE : 0);
-		/* the hold came before the owner looked at the holds: it is seen */
+		/* the hold came before the owner checked the holds, so it is seen */
 		ck_assert_int_eq(r.mine, step == XM_STEP_SCAN_HOLDS);
 		race_end(&r);
 	}
@@ -96,7 +96,7 @@ START_TEST(receive_within_a_scan)
 {
 	struct race r = race_make(XM_STEP_SCAN_CURSORS, receive, true);
 
-	scan(&r, false);	/* what is in flight is not marked, so there is no further step */
+	scan(&r, false);	/* a slot in flight is not marked, so there is no further step */
 	ck_assert_int_eq(r.err, 0);
 	ck_assert(!r.mine);
 	ck_assert_int_eq(xm_look(r.map, r.token), 0);
@@ -259,8 +259,8 @@ START_TEST(evict_within_a_receive)
 		err = xm_receive(r.map, r.reader, &r.follow, &r.what, &r.pending);
 		unit_step = NULL;
 		/*
-		 * The one held and the other voided, so neither has the buffer. The
-		 * contents stay until the owner scans again.
+		 * The one held and the other voided, so neither has the buffer. The contents stay
+		 * until the owner scans again.
 		 */
 		ck_assert_int_eq(err, step == XM_STEP_RECEIVE_VALID ? 0 : -EBUSY);
 		ck_assert_int_eq(r.mine, step == XM_STEP_RECEIVE_READ);
@@ -311,7 +311,7 @@ START_TEST(owner_ends_within_a_put)
 		unit_step = at_step;
 		r.pending = xm_put(r.map, r.reader, r.slot[0]);
 		unit_step = NULL;
-		/* either the end found nobody, or the put tells the host */
+		/* either the end found no hold, or the put tells the host */
 		world_do(r.world, r.pending);
 		ck_assert_uint_eq(world_count(r.world, XMEM_OWNER_HOST), 0);
 		race_end(&r);

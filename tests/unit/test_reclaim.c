@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sweeps: the host reclaims what an ended owner has left. One sweep serves all slots, and what is
- * still used stays; garbage in other clients' areas makes it no longer than one look at each ring.
+ * Sweeps: the host reclaims the slots of an ended owner. One sweep serves all slots, and used slots
+ * stay. Garbage in other clients' areas does not make it longer than one check of each ring.
  */
 #include "core/publish.h"
 #include "unit.h"
 
 #define RING	8
-#define CROWD	5			/* writers that note every slot as forwarded */
+#define CROWD	5			/* writers that mark every slot as forwarded */
 #define SLOTS	130			/* in three groups */
-/* The place at the tail is looked at too, and it is all there is in the rings of two others. */
+/* The place at the tail is checked too, and it is the only one in the rings of two others. */
 #define LOOKS	(CROWD * (RING + 1) + 2)
 
 struct crowd {
@@ -48,7 +48,10 @@ static void crowd_end(struct crowd *c)
 	world_free(c->world);
 }
 
-/* All that a client can write: every hold is noted, and a whole ring is there to be received. */
+/*
+ * All words that a client can write: every hold is marked, and a whole ring is there to be
+ * received.
+ */
 static void be_hostile(struct crowd *c, u32 client, u64 garbage)
 {
 	u32 i;
@@ -90,7 +93,7 @@ static u32 sweep_after_the_end(struct crowd *c)
 	return freed;
 }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
 START_TEST(a_sweep_of_all_slots_looks_at_each_entry_of_a_ring_once)
 {
@@ -102,7 +105,7 @@ START_TEST(a_sweep_of_all_slots_looks_at_each_entry_of_a_ring_once)
 	ck_assert_uint_eq(sweep_after_the_end(&c), SLOTS);
 	ck_assert_uint_ge(c.looks, CROWD * RING);
 	ck_assert_uint_le(c.looks, LOOKS);
-	/* Nothing is left to look at. */
+	/* Nothing is left to check. */
 	begin_to_count(&c);
 	ck_assert_uint_eq(world_reap(c.world), 0);
 	ck_assert_uint_eq(c.looks, 0);
@@ -122,7 +125,7 @@ START_TEST(a_sweep_of_what_is_held_looks_at_no_ring)
 		ck_assert_int_eq(xm_get(c.map, c.reader, c.token[i]), 0);
 	ck_assert_uint_eq(sweep_after_the_end(&c), 0);
 	ck_assert_uint_eq(c.looks, 0);
-	/* The last put of one slot, as whoever likes may post it. */
+	/* The last put of one slot, which any client may post. */
 	begin_to_count(&c);
 	world_put(c.world, c.reader, c.slot[7]);
 	unit_step = NULL;
@@ -170,9 +173,9 @@ START_TEST(garbage_in_rings_frees_and_keeps_nothing)
 }
 END_TEST
 
-/* ---- what stays ---- */
+/* ---- slots that stay ---- */
 
-/* @client puts what it holds into its own ring. */
+/* @client puts a slot that it holds into its own ring. */
 static void forward(struct crowd *c, u32 client, u32 i)
 {
 	struct xm_publisher_words words = xm_publisher_words(c->map, client);
@@ -181,7 +184,7 @@ static void forward(struct crowd *c, u32 client, u32 i)
 	xm_forward(c->map, client, &words, xm_load(&words.ring->tail), &what, 0);
 }
 
-/* What is in use in each of the ways, in every group: held, claimed, forwarded, in flight. */
+/* Slots in use in each of the ways, in every group: held, claimed, forwarded, in flight. */
 START_TEST(one_sweep_keeps_what_is_used_in_any_way)
 {
 	struct crowd c = crowd_make();
@@ -211,7 +214,7 @@ START_TEST(one_sweep_keeps_what_is_used_in_any_way)
 	for (i = 0; i < SLOTS; i++)
 		ck_assert_int_eq(xm_look(c.map, c.token[i]),
 				 i % 50 < 3 || i == 10 || i == 11 ? 0 : -ESTALE);
-	/* They go one by one. */
+	/* They are freed one by one. */
 	for (i = 10; i < 12; i++) {
 		ck_assert_int_eq(world_receive(c.world, c.member[0], &last, &what), 0);
 		ck_assert_uint_eq(what.token, c.token[i]);
@@ -231,7 +234,7 @@ START_TEST(one_sweep_keeps_what_is_used_in_any_way)
 }
 END_TEST
 
-/* ---- what others do meanwhile ---- */
+/* ---- other clients act meanwhile ---- */
 
 /* Sweep all, and do @what before the @nth call. Returns how many slots were freed. */
 static u32 sweep_while(struct crowd *c, u32 nth, void (*what)(struct crowd *c), u32 *ret_calls)
@@ -285,7 +288,7 @@ END_TEST
 
 static int got;
 
-/* Somebody gets a slot by its token; if that is being scanned it asks the host. */
+/* A client gets a slot by its token; if the slot is being scanned, it asks the host. */
 static void get_one(struct crowd *c)
 {
 	u64 word = xm_load(&xm_slot(c->map, c->slot[100])->state);
@@ -319,7 +322,7 @@ START_TEST(a_get_meanwhile_is_good_or_the_slot_is_freed)
 }
 END_TEST
 
-/* The next sweep, of what has been named since the last one began. */
+/* The next sweep, of slots that were named since the last one began. */
 static u32 sweep_again(struct crowd *c)
 {
 	struct xm_sweep sweep = { .stage = 0 };
@@ -332,7 +335,7 @@ static u32 sweep_again(struct crowd *c)
 	return freed;
 }
 
-/* The last holder puts, and says so to the host. */
+/* The last holder puts, and tells the host. */
 static void put_one(struct crowd *c)
 {
 	struct xm_pending pending = xm_put(c->map, c->reader, c->slot[100]);
@@ -362,7 +365,7 @@ END_TEST
 
 static int upgraded;
 
-/* The only holder begins to write in place. It tries again once, if it has to. */
+/* The only holder begins to write in place. It tries again once, if it must. */
 static void write_one(struct crowd *c)
 {
 	struct xmem_upgrade_request request = { .slot = c->slot[100] };
@@ -400,7 +403,10 @@ START_TEST(what_is_written_in_place_meanwhile_is_not_freed)
 }
 END_TEST
 
-/* A stage is killed behind its entry, and before its tail. It lets go, and others go on. */
+/*
+ * A stage is killed after its entry, and before its tail. Its holds end, and other clients
+ * continue.
+ */
 static void die_in_forward(struct crowd *c)
 {
 	u64 holds;
@@ -423,7 +429,7 @@ static void sweep_at_that_step(int step, void *arg)
 	c->looks = world_reap(c->world);
 }
 
-/* Who finds that the hold has gone looks at the ring then, and finds the entry. */
+/* A sweep that finds that the hold is gone then checks the ring, and finds the entry. */
 START_TEST(who_lets_go_repairs_its_ring_first)
 {
 	struct crowd c = crowd_make();
@@ -436,7 +442,7 @@ START_TEST(who_lets_go_repairs_its_ring_first)
 	die_in_forward(&c);
 	ck_assert(!unit_step);
 	ck_assert_uint_eq(c.looks, SLOTS - 1);
-	ck_assert_uint_eq(world_reap(c.world), 0);	/* now the entry alone keeps it */
+	ck_assert_uint_eq(world_reap(c.world), 0);	/* now only the entry keeps it */
 	ck_assert_int_eq(xm_look(c.map, c.token[100]), 0);
 	crowd_end(&c);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Publishing and receiving between honest clients; also what a subscriber sees
- * when entries are overwritten or their publisher ends.
+ * Publishing and receiving between honest clients; also what a subscriber sees when entries are
+ * overwritten or their publisher ends.
  */
 #include "unit.h"
 
@@ -68,7 +68,7 @@ static void put(struct stream *s)
 	world_put(s->world, s->reader, xm_token_slot(s->what.token));
 }
 
-/* ---- the plain way ---- */
+/* ---- without losses ---- */
 
 START_TEST(publications_arrive_in_order)
 {
@@ -122,13 +122,13 @@ START_TEST(two_publishers_do_not_mix)
 }
 END_TEST
 
-/* ---- losing ---- */
+/* ---- losses ---- */
 
 START_TEST(overrun_skips_to_the_oldest_and_counts)
 {
 	struct stream s = stream_make(0);
 
-	publish(&s, 12);		/* ring of 8: the oldest that no publication touches is 5 */
+	publish(&s, 12);		/* ring of 8: 5 is the oldest that stays */
 	expect(&s, 5);
 	ck_assert_uint_eq(s.follow.lost, 5);
 	expect(&s, 6);
@@ -136,7 +136,7 @@ START_TEST(overrun_skips_to_the_oldest_and_counts)
 }
 END_TEST
 
-/* All of the last D are there; a publication under way opens the oldest of them. */
+/* All of the last D are there. A publication under way opens the oldest of them. */
 START_TEST(exactly_D_behind_loses_nothing)
 {
 	struct stream s = stream_make(0);
@@ -205,7 +205,10 @@ static void check_lapped_at(int step)
 	world_free(s.world);
 }
 
-/* The entry is overwritten between the two looks: what was read is not trusted, no hold is left. */
+/*
+ * The entry is overwritten between its two reads: the first read does not count, and no hold is
+ * left.
+ */
 START_TEST(entry_overwritten_while_received_is_not_received)
 {
 	check_lapped_at(XM_STEP_RECEIVE_READ);
@@ -238,7 +241,7 @@ START_TEST(entry_taken_back_while_received_is_not_received)
 }
 END_TEST
 
-/* The hold is there before the second look, so an eviction that comes then finds it. */
+/* The hold is there before the second read, so an eviction that comes then finds it. */
 static void fail_to_evict(int step, void *arg)
 {
 	struct stream *s = arg;
@@ -263,8 +266,8 @@ START_TEST(received_is_held_from_the_second_look_on)
 END_TEST
 
 /*
- * The publisher stops with an entry open. What it was overwriting is lost; the
- * complete entries behind it are not.
+ * The publisher stops with an entry open. The entry that it was overwriting is lost; the complete
+ * entries behind it are not.
  */
 static void publish_one(void *arg)
 {
@@ -286,8 +289,8 @@ START_TEST(open_entry_hides_nothing_behind_it)
 END_TEST
 
 /*
- * The same wherever the subscriber stands, also with the entry that no lap has filled before
- * this one, and if the entry of the lap before is void.
+ * An open entry hides nothing wherever the subscriber is, also if no lap has filled the entry
+ * before, and if the entry of the lap before is void.
  */
 START_TEST(open_entry_hides_nothing_at_any_place)
 {
@@ -318,7 +321,10 @@ START_TEST(open_entry_hides_nothing_at_any_place)
 }
 END_TEST
 
-/* While the lap before stands there, the tail tells nothing; polling leaves its line alone. */
+/*
+ * While the entries of the lap before are there, the tail says nothing new. Polling leaves its line
+ * alone.
+ */
 START_TEST(tail_is_not_read_in_vain)
 {
 	struct stream s = stream_make(0);
@@ -329,7 +335,7 @@ START_TEST(tail_is_not_read_in_vain)
 		expect(&s, i);
 		put(&s);
 	}
-	xm_ring(s.map, s.owner)->tail = 1000;	/* who reads it takes all for lost */
+	xm_ring(s.map, s.owner)->tail = 1000;	/* a reader of the tail would count all as lost */
 	ck_assert(!xm_ready(s.map, s.owner, s.follow.incarnation, 11));
 	ck_assert_int_eq(receive(&s), -EAGAIN);
 	xm_ring(s.map, s.owner)->tail = 11;
@@ -400,7 +406,7 @@ START_TEST(receiving_without_wait_owes_nothing_until_the_put)
 }
 END_TEST
 
-/* No put follows what is skipped: the cursor itself is the event. */
+/* No put follows a skipped entry: the cursor itself is the event. */
 START_TEST(skipped_entry_owes_the_wake)
 {
 	struct stream s = stream_make(0);
@@ -468,7 +474,7 @@ START_TEST(end_of_an_idle_publisher_is_EPIPE)
 }
 END_TEST
 
-/* The id goes to another publisher: its entries are not mine, wherever they stand. */
+/* Another publisher gets the id: its entries are not received, wherever they are. */
 START_TEST(next_publisher_with_the_same_id_is_EPIPE)
 {
 	u32 before, after;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The owner's side: taking a slot, the scan that looks for users, slots in
- * flight, evicting, and waiting for subscribers.
+ * The owner's side: taking a slot, the scan that searches for users, slots in flight, evicting, and
+ * waiting for subscribers.
  */
 #include "unit.h"
 
@@ -13,7 +13,7 @@ struct stage {
 	u64 token[16];
 };
 
-/* An owner with 16 slots and a ring of 8, a reader that follows nothing. */
+/* An owner with 16 slots and a ring of 8, and a reader that follows nothing. */
 static struct stage stage_make(u64 wait_bound_ns)
 {
 	struct stage s = { .world = world_make(64, 4, 8) };
@@ -88,7 +88,7 @@ START_TEST(scan_leaves_held_slot_live)
 	ck_assert_int_eq(xm_get(s.map, s.reader, s.token[0]), 0);
 	word = word_of(&s, 0);
 	ck_assert(!world_scan(s.world, s.owner, s.slot[0], true, 0));
-	/* as before, but for the scan's number */
+	/* as before, except for the scan's number */
 	ck_assert_uint_eq(word_of(&s, 0), xm_word(xm_generation(word), 1, XMEM_SLOT_LIVE));
 	ck_assert_int_eq(xm_look(s.map, s.token[0]), 0);
 	world_put(s.world, s.reader, s.slot[0]);
@@ -118,7 +118,7 @@ START_TEST(scan_of_many_tells_them_apart)
 	how = world_rules(s.world, s.owner, false, 0);
 	xm_get(s.map, s.reader, s.token[1]);
 	xm_get(s.map, s.owner, s.token[4]);
-	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0)); /* WRITING: not the scan's */
+	ck_assert(world_scan(s.world, s.owner, s.slot[2], false, 0)); /* WRITING: not for scans */
 	/* 0, 3, 5; 6 and 7 are FREE */
 	ck_assert_uint_eq(scan_slots(s.map, &how, s.slot, 8, holder), 0x29);
 	ck_assert_uint_eq(holder[1], s.reader);
@@ -156,7 +156,7 @@ static void resolve_at(int step, void *arg)
 
 	if (step != XM_STEP_SCAN_HOLDS)
 		return;
-	/* a getter came late, found SCANNING, and the host resolved it */
+	/* a getter came late and found SCANNING, and the host resolved it */
 	ck_assert_int_eq(xm_get(s->map, s->reader, s->token[0]), -EAGAIN);
 	ck_assert_int_eq(xm_host_resolve(&s->world->host, s->reader, s->slot[0], word), 0);
 	ck_assert_int_eq(xm_look(s->map, s->token[0]), 0);
@@ -302,13 +302,13 @@ START_TEST(nothing_is_taken_from_a_subscriber_that_is_waited_for)
 	ck_assert_uint_eq(xm_demote(s.map, s.owner, 2), 1);
 	ck_assert(world_scan(s.world, s.owner, s.slot[0], true, 0));
 	ck_assert_uint_eq(entry_of(&s, 0), 1 | XMEM_ENTRY_VOID);
-	/* without evict also a demoted one's entries stay */
+	/* without evict the entries of a demoted one stay, too */
 	ck_assert(!world_scan(s.world, s.owner, s.slot[1], false, 0));
 	world_free(s.world);
 }
 END_TEST
 
-/* One hold of each line of a group, and of each group: wide looks must not miss one. */
+/* One hold of each line of a group, and of each group: wide reads must not miss one. */
 START_TEST(scan_sees_a_hold_at_every_place_of_a_group)
 {
 	struct world *world = world_make(2 * XMEM_GROUP_SLOTS, 4, 4);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The host's slots: attaching, detaching, reclaiming, groups, resolving and new
- * generations; also the waiters words.
+ * The host's slots: attaching, detaching, reclaiming, groups, resolving and new generations; also
+ * the waiters words.
  */
 #include "core/limbo.h"
 #include "unit.h"
@@ -176,7 +176,7 @@ START_TEST(renew_gives_a_range_of_its_own)
 	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), -EINVAL);
 	request = (struct xmem_slot_request){ .slot = slot };
 	ck_assert_int_eq(xm_host_renew(&world->host, other, 5, &request), -EPERM);
-	/* the range runs out in mid-work: WRITING stays WRITING */
+	/* the range ends in the middle of the work: WRITING stays WRITING */
 	xm_slot(map, slot)->state = xm_word((before | ((1ULL << XMEM_TENANCY_SHIFT) - 1)), 3,
 					    XMEM_SLOT_FREE);
 	ck_assert_int_eq(xm_take(map, slot), 0);
@@ -195,7 +195,7 @@ START_TEST(renew_gives_a_range_of_its_own)
 }
 END_TEST
 
-/* Else an owner could renew until an old range comes round, and revive its tokens. */
+/* Otherwise an owner could renew until an old range comes round, and revive its tokens. */
 START_TEST(slot_whose_tenancies_are_used_up_is_not_used_again)
 {
 	struct world *world = world_make(64, 4, 4);
@@ -219,7 +219,7 @@ START_TEST(slot_whose_tenancies_are_used_up_is_not_used_again)
 }
 END_TEST
 
-/* Else a client would keep a group that does not help it. */
+/* Otherwise a client would keep a group that does not help it. */
 START_TEST(group_whose_slots_are_used_up_is_given_to_nobody)
 {
 	struct world *world = world_make(128, 4, 4);
@@ -271,7 +271,10 @@ START_TEST(detach_takes_free_slots_of_ones_own_only)
 }
 END_TEST
 
-/* Ids that differ in their upper halves alone are those of two payloads; and one with no lower. */
+/*
+ * Ids that differ only in their upper halves are those of two payloads; and an id whose lower half
+ * is 0.
+ */
 START_TEST(ids_of_payloads_have_64_bits)
 {
 	static const u64 ids[] = { 7, (1ULL << 32) + 7, 1ULL << 32, ~0ULL };
@@ -310,7 +313,7 @@ START_TEST(reclaim_leaves_the_slots_of_the_living)
 	world_attach(world, me, 1, &slot);
 	world_take_publish(world, me, slot);
 	ck_assert_uint_eq(world_reclaim(&world->host, slot), 0);
-	ck_assert_uint_eq(world_reclaim(&world->host, slot + 1), 0);	/* nobody's */
+	ck_assert_uint_eq(world_reclaim(&world->host, slot + 1), 0);	/* it has no owner */
 	ck_assert(!xm_host_idle_group(&world->host, 0));
 	world_is_valid(world);
 	world_free(world);
@@ -329,7 +332,7 @@ START_TEST(group_goes_back_with_its_last_slot)
 	ck_assert_int_eq(xm_get(&world->host.map, reader, token), 0);
 	world_end(world, me);
 	ck_assert_uint_eq(world->host.group_owner[0], XMEM_OWNER_HOST);
-	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), 1); /* the FREE one went at once */
+	ck_assert_uint_eq(world_count(world, XMEM_OWNER_HOST), 1); /* the FREE one is gone */
 	ck_assert_int_eq(xm_host_free_group(&world->host, reader, 1), 1);
 	world_put(world, reader, slot[1]);
 	world_reap(world);
@@ -404,10 +407,10 @@ START_TEST(armed_word_changes_when_it_is_disarmed)
 	ck_assert(xm_still_armed(&word, a));
 	ck_assert(xm_disarm(&word));
 	ck_assert(!xm_still_armed(&word, a) && !xm_still_armed(&word, b));
-	ck_assert(!xm_disarm(&word));		/* nobody sleeps: no second wake */
+	ck_assert(!xm_disarm(&word));		/* no client sleeps: no second wake */
 	b = xm_arm(&word);
 	ck_assert(xm_still_armed(&word, b));
-	ck_assert(!xm_still_armed(&word, a));	/* the first is awake whatever the second does */
+	ck_assert(!xm_still_armed(&word, a));	/* awake whatever the second does */
 }
 END_TEST
 
@@ -456,8 +459,8 @@ START_TEST(waiters_words_and_who_may_arm_them)
 	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, XM_ARM, &err),
 			 &row[writer].slots_waiters);
 	/*
-	 * Who may hold something wakes an owner, only the publisher its subscribers, only the host
-	 * the rest.
+	 * A client that may hold something wakes an owner, only the publisher wakes its
+	 * subscribers, and only the host the rest.
 	 */
 	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAKE, &err),
 			 &row[writer].slots_waiters);
@@ -535,7 +538,7 @@ START_TEST(limbo_is_as_old_as_its_first_owners_end)
 	token[1] = world_take_publish(world, second, slot[1]);
 	ck_assert_int_eq(xm_get(map, reader, token[0]), 0);
 	ck_assert_int_eq(xm_get(map, reader, token[1]), 0);
-	/* They are held, and nobody misses them. */
+	/* They are held, and no acquire lacks them. */
 	xm_limbo_count(map, &limbo);
 	ck_assert_uint_eq(limbo.ended + limbo.overdue, 0);
 	ck_assert_uint_eq(limbo.ended_ns | limbo.overdue_ns, 0);
@@ -600,7 +603,7 @@ START_TEST(payload_files_are_counted_until_they_go)
 }
 END_TEST
 
-/* P4: 1000 a second, whoever asks, and whether it attaches or renews. */
+/* P4: 1000 a second for a slot, whichever client asks, and whether it attaches or renews. */
 START_TEST(a_slot_begins_one_tenancy_a_millisecond)
 {
 	static u32 born[64];
@@ -623,7 +626,10 @@ START_TEST(a_slot_begins_one_tenancy_a_millisecond)
 	ck_assert_int_eq(xm_host_renew(host, me, 1, &slot), 0);
 	slot.generation = 0;
 	ck_assert_int_eq(xm_host_renew(host, me, 1, &slot), -EALREADY);
-	/* Who detaches it does not get a further one by that, nor does who attaches all slots. */
+	/*
+	 * A client that detaches the slot does not get a further one by that, nor does one that
+	 * attaches all slots.
+	 */
 	ck_assert_int_eq(xm_host_detach(host, me, &slot, ~0u, &payload), 1);
 	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(2, 1 << 20), 1, &one), -EALREADY);
 	ck_assert_uint_eq(xm_slot_row(&host->map, slot.slot)->tenancies, 2);
@@ -632,7 +638,7 @@ START_TEST(a_slot_begins_one_tenancy_a_millisecond)
 	ck_assert_int_eq(xm_host_attach(host, me, FILE_OF(2, 1 << 20), 1, &one), 0);
 	ck_assert_uint_eq(one.slot[0], slot.slot);
 	ck_assert_uint_eq(xm_slot_row(&host->map, slot.slot)->tenancies, 3);
-	/* Another that is old enough is taken instead. */
+	/* Another slot that is old enough is taken instead. */
 	slot.slot = all.slot[3];
 	ck_assert_int_eq(xm_host_detach(host, me, &slot, ~0u, &payload), 1);
 	slot.slot = one.slot[0];

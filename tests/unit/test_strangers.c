@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a stranger writes into its own area against an owner that has not let it in: holds, the note
- * that it has forwarded something, entries in its ring. Owners' scans, the host's sweep and
- * writing in place look at none of that. Each test is run again with the stranger let in, and then
- * the same words count: so they were where they are looked for.
+ * A stranger writes into its own area against an owner that has not let it in: holds, the mark that
+ * it has forwarded a slot, and entries in its ring. Owners' scans, the host's sweep and writing in
+ * place read none of that. Each test runs again with the stranger let in, and then those words
+ * count: so they were in the right places.
  *
- * Rings are looked at only if somebody whose holds count has forwarded the slot at some time; hence
- * the stage, which has, and whose own ring names it no more.
+ * Rings are read only if a client whose holds count has forwarded the slot at some time. Hence the
+ * stage, which has done so, and whose own ring does not name it any more.
  */
 #include "core/publish.h"
 #include "unit.h"
@@ -16,8 +16,8 @@ enum { HOLDS = 1, FORWARDS = 2, LIES = 3 };	/* what the stranger writes: one of 
 struct scene {
 	struct world *world;
 	const struct xm_map *map;
-	u32 owner, stranger, reader, stage;	/* the reader follows the stranger, and receives
-						 * nothing: what is in that ring stays in flight */
+	/* The reader follows the stranger and receives nothing: that ring stays in flight. */
+	u32 owner, stranger, reader, stage;
 	u32 slot, lies;
 	bool let_in;
 	u64 token;
@@ -41,7 +41,7 @@ static void forward(const struct scene *s, u32 me)
 	xm_forward(s->map, me, &words, xm_load(&words.ring->tail), &what, 0);
 }
 
-/* The stage has received the slot, holds it, and has forwarded it while nobody followed. */
+/* The stage has received the slot, holds it, and has forwarded it while it had no subscribers. */
 static void stage_forwards(struct scene *s)
 {
 	struct xmem_grant_request request = {
@@ -74,7 +74,7 @@ static void stranger_lies(const struct scene *s)
 	world_is_valid(s->world);
 }
 
-/* @way: of WAYS, each of which is one or both lies, by who is let in or is not. */
+/* @way: of WAYS. Each is one or both lies, with the stranger let in or not. */
 #define WAYS	(2 * LIES)
 
 static struct scene scene_make(int way)
@@ -111,7 +111,7 @@ START_TEST(strangers_stop_no_scan)
 	world_put(s.world, s.stage, s.slot);
 	how = world_rules(s.world, s.owner, false, 0);
 	ck_assert_uint_eq(scan_slots(s.map, &how, &s.slot, 1, &holder), !s.let_in);
-	/* Nor is one of them named as who has it. */
+	/* A stranger is not named as the holder either. */
 	ck_assert_uint_eq(holder, s.let_in ? s.stranger : 0xff);
 	scene_free(&s);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads as clients over one layout, delayed and killed at random steps. Every
- * payload bears its token, written with plain stores while nobody may have it
- * and read with plain loads while it is held. A client that is wrong reads a wrong
- * token, and ThreadSanitizer sees the race. Sleeping is real, so a lost wake-up
- * hangs. Counts bound the test, not time.
+ * Threads as clients over one layout, delayed and killed at random steps. Every payload has its
+ * token, written with plain stores while no other client may have it and read with plain loads
+ * while it is held. A client that is wrong reads a wrong token, and ThreadSanitizer sees the race.
+ * Sleeping is real, so a lost wake-up hangs. Counts bound the test, not time.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -21,13 +20,13 @@
 #define OWN		6	/* slots of a writer */
 #define KEPT		3	/* publications that a reader keeps */
 #define HISTORY		16
-#define DEATH		2000	/* one life is so many steps, on average */
+#define DEATH		2000	/* one life lasts so many steps, on average */
 
 static struct {
 	struct world *world;
 	const struct xm_map *map;
-	pthread_mutex_t lock;		/* the host's: all of world->host but the waiters words */
-	pthread_mutex_t bed;		/* with wake: who sleeps until a waiters word changes */
+	pthread_mutex_t lock;		/* all of world->host except the waiters words */
+	pthread_mutex_t bed;		/* for sleepers, until a waiters word changes */
 	pthread_cond_t wake;
 	u64 payload[8 * XMEM_GROUP_SLOTS][8];
 	u32 publications;		/* of each writer */
@@ -39,7 +38,7 @@ static struct {
 struct actor {
 	u64 random;
 	u32 me;
-	bool in_host;			/* the step is the host's: nobody dies in it */
+	bool in_host;			/* the step is the host's: no client dies in it */
 	jmp_buf grave;
 	/* a writer's */
 	u32 slot[OWN];
@@ -112,7 +111,7 @@ static void wake_all(void)
 	wake(&st.map->pool->clients_waiters);
 }
 
-/* Until one of the words is no longer as xm_arm gave it. */
+/* Sleep until one of the words differs from the value of xm_arm. */
 static void sleep_on(u32 **word, const u32 *value, u32 words)
 {
 	u32 i;
@@ -191,7 +190,7 @@ static u32 look_for_slot(struct actor *a)
 		mine = scan_slots(st.map, &how, a->slot, OWN, NULL);
 		if (!mine)
 			continue;
-		/* one to write, the rest are free for later */
+		/* one to write; the rest are free for later */
 		for (i = __builtin_ctzll(mine) + 1; i < OWN; i++)
 			if (mine >> i & 1)
 				ck_assert_int_eq(xm_give_up(st.map, a->slot[i]), 0);
@@ -240,7 +239,7 @@ static void *writer(void *arg)
 			while (a->written < st.publications)
 				write_one(a);
 		die(a);
-		a->written++;		/* also what it died of has cost something: it ends */
+		a->written++;		/* a round in which it dies counts too, so the test ends */
 	}
 	__atomic_fetch_sub(&st.writers_left, 1, __ATOMIC_RELEASE);
 	wake_all();
@@ -258,7 +257,7 @@ static void check(u64 token)
 			      (unsigned long long)st.payload[slot][i], (unsigned long long)token);
 }
 
-/* A get to its end: looking again, then asking the host to resolve. */
+/* A complete get: checking again, then asking the host to resolve. */
 static bool get(struct actor *a, u64 token)
 {
 	u32 slot = xm_token_slot(token), looks;
@@ -283,7 +282,7 @@ static bool get(struct actor *a, u64 token)
 	return !err;
 }
 
-/* An old token; best one whose slot is being looked at just now. */
+/* An old token; preferably one whose slot is being scanned just now. */
 static void get_old(struct actor *a)
 {
 	u64 token = a->history[dice(a, HISTORY)];
@@ -419,7 +418,7 @@ static void wait_for_any(struct actor *a)
 			return;
 	if (!__atomic_load_n(&st.writers_left, __ATOMIC_ACQUIRE))
 		return;
-	/* What it keeps is what the owners wait for: it does not take that to bed. */
+	/* The owners wait for the buffers that it keeps, so it releases them before it sleeps. */
 	while (a->keeps)
 		put(a, xm_token_slot(a->kept[--a->keeps]));
 	sleep_on(word, value, words);
@@ -450,7 +449,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all threads ---- */
 
 START_TEST(threads_agree_on_who_holds_what)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What metadata says of tensors and images, against plain models: every element and every row is
- * looked for one by one, and what the library calls good must lie within the bytes.
+ * Metadata of tensors and images, against plain models: the model visits every element and every
+ * row one by one, and whatever the library accepts must lie within the bytes.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 static char said[512];
 
-/* The library's, which notes it for the thread. */
+/* Stands for the library's function, which records the error for the thread. */
 int xl_fail(int error, const char *format, ...)
 {
 	va_list args;
@@ -132,7 +132,7 @@ START_TEST(impossible_shapes_are_refused)
 }
 END_TEST
 
-/* Sums and products that would come out small if they were not watched. */
+/* Sums and products that would become small if they were not checked. */
 START_TEST(overflow_is_no_way_in)
 {
 	struct xmem_metadata m;
@@ -152,7 +152,7 @@ START_TEST(overflow_is_no_way_in)
 	refused(&m, ~0ULL, ERANGE);
 	m = tensor_of(XMEM_DTYPE_UINT8, 2, SHAPE(2, 2), SHAPE(1LL << 40, 1));
 	refused(&m, 1ULL << 40, ERANGE);
-	/* and the largest that is none */
+	/* and the largest that does not overflow */
 	m = tensor_of(XMEM_DTYPE_UINT8, 1, SHAPE(INT64_MAX), SHAPE(1));
 	ck_assert_uint_eq(measured(&m, NULL, ~0ULL).bytes, INT64_MAX);
 	m = tensor_of(XMEM_DTYPE_UINT8, 2, SHAPE(2, 2), SHAPE(INT64_MAX - 1, 1));
@@ -172,7 +172,7 @@ START_TEST(empty_and_single_ones)
 	t = measured(&m, NULL, 0);
 	ck_assert_uint_eq(t.elements, 0);
 	ck_assert_uint_eq(t.bytes, 0);
-	/* strides that find nothing are those of a dense tensor */
+	/* strides without an effect are those of a dense tensor */
 	ck_assert_int_eq(t.strides[0], 28);
 	ck_assert_int_eq(t.strides[2], 4);
 	ck_assert_uint_eq(t.flags, XMEM_TENSOR_DENSE | XMEM_TENSOR_ALIGNED | XMEM_TENSOR_DLPACK);
@@ -193,7 +193,7 @@ START_TEST(flags_say_how_it_lies)
 	ck_assert_int_eq(t.element_strides[0], 4);
 	ck_assert_int_eq(t.element_strides[1], 1);
 	ck_assert_ptr_eq(t.data, data);
-	t = measured(&m, data + 2, 48);			/* a publisher may say offset 2 */
+	t = measured(&m, data + 2, 48);			/* a publisher may write offset 2 */
 	ck_assert_uint_eq(t.flags, XMEM_TENSOR_DENSE | XMEM_TENSOR_DLPACK);
 	m.strides[0] = 18;
 	t = measured(&m, data, 52);
@@ -254,7 +254,7 @@ START_TEST(every_element_lies_within_the_bytes)
 		ck_assert_int_eq(t.bytes, end);
 		if (end)
 			refused(&m, end - 1, ERANGE);
-		/* The same is found by what the reader is given. */
+		/* The reader's answer leads to that result, too. */
 		for (i = 0; i < m.ndim; i++)
 			m.strides[i] = t.strides[i];
 		ck_assert_int_eq(furthest(&m, 2), end);
@@ -268,7 +268,7 @@ END_TEST
 
 /* ---- images ---- */
 
-/* Bytes that an image takes, found another way: the last byte of its last row. */
+/* Bytes that an image takes, found in another way: the last byte of its last row. */
 static u64 image_bytes(u32 format, u64 w, u64 h, u64 stride)
 {
 	u64 half_w = (w + 1) / 2, half_h = (h + 1) / 2, even = (stride + 1) / 2 * 2;
@@ -359,7 +359,7 @@ static void check_image(u32 format, u32 w, u32 h, u32 padding)
 		check_plane(&image, p);
 	}
 	ck_assert_int_eq(xl_plane_measure(&image, p, &says, &t), -EBADMSG);
-	/* It is a tensor too, of all that it has. */
+	/* It is a tensor too, of all its bytes. */
 	ck_assert_uint_eq(measured(&m, said, bytes).bytes, bytes);
 }
 

@@ -15,7 +15,7 @@ struct stage {
 	u64 token;
 };
 
-/* The owner has published slot 0; @me has received it, and holds it alone. */
+/* The owner has published slot 0; @me has received it, and is the only holder. */
 static struct stage stage_make(void)
 {
 	struct stage s = { .world = world_make(64, 4, 8) };
@@ -127,7 +127,7 @@ START_TEST(what_is_given_up_is_free_and_what_is_cancelled_is_as_before)
 }
 END_TEST
 
-/* ---- who is in the way ---- */
+/* ---- clients in the way ---- */
 
 START_TEST(another_hold_is_EBUSY)
 {
@@ -147,7 +147,7 @@ START_TEST(another_hold_is_EBUSY)
 }
 END_TEST
 
-/* It follows since before the publication; and what is void it does not receive. */
+/* It follows since before the publication; and it does not receive a void entry. */
 START_TEST(what_another_has_yet_to_receive_is_EBUSY)
 {
 	struct stage s = stage_make();
@@ -180,7 +180,7 @@ struct fast {
 	int err;
 };
 
-/* The entry is complete, so who is fast receives it before the tail moves. */
+/* The entry is complete, so a fast client receives it before the tail moves. */
 static void receive_and_begin(int step, void *arg)
 {
 	struct fast *fast = arg;
@@ -243,7 +243,7 @@ START_TEST(who_may_not_upgrade_is_refused)
 	xm_slot_row(s.map, s.slot[0])->traits = 0;
 	ck_assert_int_eq(begin(&s), -EOPNOTSUPP);
 	xm_slot_row(s.map, s.slot[0])->traits = XMEM_TRAIT_SHARED;
-	/* The tenancy's last generation: its owner renews them when it acquires it. */
+	/* The tenancy's last generation: its owner renews them when it acquires the slot. */
 	last = generation | ((1ULL << XMEM_TENANCY_SHIFT) - 1);
 	xm_store(&xm_slot(s.map, s.slot[0])->state, xm_word(last, 0, XMEM_SLOT_LIVE));
 	ck_assert_int_eq(ask(&s, s.me, 0, last), -ENOSPC);
@@ -334,7 +334,7 @@ static void the_owner_ends(u32 flags)
 	u64 *state = &xm_slot(s.map, s.slot[0])->state;
 
 	ck_assert_int_eq(begin(&s), 0);
-	/* It can leave whatever it likes in the word. */
+	/* The client can leave any value in the word. */
 	if (flags & XMEM_UPGRADE_CANCEL)
 		xm_store(state, xm_word(xm_generation(*state), 0, XMEM_SLOT_WRITING));
 	world_end(s.world, s.owner);
@@ -364,7 +364,7 @@ START_TEST(the_owners_end_leaves_the_slot_to_its_writer)
 }
 END_TEST
 
-/* Whatever the owner writes into the word: nobody gets two writers, and all ends well. */
+/* Whatever the owner writes into the word, the slot never has two writers, and all ends well. */
 START_TEST(garbage_words_end_well)
 {
 	static const u32 how[] = { XMEM_UPGRADE_PUBLISH, XMEM_UPGRADE_GIVE_UP };
@@ -407,7 +407,7 @@ static int add_own_claims(struct stage *s, u32 count)
 	return xm_host_claim(&s->world->host, s->me, &request, 1, false, &pending);
 }
 
-/* A client that names another generation than its own harms nobody, and loses nothing. */
+/* A client that names a wrong generation harms no other client, and loses nothing. */
 START_TEST(ends_with_a_wrong_generation)
 {
 	static const u32 how[] = { XMEM_UPGRADE_PUBLISH, XMEM_UPGRADE_CANCEL };
@@ -425,7 +425,7 @@ START_TEST(ends_with_a_wrong_generation)
 		ck_assert_uint_eq(upgrader_of(&s), s.me + 1);
 		ck_assert_uint_eq(xm_claims_of(s.map, s.slot[0]), 2 * (i + 1));
 	}
-	/* What it gives up its owner gets. */
+	/* The owner gets the slots that the writer gives up. */
 	ck_assert_int_eq(ask(&s, s.me, XMEM_UPGRADE_GIVE_UP, wrong), 0);
 	ck_assert_uint_eq(upgrader_of(&s), 0);
 	ck_assert_uint_eq(xm_state(word_of(&s)), XMEM_SLOT_FREE);

@@ -27,17 +27,17 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 struct world {
-	struct xm_host host;	/* host.map is everybody's view: all pages, all writable */
+	struct xm_host host;	/* host.map is the view of all clients: all pages, all writable */
 	void *base;
 	u64 bytes;
 	u64 random;
-	const u8 *device;	/* what is attached is memory of this GPU; NULL: of the CPU */
-	u32 user;		/* of whom the next client is; 0: the pool's owner */
+	const u8 *device;	/* attached memory is this GPU's; NULL: the CPU's */
+	u32 user;		/* the user of the next client; 0: the pool's owner */
 };
 
 /* ---- world.c ---- */
 
-/* UNIT_WIDE in the environment: every world is laid out as a newer host would. */
+/* UNIT_WIDE in the environment: every world is laid out as a newer host would do it. */
 void world_widen(struct xmem_pool_header *header);
 struct world *world_make(u32 slots, u32 clients, u32 ring_entries);
 void world_free(struct world *world);
@@ -49,22 +49,22 @@ struct xm_follow world_subscribe(struct world *world, u32 me, u32 publisher, u32
 void world_unsubscribe(struct world *world, u32 me, const struct xm_follow *follow);
 void world_end(struct world *world, u32 client);	/* end, reap */
 
-/* What a host does after a client's end and a last put. Returns the slots freed. */
+/* Do what a host does after a client's end and a last put. Returns the slots freed. */
 u32 world_reap(struct world *world);
 /* A sweep of one slot. Returns its payload's id if it was freed, or else 0. */
 u64 world_reclaim(struct xm_host *host, u32 slot);
 void world_do(struct world *world, struct xm_pending pending);
 
-/* Publish what is WRITING; take and publish what is FREE. Returns the token. */
+/* Publish a WRITING slot; take and publish a FREE one. Returns the token. */
 u64 world_publish(struct world *world, u32 me, u32 slot);
 u64 world_take_publish(struct world *world, u32 me, u32 slot);
 
-/* Receive until there is something, an end or nothing; pendings are done. */
+/* Receive until there is a result: a publication, an end, or nothing. Pending wakes are done. */
 int world_receive(struct world *world, u32 me, struct xm_follow *follow,
 		  struct xm_publication *what);
 void world_put(struct world *world, u32 me, u32 slot);
 
-/* Rules of a scan; @evict: all but what is waited for and the last @depth publications. */
+/* Rules of a scan; @evict: all except what is waited for and the last @depth publications. */
 struct xm_scan_rules world_rules(struct world *world, u32 owner, bool evict, u32 depth);
 
 /* Plain scan of one slot: is it ours now? */
@@ -77,7 +77,7 @@ u32 world_count(const struct world *world, u32 owner);		/* slots with that owner
 u64 world_holds(const struct world *world);			/* of all counted clients */
 void world_is_valid(const struct world *world);
 
-/* Clients that are alive may be left; all else is as in a new pool. */
+/* Living clients may be left; all else is as in a new pool. */
 void world_is_clean(const struct world *world);
 
 /* ---- steps ---- */
@@ -89,20 +89,20 @@ extern __thread void *unit_step_arg;
 /* Run @what(@arg), which dies when it reaches @step for the @nth time (from 1): then true. */
 bool unit_dies_at(int step, int nth, void (*what)(void *arg), void *arg);
 
-/* Did anything reach that step since the test began? */
+/* Has anything reached that step since the test began? */
 bool unit_step_seen(int step);
 const char *unit_step_name(int step);
 
-/* Forward something, so that the steps of that are seen (test_forward.c). */
+/* Forward a slot, so that the steps of that are seen (test_forward.c). */
 void unit_forward(void);
-/* Scan a shared slot, likewise (test_upgrade.c). */
+/* Scan a shared slot, so that the steps of that are seen (test_upgrade.c). */
 void unit_upgrade(void);
 
 /* xorshift, never 0. */
 u64 unit_random(u64 *state);
 /*
- * Rounds of a loop: XMEM_TEST_SCALE percent of @count, at least 1. By default all, and a tenth with
- * a sanitizer, which looks at each access.
+ * Rounds of a loop: XMEM_TEST_SCALE percent of @count, at least 1. The default is all, and a tenth
+ * with a sanitizer, which checks each access.
  */
 u32 unit_scaled(u32 count);
 u64 unit_seed(void);	/* UNIT_SEED of the environment, else from the clock; printed */

@@ -1,5 +1,5 @@
-# unit: tests of the pure core, and of the lock and the checks of metadata of the library, with
-# libcheck. It needs the steps: FLAVOUR=test, asan or tsan.
+# unit: tests of the pure core, and of the library's lock and checks of metadata, with libcheck. It
+# needs the steps: FLAVOUR=test, asan or tsan.
 
 UNIT_SRC := $(wildcard tests/unit/*.c) $(CORE_SRC) \
 	lib/base/lock.c lib/describe/tensor.c lib/describe/image.c

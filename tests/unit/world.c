@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The world of the unit tests: a pool in plain memory, the host's calls in the
- * order in which a real host makes them, and processes that die at a step.
+ * The world of the unit tests: a pool in plain memory, the host's calls in the order in which a
+ * real host makes them, and processes that die at a step.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-/* As a newer host would lay a pool out: everything that may grow is longer, by odd amounts. */
+/* Lay a pool out as a newer host would: everything that may grow is longer, by odd amounts. */
 void world_widen(struct xmem_pool_header *header)
 {
 	header->client_row_stride += 64;
@@ -52,7 +52,7 @@ void world_free(struct world *world)
 	free(world);
 }
 
-/* By words and with atomics: others may still look. */
+/* By words and with atomics: other clients may still read them. */
 static void zero(void *from, u64 bytes)
 {
 	u64 *word = from, i;
@@ -256,7 +256,7 @@ bool world_scan(struct world *world, u32 owner, u32 slot, bool evict, u32 depth)
 	return xm_scan_one(&world->host.map, &how, slot);
 }
 
-/* ---- looking at it ---- */
+/* ---- checking it ---- */
 
 u32 world_count(const struct world *world, u32 owner)
 {
