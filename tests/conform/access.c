@@ -46,7 +46,7 @@ static void scene_start(struct scene *scene, uint32_t role)
 
 static void scene_end(struct scene *scene)
 {
-	/* Nothing that was tried has changed anything. */
+	/* No attempt has changed anything. */
 	SAME(stamp_of(scene->kept), 0xabc);
 	xmem_release(scene->kept);
 	close(scene->payload.fd);
@@ -56,7 +56,7 @@ static void scene_end(struct scene *scene)
 	xmem_pool_close(scene->writer);
 }
 
-/* What nobody may do who is not the owner, with any descriptor of the file. */
+/* Only the owner may do these things, with any descriptor of the file. */
 static void cannot_write(int file)
 {
 	char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -106,7 +106,7 @@ TEST(P6_a_reader_reopens_its_descriptor_for_writing)
 
 	scene_start(&scene, XMEM_ROLE_READER);
 	file = reopen(scene.payload.fd, O_RDWR);
-	if (file >= 0) {	/* the inode is its maker's, and we are the same user */
+	if (file >= 0) {	/* this user is the inode's maker */
 		cannot_write(file);
 		close(file);
 	}
@@ -148,7 +148,7 @@ TEST(P6_a_reader_cannot_lift_the_seals)
 	scene_start(&scene, XMEM_ROLE_READER);
 	seals = fcntl(scene.payload.fd, F_GET_SEALS);
 	SAME(seals & GOOD_SEALS, GOOD_SEALS);
-	/* Nor add one that would hurt its owner: that takes a writable file, or is sealed. */
+	/* Adding a seal that would hurt the owner fails: it needs a writable file, or is sealed. */
 	SAME(fcntl(scene.payload.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
 	scene_end(&scene);
 }
@@ -167,7 +167,7 @@ TEST(P6_a_writable_descriptor_is_refused)
 	scene_end(&scene);
 }
 
-/* The host must not be talked into opening a file with more access than it was attached with. */
+/* A request must not make the host open a file with more access than it was attached with. */
 static void launder(int file, struct raw *raw, struct raw *friend)
 {
 	struct xmem_payload_request request = { .size = sizeof(request), .fd = -1 };
@@ -231,7 +231,7 @@ TEST(P6_a_received_buffer_is_read_only)
 	REFUSED(xmem_data_mut(b), EPERM);
 	REFUSED(xmem_metadata_mut(b), EPERM);
 	SAME(xmem_publish(b, NULL, NULL), -EPERM);
-	/* Not by force either. */
+	/* Force does not help either. */
 	SAME(mprotect((void *)((uintptr_t)data & ~4095UL), BYTES, PROT_READ | PROT_WRITE), -1);
 	SAME(stamp_of(b), 4);
 	xmem_release(b);
@@ -249,7 +249,7 @@ TEST(P7_the_owner_cannot_shrink_or_punch_it_either)
 	scene_start(&scene, XMEM_ROLE_READER);
 	data = mmap(NULL, COUNT * BYTES, PROT_READ, MAP_SHARED, scene.payload.fd, 0);
 	CHECK(data != MAP_FAILED);
-	/* The owner's own mapping is the one that may still write: not even it removes pages. */
+	/* The owner's mapping is the only one that may write, and even it cannot remove pages. */
 	SAME(madvise((void *)((uintptr_t)xmem_data(scene.kept) & ~4095UL), BYTES, MADV_REMOVE), -1);
 	file = reopen(scene.payload.fd, O_RDWR);
 	if (file >= 0) {
@@ -280,7 +280,7 @@ TEST(P7_payloads_are_allocated_whole)
 
 #define SOMEBODY_ELSE	65534
 
-/* The inode is open to the world, as memfds are: it must not help. */
+/* The inode is open to the world, as those of memfds are. That must not help another user. */
 static void write_as_another_user(void *argument)
 {
 	int file = receive_file(parent_link()), again;
@@ -311,7 +311,7 @@ static void write_after_fork(void *argument)
 {
 	struct scene *scene = argument;
 
-	/* The parent's mapping is not here (a store would end this child by SIGSEGV). */
+	/* A child does not have its parent's mapping (a store would end the child by SIGSEGV). */
 	CHECK(!xmem_data_mut(scene->kept));
 	SAME(xmem_peek_last_error(NULL), -ECHILD);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who may join a pool (P4): by its mode, by a descriptor and the roles that it carries, and by what
- * its owner makes of both later. First what is the same on both hosts, then what a daemon
- * refuses. With several users: access_users.c.
+ * Who may join a pool (P4)? The pool's mode decides, or a descriptor and the roles that it carries,
+ * and the owner may change both later. The tests begin with what both hosts do, and end with what a
+ * daemon refuses. Tests with several users are in access_users.c.
  */
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -23,7 +23,7 @@ static struct xmem_pool *open_as(const char *name, uint32_t flags, uint32_t mode
 	return xmem_pool_open(name, &options);
 }
 
-/* By a descriptor, as a reader or a writer: 0 or -errno. */
+/* Join by a descriptor, as a reader or a writer: 0 or -errno. */
 static int join_by(int fd, uint32_t flags)
 {
 	struct xmem_pool *pool = open_by_fd(fd, flags);
@@ -57,7 +57,7 @@ static struct xmem_pool_entry entry_of(const char *name)
 	FAIL("pool %s is not listed", name);
 }
 
-/* The module lets root in anywhere; a daemon has no users but its own. */
+/* The module lets root join everything; a daemon has only one user. */
 static void be_whom_modes_bind(void)
 {
 	if (!on_kernel() || geteuid())
@@ -66,7 +66,7 @@ static void be_whom_modes_bind(void)
 		skip("root overrides modes, and the device is the whole machine's");
 	CHECK(!chmod("/dev/xmem", 0666));
 	CHECK(!setgid(SOMEBODY) && !setuid(SOMEBODY));
-	CHECK(!prctl(PR_SET_DUMPABLE, 1));	/* or its files of /proc would stay root's */
+	CHECK(!prctl(PR_SET_DUMPABLE, 1));	/* else root owns its files in /proc */
 }
 
 /* ---- the mode ---- */
@@ -89,7 +89,7 @@ TEST(P4_an_owner_that_lets_only_readers_in)
 
 	be_whom_modes_bind();
 	pool = open_as(name, XMEM_OPEN_WRITER, 0400);
-	/* Who makes it joins as it likes, as with a file. */
+	/* The maker of a pool may join with any role, as the maker of a file may open it. */
 	CHECK(pool);
 	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	SAME(entry_of(name).mode, 0400);
@@ -99,7 +99,7 @@ TEST(P4_an_owner_that_lets_only_readers_in)
 	error_says("0600");
 	error_says("writer");
 	error_says("0400");
-	/* It is there, whatever one may do with it. */
+	/* The pool exists, even if its mode lets nobody join. */
 	REFUSED(open_as(name, XMEM_OPEN_EXCLUSIVE, 0), EEXIST);
 	WORKED(xmem_pool_set_mode(pool, 0600, XMEM_GID_SAME));
 	SAME(entry_of(name).roles, BOTH);
@@ -115,7 +115,7 @@ TEST(P4_the_mode_of_a_pool_that_is_there_stays)
 	CHECK(pool && again);
 	SAME(entry_of(name).mode, 0400);
 	xmem_pool_close(again);
-	/* Only who may change it does, and not to nonsense. */
+	/* Only the owner may change the mode, and only to a mode that makes sense. */
 	SAME(xmem_pool_set_mode(pool, 0200, XMEM_GID_SAME), -EINVAL);
 	SAME(xmem_pool_set_mode(pool, 0700, XMEM_GID_SAME), -EINVAL);
 	SAME(entry_of(name).mode, 0400);
@@ -125,7 +125,7 @@ TEST(P4_the_mode_of_a_pool_that_is_there_stays)
 	xmem_pool_close(pool);
 }
 
-/* It may have been kept open by those whom the stricter mode would keep out. */
+/* Clients that the stricter mode would keep out may have kept the pool open. */
 TEST(P4_a_pool_laxer_than_its_owner_asks_is_ERANGE)
 {
 	const char *name = new_name();
@@ -142,7 +142,7 @@ TEST(P4_a_pool_laxer_than_its_owner_asks_is_ERANGE)
 	again = open_as(name, 0, 0400);
 	CHECK(again);
 	xmem_pool_close(again);
-	/* Who joins again takes what there is: the mode may have been changed since. */
+	/* A client that joins again accepts the mode as it is: it may have been changed since. */
 	again = open_as(name, 0, XMEM_MODE_STRICT | 0400);
 	CHECK(again);
 	WORKED(xmem_pool_set_mode(pool, 0600, XMEM_GID_SAME));
@@ -236,7 +236,7 @@ TEST(P4_a_descriptor_is_narrowed_and_never_widened)
 	SAME(xmem_pool_fd_narrow(all, 8), -EINVAL);
 	SAME(xmem_pool_fd_narrow(-1, BOTH), -EBADF);
 	SAME(xmem_pool_fd_narrow(0, BOTH), -EBADF);
-	/* Others may have it too: it is what it was. */
+	/* Other processes may have this descriptor too, so its roles stay. */
 	lets_in(all, BOTH);
 	close(all);
 	close(writes);
@@ -246,7 +246,7 @@ TEST(P4_a_descriptor_is_narrowed_and_never_widened)
 	close(reads);
 }
 
-/* A client passes on what it has been given, and not what its role is. */
+/* A client passes on the roles that it was given, not the role in which it joined. */
 TEST(P4_a_client_passes_on_no_more_than_it_has)
 {
 	struct xmem_pool *pool = open_reader(new_name()), *member, *whole;
@@ -308,7 +308,7 @@ TEST(P4_of_a_strict_pool_a_descriptor_is_not_enough)
 	WORKED(xmem_pool_set_mode(pool, XMEM_MODE_STRICT | 0400, XMEM_GID_SAME));
 	lets_in(fd, XMEM_MAY_READ);
 	error_says("strict");
-	/* Otherwise what was passed on stays. */
+	/* Without the flag, descriptors that were passed on keep their roles. */
 	WORKED(xmem_pool_set_mode(pool, 0400, XMEM_GID_SAME));
 	lets_in(fd, BOTH);
 	close(fd);
@@ -375,7 +375,7 @@ static void reopen_as_a_child(void *argument)
 	xmem_pool_close(argument);
 }
 
-/* By a descriptor that it may only read with, a child joins as it was, and no wider. */
+/* With a descriptor for reading only, a child joins in its parent's role and in no wider one. */
 TEST(P4_a_child_reopens_with_the_roles_of_its_parent)
 {
 	struct xmem_pool *pool = open_reader(new_name()), *member;
@@ -422,7 +422,7 @@ TEST(P4_a_daemon_has_one_user)
 	snprintf(foreign, sizeof(foreign), "%u:%s", geteuid() + 1, name);
 	REFUSED(xmem_pool_open(foreign, NULL), EOPNOTSUPP);
 	error_says("one user");
-	/* Nothing of that has left a pool. */
+	/* None of these attempts has left a pool. */
 	SAME(join_named(name, 0), -ENOENT);
 
 	pool = open_reader(name);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who may join a pool, among several users (P4): the owner, a member of the pool's group, another
- * user and root; by name and by descriptor; as reader and as writer; from other network and user
- * namespaces. What is wanted stands in a table here, so that it is not the code that says it.
+ * Who may join a pool, among several users (P4)? The users are the owner, a member of the pool's
+ * group, another user and root. They join by name and by descriptor, as reader and as writer, and
+ * from other network and user namespaces. A table has the expected results, so that they do not
+ * come from the code under test.
  */
 #include <grp.h>
 #include <sched.h>
@@ -17,7 +18,7 @@
 #define R	XMEM_MAY_READ
 #define W	XMEM_MAY_WRITE
 
-/* Each user has a group of its own number; the member is of the owner's as well. */
+/* Each user has a group of its own number. The member is also in the owner's group. */
 static void be(uid_t uid)
 {
 	gid_t more[] = { GROUP };
@@ -34,7 +35,7 @@ static const struct {
 	{ 0, R | W, 0, 0 },		/* by default */
 	{ 0640, R | W, R, 0 },
 	{ 0660, R | W, R | W, 0 },
-	{ 0604, R | W, 0, R },		/* who is of the group has the group's bits, not others' */
+	{ 0604, R | W, 0, R },		/* a member has the group's bits, not others' */
 	{ 0666, R | W, R | W, R | W },
 	{ 0466, R, R | W, R | W },	/* and so the owner its own */
 	{ XMEM_MODE_STRICT | 0664, R | W, R | W, R },
@@ -45,12 +46,12 @@ static const struct {
 struct scene {
 	const char *name[MODES];
 	int fd[MODES];			/* of the pool, for both roles */
-	int reads[MODES];		/* narrowed */
+	int reads[MODES];		/* for reading only */
 };
 
 static struct xmem_pool *made[MODES];
 
-/* The owner makes a pool of each mode, passes descriptors on, and lives. */
+/* The owner makes a pool of each mode, passes descriptors on, and stays alive. */
 static void make_pools(void *argument)
 {
 	struct scene *scene = argument;
@@ -101,7 +102,7 @@ static void scene_end(struct scene *scene, struct child *owner)
 
 /* ---- joining ---- */
 
-/* @fd: -1 for by name. 0 or -errno. */
+/* Join by name if @fd is -1. Returns 0 or -errno. */
 static int join(const char *name, int fd, uint32_t role)
 {
 	struct xmem_pool_options options = {
@@ -126,7 +127,7 @@ static void join_says(const char *who, uint32_t mode, const char *by, uint32_t r
 		     role == W ? "writer" : "reader", got, want);
 }
 
-/* What a user gets who has @roles by the mode of pool @i. @owner: its own pool. */
+/* A user tries each way into pool @i, whose mode gives it @roles. @owner: it owns the pool. */
 static void try(const struct scene *scene, unsigned int i, const char *who, uint32_t roles,
 		bool owner)
 {
@@ -204,7 +205,7 @@ TEST_WITHIN(P4_users_join_as_the_mode_says, 60)
 	scene_end(&scene, owner);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static void read_messages(void *argument)
 {
@@ -288,7 +289,7 @@ static void be_root_inside(uid_t uid)
 	SAME(geteuid(), 0);
 }
 
-/* Its capabilities are worth nothing here, and the owner has no number by which to name it. */
+/* Its capabilities have no effect on this pool, and its namespace has no number for the owner. */
 static void join_as_root_inside(void *argument)
 {
 	const struct scene *scene = argument;
@@ -360,7 +361,7 @@ TEST(P4_a_user_is_the_same_inside_a_user_namespace)
 	inside = spawn(make_one_inside, (void *)name);
 	hear(inside);
 	finish_child(spawn(join_ones_own_from_outside, (void *)name));
-	/* Root's pool of that name is another one. */
+	/* A pool of that name that root makes is another one. */
 	REFUSED(xmem_pool_open(name, &(struct xmem_pool_options){
 		.size = sizeof(struct xmem_pool_options), .flags = XMEM_OPEN_EXISTING }), ENOENT);
 	kill_child(inside);
@@ -492,7 +493,7 @@ TEST(P4_a_pool_has_a_group_that_its_maker_is_of)
 	kill_child(maker);
 }
 
-/* ---- joining anew ---- */
+/* ---- joining again ---- */
 
 static void join_anew(void *argument)
 {
@@ -508,13 +509,13 @@ static void join_anew(void *argument)
 	CHECK(again);
 	SAME(stat_of(pool).clients, 3);
 	xmem_pool_close(again);
-	/* By a descriptor it was let in: by name the mode decides. */
+	/* The descriptor let it in. By name the mode decides. */
 	xmem_pool_close(pool);
 	pool = open_by_fd(scene->fd[0], 0);
 	CHECK(pool);
 	REFUSED(xmem_pool_reopen(pool), ENOENT);
 	xmem_pool_close(pool);
-	/* Nor does it make one of its own instead. */
+	/* The call does not make a pool of its own instead. */
 	REFUSED(xmem_pool_open(scene->name[0], &(struct xmem_pool_options){
 		.size = sizeof(struct xmem_pool_options), .flags = XMEM_OPEN_EXISTING }), ENOENT);
 }

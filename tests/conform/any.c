@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem_receive_any sleeps while what it has to watch changes: rings that are followed anew, by
- * itself or by another thread, and subscriptions that are dropped. Nothing may be missed.
+ * xmem_receive_any sleeps while the rings and subscriptions that it watches change: it or another
+ * thread follows new rings, and subscriptions are dropped. It must miss nothing.
  */
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 #include "lib/private.h"
 
 #define BYTES	1024
-#define LONG	patience_ns()		/* whoever sleeps so long was not woken */
+#define LONG	patience_ns()		/* a thread that sleeps for so long was not woken */
 
 static struct {
 	const char *name;
@@ -18,7 +18,7 @@ static struct {
 	struct raw raw;
 } scene;
 
-/* The reader follows all @writers that are there as one. */
+/* One subscription of the reader follows all @writers. */
 static void scene_start(unsigned int writers)
 {
 	memset(&scene, 0, sizeof(scene));
@@ -58,13 +58,13 @@ static uint32_t *ring_word(struct xmem_pool *writer)
 	return &xm_client_row(&scene.raw.map, xmem_pool_client(writer))->ring_waiters;
 }
 
-/* A thread of the reader's waits for what this writer publishes. */
+/* Wait until a thread of the reader waits for this writer's publications. */
 static void until_waited_for(struct xmem_pool *writer)
 {
 	until_asleep(ring_word(writer));
 }
 
-/* By the writer itself, as nobody else may. Its word is armed then only by who waits for it. */
+/* Only the writer itself may wake them. Afterwards only a thread that still waits arms its word. */
 static void wake_waiters_of(struct xmem_pool *writer)
 {
 	struct xmem_wait_request request = {
@@ -102,9 +102,9 @@ static int64_t result_of(pthread_t thread)
 	return (int64_t)result;
 }
 
-/* ---- a ring that is followed anew ---- */
+/* ---- a ring that is followed later ---- */
 
-/* A writer comes while a thread waits beside @others, is followed, and publishes then. */
+/* While a thread waits beside @others, a writer joins, is followed, and then publishes. */
 static void hears_a_newcomer(unsigned int others)
 {
 	int64_t timeout = LONG;
@@ -154,7 +154,7 @@ TEST_WITHIN(P9_receive_any_hears_a_publisher_that_came_back, 60)
 
 /* ---- a subscription that is dropped ---- */
 
-/* What it followed alone is the joint one's from then on. */
+/* From then on the joint subscription follows the writer that the dropped one followed alone. */
 TEST_WITHIN(P9_receive_any_hears_a_writer_that_another_subscription_followed, 60)
 {
 	struct xmem_subscription *one;
@@ -176,7 +176,7 @@ TEST_WITHIN(P9_receive_any_hears_a_writer_that_another_subscription_followed, 60
 	scene_end();
 }
 
-/* Nothing is left to wait for, and the word that the thread sleeps on is no longer the client's. */
+/* No ring is left to wait for, and the word on which the thread sleeps is not the client's now. */
 TEST_WITHIN(P9_receive_any_ends_with_the_last_subscription, 60)
 {
 	unsigned int rounds = scaled(1000);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The table of all public functions: what it has, who gets it, and two extensions that reach the
- * library of this program through it. "make api" makes it; tests/check-api.sh compares it
- * with the headers and the symbols.
+ * The table of all public functions: its contents, how a program gets it, and two extensions that
+ * reach the library of this program through it. "make api" makes the table; tests/check-api.sh
+ * compares it with the headers and the symbols.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -60,7 +60,7 @@ TEST(API_a_shorter_table_says_what_it_has)
 	CHECK(XMEM_API_HAS(&shorter, clone));
 }
 
-/* The symbol of an extension that lies beside this program. */
+/* A symbol of an extension that lies beside this program. */
 static const void *load(const char *file, const char *symbol)
 {
 	char path[PATH_MAX] = "";
@@ -95,7 +95,7 @@ TEST(API_two_extensions_share_one_library)
 		CHECK(buffer);
 		SAME(reader->stamp(buffer), i);
 		SAME(stat_of(watcher).holds, 1);
-		/* A handle of the one is good in the other, and in the program. */
+		/* A handle of one extension is good in the other, and in the program. */
 		CHECK(xmem_token(buffer));
 		SAME(writer->drop(buffer), 0);
 		SAME(writer->drop(buffer), -EBADF);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem_attach_fd: files of others are buffers for one content each. The promises are those of
- * other buffers, what is wrong is refused with its reason, and the file goes with its last user.
+ * xmem_attach_fd: files of other programs become buffers for one content each. The promises for
+ * other buffers hold for these, a wrong file is refused with the reason, and the file is closed
+ * after its last user.
  */
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -45,7 +46,7 @@ TEST(P1_an_attached_file_is_published_without_a_copy)
 	REFUSED(xmem_data_mut(got), EPERM);
 	SAME(stat_of(writer).payloads, 2);
 	xmem_release(got);
-	/* Nobody uses it: the look finds that out, and the file goes. */
+	/* No client uses it. The stat finds that out and drops the file. */
 	EVENTUALLY(stat_of(writer).payloads == 1);
 	REFUSED(xmem_get(reader, token), ESTALE);
 	SAME(stat_of(writer).attached, 1);
@@ -55,7 +56,7 @@ TEST(P1_an_attached_file_is_published_without_a_copy)
 	xmem_pool_close(writer);
 }
 
-/* A part of a file; and of the buffer a part is published. */
+/* Attach a part of a file, and publish a part of that buffer. */
 TEST(P1_a_part_of_a_file_is_attached)
 {
 	const char *name = new_name();
@@ -74,7 +75,7 @@ TEST(P1_a_part_of_a_file_is_attached)
 	b = xmem_attach_fd(writer, file, 64, 100, 0);
 	CHECK(b);
 	SAME(xmem_size(b), 100);
-	SAME(info_of(b).flags, XMEM_BUFFER_ATTACHED);	/* its maker may yet write it */
+	SAME(info_of(b).flags, XMEM_BUFFER_ATTACHED);	/* its maker may still write it */
 	SAME(*(const uint64_t *)xmem_data(b), 8);
 	WORKED(xmem_publish(b, &o, NULL));
 	SAME(*(const uint64_t *)xmem_data(b), 9);
@@ -130,7 +131,7 @@ TEST(P3_an_attached_file_stays_until_a_subscriber_has_it)
 	xmem_pool_close(writer);
 }
 
-/* An acquire never gets such a buffer, nor does a descriptor say that it would. */
+/* An acquire never returns such a buffer, and the poll descriptor does not promise one. */
 TEST(P1_no_acquire_gets_an_attached_file)
 {
 	const char *name = new_name();
@@ -146,7 +147,7 @@ TEST(P1_no_acquire_gets_an_attached_file)
 	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
 	REFUSED(xmem_acquire(writer, 0, 0), EAGAIN);
 	REFUSED(xmem_acquire(writer, BYTES + 1, 0), ENOSPC);
-	/* A subscriber may lose it, and nobody holds it: another buffer would be to be had. */
+	/* A subscriber may lose it, nobody holds it: an acquire would evict any other buffer. */
 	SAME(stat_of(writer).payloads, 2);
 	SAME(poll(&look, 1, 0), 0);
 	xmem_unsubscribe(s);
@@ -175,7 +176,7 @@ TEST(P1_one_that_is_not_published_is_let_go)
 	xmem_pool_close(writer);
 }
 
-/* Subscribers that may lose them lose the oldest, when there is no room for a further one. */
+/* If no slot is free, subscribers that may lose publications lose the oldest. */
 TEST(P10_attached_files_are_evicted_when_slots_run_out)
 {
 	const char *name = new_name();
@@ -217,7 +218,7 @@ TEST(P10_held_files_are_ENOSPC_when_slots_run_out)
 	xmem_pool_close(writer);
 }
 
-/* As an acquire does: what a subscriber is waited for stays. */
+/* Like an acquire, an attach does not take what a subscriber is waited for. */
 TEST(P3_attach_is_EAGAIN_while_the_ring_is_full)
 {
 	const char *name = new_name();
@@ -248,7 +249,7 @@ TEST(P3_attach_is_EAGAIN_while_the_ring_is_full)
 
 /* ---- what is wrong ---- */
 
-/* Refused, with a message that says @word; and nothing is left behind. */
+/* The attach is refused with a message that has @word, and leaves nothing behind. */
 static void wrong(struct xmem_pool *writer, int file, uint64_t offset, uint64_t length,
 		  uint32_t flags, int error, const char *word)
 {
@@ -299,7 +300,7 @@ TEST(P6_a_wrong_file_is_refused_with_its_reason)
 	xmem_pool_close(writer);
 }
 
-/* Whatever length is asked for. */
+/* It is refused for every length. */
 static void no_memfd(struct xmem_pool *writer, int file)
 {
 	CHECK(file >= 0);
@@ -327,7 +328,7 @@ TEST(P6_what_is_no_memfd_is_refused_as_that)
 	xmem_pool_close(writer);
 }
 
-/* A descriptor that only names a file gives nobody the contents, whatever file that is. */
+/* A descriptor opened with O_PATH gives nobody the contents, whatever file it names. */
 TEST(P6_a_descriptor_without_access_is_refused)
 {
 	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
@@ -386,7 +387,7 @@ static int new_huge_memfd(uint64_t stamp)
 
 TEST(P1_a_memfd_in_huge_pages_is_attached)
 {
-	int file = new_huge_memfd(11);		/* first, for it may skip the test */
+	int file = new_huge_memfd(11);		/* first, because it may skip the test */
 	const char *name = new_name();
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *reader = open_reader(name);
@@ -424,7 +425,7 @@ struct prime {
 #define CREATE_DUMB	_IOWR('d', 0xb2, struct create_dumb)
 #define HANDLE_TO_FD	_IOWR('d', 0x2d, struct prime)
 
-#define DMABUF	(2 * page_size())	/* bytes: the exporter makes whole pages */
+#define DMABUF	(2 * page_size())	/* bytes; the exporter makes whole pages */
 
 /* A dma-buf of DMABUF whose words all are @stamp, of the kernel's exporter without a device. */
 static int new_dmabuf(uint64_t stamp)
@@ -453,7 +454,7 @@ static int new_dmabuf(uint64_t stamp)
 
 TEST(P1_a_dma_buf_is_attached)
 {
-	int file = new_dmabuf(5);	/* first, for it may skip the test */
+	int file = new_dmabuf(5);	/* first, because it may skip the test */
 	const char *name = new_name();
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	struct xmem_pool *reader = open_reader(name);
@@ -486,7 +487,7 @@ TEST(P1_a_dma_buf_is_attached)
 	xmem_pool_close(writer);
 }
 
-/* Neither through the descriptor that a client gets, nor by opening that anew, nor by mprotect. */
+/* It cannot write by the descriptor that it gets, by opening that again, or by mprotect. */
 TEST(P6_no_client_can_write_a_dma_buf)
 {
 	struct xmem_attach_request attach = {
@@ -525,7 +526,9 @@ TEST(P6_no_client_can_write_a_dma_buf)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", payload.fd);
 	CHECK(open(path, O_RDWR | O_CLOEXEC) < 0);
 	munmap(map, DMABUF);
-	/* What a client got it can attach in turn, and nobody gets more than that of it. */
+	/*
+	 * A client can attach the file that it got, and other clients get no wider access by that.
+	 */
 	attach.fd = payload.fd;
 	attach.payload = attach.slot[0] = 0;
 	attach.flags = XMEM_ATTACH_SHARED;
@@ -633,7 +636,7 @@ TEST(P6_what_reaches_beyond_the_end_is_ERANGE)
 		REFUSED(xmem_attach_fd(writer, file, 64, lengths[i], 0), ERANGE);
 		why = last_message();
 		CHECK(strstr(why, "beyond the end") && strstr(why, "8192"));
-		/* What is no memfd is told that first. */
+		/* A file that is not a memfd is refused for that reason first. */
 		REFUSED(xmem_attach_fd(writer, zero, 64, lengths[i], 0), EMEDIUMTYPE);
 	}
 	REFUSED(xmem_attach_fd(writer, file, BYTES, 64, 0), ERANGE);
@@ -642,7 +645,7 @@ TEST(P6_what_reaches_beyond_the_end_is_ERANGE)
 	xmem_pool_close(writer);
 }
 
-/* Who asks how many there are is not told of those that it has let go of. */
+/* A client that asks for the number of files does not count those that it has let go of. */
 TEST(API_stat_counts_no_file_that_is_let_go)
 {
 	struct xmem_pool *writer, *reader;
@@ -654,7 +657,7 @@ TEST(API_stat_counts_no_file_that_is_let_go)
 	uint64_t token;
 	int i;
 
-	interrupt_the_daemon();	/* what is posted is served when this process waits for it */
+	interrupt_the_daemon();	/* the daemon serves posts while this process waits for it */
 	writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	reader = open_reader(name);
 	for (i = 0; i < 20; i++) {

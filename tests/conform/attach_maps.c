@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process maps no attached file for longer than it is attached. If memory is lacking, the library
- * unmaps files that have gone before it refuses anything.
+ * A process maps an attached file only as long as the file is attached. If memory is lacking, the
+ * library unmaps the files of ended attachments before it refuses a call.
  */
 #include <stdio.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ static void attach_and_retract(struct xmem_pool *writer, struct xmem_subscriptio
 	REFUSED(xmem_receive(s, 0), EAGAIN);
 }
 
-/* A writer that attaches one file after the other need never make another call. */
+/* A writer that attaches files one after the other never has to make another call. */
 TEST(P10_a_writer_maps_no_more_than_what_is_attached)
 {
 	static void (*const ways[])(struct xmem_pool *, struct xmem_subscription *) = {
@@ -59,7 +59,7 @@ TEST(P10_a_writer_maps_no_more_than_what_is_attached)
 
 /* ---- without memory ---- */
 
-#define FILES	16		/* of which 1 may go before a reader looks whether others have */
+#define FILES	16		/* of which 1 may end before a reader checks for others */
 
 static void allow_more(uint64_t bytes)
 {
@@ -82,7 +82,7 @@ static struct xmem_buffer *attach_keeping(struct xmem_pool *writer, uint64_t byt
 	return b;
 }
 
-/* The writer is another process, whose files only count here once this reader maps them. */
+/* The writer is another process. Its files count in this process only once the reader maps them. */
 struct tokens {
 	const char *name;
 	uint64_t small[FILES], large;
@@ -112,7 +112,7 @@ static void attach_some(void *argument)
 	xmem_pool_close(writer);
 }
 
-/* Looks at all small ones, and at the large one when two of them have gone. */
+/* Map all small files, and the large one after two of the small ones have ended. */
 static void look(void *view)
 {
 	const char *name = new_name();
@@ -177,11 +177,11 @@ TEST(P10_what_a_process_lacks_to_map_is_named)
 /* ---- a slot that another writer has had ---- */
 
 static struct {
-	uint32_t slot;		/* that the attach is to get */
+	uint32_t slot;		/* for the attach */
 	bool got;
 } again;
 
-/* The attach has its slot, and cannot go on. */
+/* The attach has its slot, and fails at the next step. */
 static int map_no_group(struct xmem_link *link, u32 group)
 {
 	const struct xmem_slot_row *row = xm_slot_row(link->map, again.slot);
@@ -191,8 +191,9 @@ static int map_no_group(struct xmem_link *link, u32 group)
 }
 
 /*
- * This client has had a file of another writer mapped for a slot that is its own now, and holds
- * what is in another slot of that file. If it gives up the slot, it unmaps its own file.
+ * This client has mapped a file of another writer for a slot that is its own now, and it holds a
+ * buffer in another slot of that file. If the attach gives up the slot, it must unmap its own file
+ * and not the other writer's.
  */
 TEST(P7_an_attach_that_fails_unmaps_its_own_file)
 {
@@ -214,7 +215,7 @@ TEST(P7_an_attach_that_fails_unmaps_its_own_file)
 		CHECK(xmem_data(b[i]));
 	}
 	i = xmem_token(b[0]) % (1 << 16) < xmem_token(b[1]) % (1 << 16) ? 0 : 1;
-	again.slot = xmem_token(b[i]) % (1 << 16);	/* hosts give out the lowest one */
+	again.slot = xmem_token(b[i]) % (1 << 16);	/* hosts give out the lowest free slot */
 	held = b[!i];
 	data = xmem_data(held);
 	xmem_release(b[i]);

@@ -27,7 +27,7 @@ static inline int stamped(size_t bytes, uint64_t stamp, unsigned int seals)
 	return file;
 }
 
-/* Attach a new file with this stamp; only the buffer knows it then. */
+/* Attach a new file with this stamp. Afterwards only the buffer refers to the file. */
 static inline struct xmem_buffer *attach_stamp(struct xmem_pool *writer, uint64_t stamp)
 {
 	int file = stamped(ATTACHED_BYTES, stamp, FULL_SEALS);
@@ -48,9 +48,7 @@ static inline void error_has(int error, const char *words)
 		FAIL("no '%s' in: %s", words, why);
 }
 
-/*
- * @pool finds no slot for its first buffer, however it asks for one. Each message has these words.
- */
+/* @pool finds no slot for its first buffer in any of the calls. Each message has these words. */
 static inline void refused_slots(struct xmem_pool *pool, const char *words)
 {
 	int file = stamped(ATTACHED_BYTES, 1, FULL_SEALS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Clients that wait for a writer: others see them wait, a terminal is told, and processes that all
- * subscribe before they publish work in any order.
+ * Clients that wait for a writer: other clients see that they wait, a message on a terminal says
+ * so, and processes that all subscribe before they publish work in any order.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include "harness.h"
 
 #define BYTES		4096
-#define LONGER		(3 * SECOND / 2)	/* than it takes until a terminal is told */
+#define LONGER		(3 * SECOND / 2)	/* longer than it takes to write to a terminal */
 #define WAITS_FOR	"xmem: waiting for a writer of pool "
 
 static const char *name_of_pool;
@@ -27,7 +27,7 @@ static struct xmem_subscription *follow_for_ever(struct xmem_pool *pool)
 	return s;
 }
 
-/* ---- others see it ---- */
+/* ---- other clients see it ---- */
 
 static void subscribe_and_receive(void *argument)
 {
@@ -67,7 +67,7 @@ TEST(API_others_see_who_waits_for_a_writer)
 	}
 	writer = open_writer(name_of_pool, 2, BYTES);
 	SAME(xmem_wait_subscribers(writer, 2, patience_ns()), 2);
-	EVENTUALLY(!awaiting(looker));	/* they wait for what it publishes */
+	EVENTUALLY(!awaiting(looker));	/* now they wait for its publications */
 	publish_stamp(writer, 1);
 	for (i = 0; i < 2; i++)
 		hear(children[i]);
@@ -78,7 +78,7 @@ TEST(API_others_see_who_waits_for_a_writer)
 	xmem_pool_close(looker);
 }
 
-/* Its number is used again by a client that waits for nothing. */
+/* A new client that waits for nothing gets the id of the dead one. */
 TEST(P2_a_client_that_died_while_it_waited_waits_no_more)
 {
 	struct xmem_pool *looker = open_reader(name_of_pool = new_name()), *next;
@@ -93,12 +93,12 @@ TEST(P2_a_client_that_died_while_it_waited_waits_no_more)
 	xmem_pool_close(looker);
 }
 
-/* ---- a terminal is told ---- */
+/* ---- the message on a terminal ---- */
 
 /* The end of a terminal, or of a pipe, that becomes the standard error of a child. */
 static int errors_of_child;
 
-/* It receives again and again, and tells each time whether there was something. */
+/* Receive again and again, and tell the parent each time whether there was a publication. */
 static void receive_and_tell(void *argument)
 {
 	struct xmem_pool *pool = open_reader(name_of_pool);
@@ -115,7 +115,7 @@ static void receive_and_tell(void *argument)
 	}
 }
 
-/* Read all that is there behind the text. */
+/* Append all that can be read from the file to the text. */
 static void read_more(int file, char *text, size_t bytes)
 {
 	struct pollfd look = { .fd = file, .events = POLLIN };
@@ -137,7 +137,7 @@ static unsigned int lines_in(const char *text)
 	return count;
 }
 
-/* The child writes @lines, and in two further receives no more. */
+/* The child writes @lines, and writes no more in two further receives. */
 static void reads(struct child *child, int file, unsigned int lines)
 {
 	struct pollfd told = { .fd = child->link, .events = POLLIN };
@@ -155,7 +155,7 @@ static void reads(struct child *child, int file, unsigned int lines)
 	CHECK(lines || !*text);
 }
 
-/* @file: where the child's errors can be read. They are @lines for each writer that is missing. */
+/* @file: from which the child's errors can be read. It writes @lines for each missing writer. */
 static void wait_and_read(int file, unsigned int lines)
 {
 	struct child *child = spawn(receive_and_tell, NULL);
@@ -223,7 +223,7 @@ TEST(API_only_a_terminal_is_told)
 
 #define PROCESSES	3
 
-/* It hears all the others, and itself it is heard by all of them. */
+/* It receives from all the others, and they all receive from it. */
 static void subscribe_then_publish(void *argument)
 {
 	struct xmem_pool *pool = xmem_pool_open(name_of_pool, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The bound for slow subscribers, for a writer that polls (P9): it begins in whatever order the
- * writer publishes, asks and gets its descriptor, and when it has passed the descriptor is
- * writable. policy.c has the bound of a writer that waits.
+ * The bound for slow subscribers, for a writer that polls (P9). The bound begins in whatever order
+ * the writer publishes, acquires and gets its descriptor. When it has passed, the descriptor is
+ * writable. policy.c tests the bound of a writer that waits.
  */
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #define BYTES	4096
 
-/* It is writable when the bound has passed, and not in vain. */
+/* The descriptor is writable when the bound has passed, and then an acquire succeeds. */
 static void publish_when_writable(struct xmem_pool *writer, int fd)
 {
 	struct xmem_buffer *b;
@@ -21,7 +21,7 @@ static void publish_when_writable(struct xmem_pool *writer, int fd)
 	WORKED(xmem_publish(b, NULL, NULL));
 }
 
-/* A loop that waits until it may acquire never acquires in vain. The bound begins all the same. */
+/* A loop that waits until it may acquire never acquires in vain. Still the bound begins. */
 TEST(P9_the_bound_begins_for_a_writer_that_polls)
 {
 	const char *name = new_name();
@@ -43,7 +43,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_polls)
 	xmem_pool_close(writer);
 }
 
-/* A subscriber that a writer of two buffers waits for, and that never receives again by itself. */
+/* A writer of two buffers waits for a subscriber that never receives again by itself. */
 struct lagging {
 	const char *name;
 	struct xmem_pool *writer, *reader;
@@ -72,8 +72,9 @@ static void lagging_close(struct lagging *l)
 }
 
 /*
- * The same for one that has a buffer in hand. It is known to wait since an acquire has failed, at a
- * time at which nobody lagged: the subscriber was demoted, and another client held the rest.
+ * The writer holds one buffer when it sleeps. The host knows that it waits because an acquire
+ * failed. At that time no subscriber lagged: the slow one was demoted, and another client held the
+ * other buffer.
  */
 TEST(P9_the_bound_begins_for_a_writer_that_sleeps_with_some_in_hand)
 {
@@ -107,7 +108,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_sleeps_with_some_in_hand)
 	lagging_close(&l);
 }
 
-/* Whatever size it wants then: what has been waited for has been waited for. */
+/* The time of a wait counts for buffers of every size that the writer asks for later. */
 TEST(P9_the_bound_is_one_for_all_sizes)
 {
 	struct lagging l = lagging_open();
@@ -135,7 +136,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_polls_from_now_on)
 	lagging_close(&l);
 }
 
-/* When the acquire failed nobody lagged: the subscriber held one buffer, the writer the other. */
+/* When the acquire failed, no subscriber lagged: it held one buffer and the writer the other. */
 TEST(P9_the_bound_begins_for_a_writer_that_has_asked_before)
 {
 	struct lagging l = lagging_open();
@@ -154,8 +155,8 @@ TEST(P9_the_bound_begins_for_a_writer_that_has_asked_before)
 }
 
 /*
- * It was demoted and is waited for again since it has received; so it lags, and no call of the
- * writer comes between in which the bound could begin.
+ * The subscriber was demoted, received, and is waited for again. When it lags now, the writer makes
+ * no call in which the bound could begin.
  */
 TEST(P9_the_bound_begins_for_a_writer_that_sleeps_in_poll)
 {
@@ -169,7 +170,10 @@ TEST(P9_the_bound_begins_for_a_writer_that_sleeps_in_poll)
 	publish_stamp(l.writer, 3);
 	held = receive_one(l.s);
 	SAME(stamp_of(held), 2);
-	/* A vain attempt begins it; xmemd may have been about to say writable once more. */
+	/*
+	 * A failed acquire begins the bound. xmemd may have been about to report writable once
+	 * more.
+	 */
 	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
 	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
 	EVENTUALLY(by_poll(fd, POLLOUT, WAIT_MS) && (b = xmem_acquire(l.writer, BYTES, 0)));
@@ -179,8 +183,8 @@ TEST(P9_the_bound_begins_for_a_writer_that_sleeps_in_poll)
 }
 
 /*
- * Nothing happens but that time passes: the slow subscriber is demoted. The bound begins with the
- * second publication, and the descriptor is not writable before it has passed.
+ * Only time passes, and then the slow subscriber is demoted. The bound begins with the second
+ * publication, and the descriptor is not writable before the bound has passed.
  */
 TEST(P9_poll_knows_when_slow_subscribers_are_demoted)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The end of waits: a subscription or a pool that is dropped under threads that wait, and
- * xmem_cancel. Built with ASan and TSan, the same tests judge the memory that they wait in.
+ * The end of waits: xmem_cancel, and a subscription or a pool that is dropped while threads wait
+ * for it. Built with ASan and TSan, these tests also check the memory in which they wait.
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -45,7 +45,7 @@ static void enter(void)
 	__atomic_add_fetch(&scene.entered, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A call that waited, or came too late, has failed as it should. */
+/* A call that waited, or that came too late, has failed as it should. */
 static void *ended(const void *handle)
 {
 	int err = xmem_peek_last_error(NULL);
@@ -110,7 +110,7 @@ static void start_receivers(pthread_t *thread, unsigned int count)
 	until_asleep(ring_word(scene.writer));
 }
 
-/* @writers: how many rings they wait for. */
+/* @writers: for how many rings the threads wait. */
 static void unsubscribe_under(unsigned int writers)
 {
 	struct xmem_subscription_info told = XMEM_INIT(told);
@@ -126,12 +126,15 @@ static void unsubscribe_under(unsigned int writers)
 	xmem_unsubscribe(scene.s);
 	for (i = 0; i < MOST; i++)
 		join(thread[i]);
-	/* One waited at least, for the word was armed; the others may have come too late. */
+	/*
+	 * At least one thread waited, because the word was armed. The others may have come too
+	 * late.
+	 */
 	CHECK(scene.cancelled >= 1);
 	SAME(scene.cancelled + scene.refused, MOST);
 	REFUSED(xmem_receive(scene.s, XMEM_FOREVER), EBADF);
 	SAME(xmem_subscription_stat(scene.s, &told), -EBADF);
-	xmem_unsubscribe(scene.s);	/* as a second release: it is found out */
+	xmem_unsubscribe(scene.s);	/* a second release, which the library detects */
 	xmem_pool_close(scene.reader);
 	xmem_pool_close(scene.second);
 	check_quiet(scene.writer, 2);
@@ -148,7 +151,7 @@ TEST(P9_unsubscribe_under_threads_that_wait_for_several_is_ECANCELED)
 	unsubscribe_under(2);
 }
 
-/* The memory of a dropped subscription is used again, and the old handle means nothing there. */
+/* The memory of a dropped subscription is used again, and the old handle is not valid for it. */
 TEST(API_a_dropped_subscription_is_not_the_next_one)
 {
 	struct xmem_subscription_info told = XMEM_INIT(told);
@@ -171,7 +174,7 @@ TEST(API_a_dropped_subscription_is_not_the_next_one)
 	scene_end();
 }
 
-/* One thread in each call that can wait; the words that they arm say that they are in it. */
+/* Start one thread in each call that can wait. The armed words show that the threads are in it. */
 static void start_one_of_each(pthread_t *thread, const char *name)
 {
 	scene.s = follow(scene.reader, xmem_pool_client(scene.writer), 0);
@@ -179,7 +182,7 @@ static void start_one_of_each(pthread_t *thread, const char *name)
 	until_asleep(ring_word(scene.writer));
 	thread[1] = start(wait_in_acquire, scene.reader);
 	until_asleep(&xm_client_row(&scene.raw.map, xmem_pool_client(scene.reader))->slots_waiters);
-	/* All other writers are followed already. */
+	/* All other writers are already followed. */
 	thread[2] = start(wait_in_subscribe, scene.reader);
 	until_asleep(&scene.raw.map.pool->clients_waiters);
 }
@@ -204,7 +207,7 @@ TEST(P9_closing_a_pool_under_threads_that_wait_is_ECANCELED)
 	for (i = 0; i < 3; i++)
 		join(thread[i]);
 	SAME(scene.cancelled, 3);
-	/* The subscription is a handle of its own, and goes on. */
+	/* The subscription is a handle of its own, so it continues to work. */
 	publish_stamp(scene.writer, 3);
 	xmem_release(receive_one(scene.s));
 	xmem_unsubscribe(scene.s);
@@ -246,7 +249,9 @@ TEST(P9_cancel_ends_all_waits_now_and_later)
 	for (i = 0; i < 3; i++)
 		join(thread[i]);
 	SAME(scene.cancelled, 3);
-	/* What need not wait goes on; what may is refused, also if it need not. */
+	/*
+	 * Calls that never wait work; calls that may wait are refused, even if they need not wait.
+	 */
 	publish_stamp(scene.writer, 3);
 	REFUSED(xmem_receive(scene.s, XMEM_FOREVER), ECANCELED);
 	REFUSED(xmem_receive_any(scene.reader, 1, NULL), ECANCELED);
@@ -263,7 +268,7 @@ TEST(P9_cancel_ends_all_waits_now_and_later)
 	got = xmem_acquire(scene.reader, BYTES, 0);
 	CHECK(got);
 	xmem_release(got);
-	/* Another handle of the same pool is not concerned. */
+	/* Another handle of the pool is not affected. */
 	publish_stamp(scene.writer, 5);
 	SAME(xmem_cancel(scene.reader), 0);
 	SAME(xmem_cancel(NULL), -EINVAL);
@@ -302,7 +307,7 @@ static int acquire(int64_t timeout_ns)
 	return had(xmem_acquire(ready.stage, BYTES, timeout_ns));
 }
 
-/* Its timeout of 0 is for ever. */
+/* Its timeout of 0 means no limit. */
 static int subscribe(int64_t timeout_ns)
 {
 	struct xmem_subscription *s =
@@ -340,7 +345,7 @@ static int wait_for_subscriber(int64_t timeout_ns)
 	return count < 0 ? count : 0;
 }
 
-/* Each function with a timeout after which it fails, but those about GPUs: see tests/cuda. */
+/* Each function that fails after a timeout, except those for GPUs, which tests/cuda has. */
 static const struct {
 	const char *name;
 	int (*call)(int64_t timeout_ns);
@@ -391,7 +396,7 @@ TEST(API_cancel_ends_each_call_that_has_a_timeout)
 	SAME(xmem_cancel(ready.stage), 0);
 	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		try_cancelled(calls[i].name, calls[i].call);
-	/* To send what this client has written never waits. */
+	/* Sending this client's own contents never waits. */
 	WORKED(xmem_publish(xmem_acquire(ready.stage, BYTES, 0), XMEM_OPTIONS(xmem_publish_options,
 		.flags = XMEM_PUBLISH_CLIENT, .timeout_ns = XMEM_FOREVER,
 		.client = xmem_pool_client(ready.reader)), NULL));
@@ -425,7 +430,7 @@ TEST(P9_cancel_ends_a_wait_for_several)
 	scene_end();
 }
 
-/* A subscription that is made after xmem_cancel knows of it too. */
+/* xmem_cancel also applies to a subscription that is made later. */
 TEST(API_cancel_holds_for_later_subscriptions)
 {
 	struct xmem_subscribe_options options = {
@@ -511,7 +516,7 @@ static void *open_and_close(void *argument)
 	return NULL;
 }
 
-/* Whatever the thread was doing, it leaves no lock taken: opening and forking go on. */
+/* Wherever the thread is cancelled, it leaves no lock taken: opening and forking still work. */
 TEST_WITHIN(P9_a_thread_that_is_cancelled_leaves_no_lock_taken, 60)
 {
 	const char *name = new_name();

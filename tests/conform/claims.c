@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Handing buffers over by count: a producer says how many references there are, passes the token
- * on in a way of its own, and forgets the buffer. It is free with the last release, and not before.
+ * Handing buffers over by count: a producer sets the number of references, passes the token on in a
+ * way of its own, and forgets the buffer. The buffer is free after the last release, and not
+ * before.
  */
 #include "claims.h"
 #include "lib/private.h"
@@ -13,7 +14,7 @@ struct consumer {
 	bool by_slot;
 };
 
-/* Get what it hears of, look, and release it when it hears again. */
+/* Get each buffer whose token is told, read it, and release it when the next token is told. */
 static void consume(void *argument)
 {
 	const struct consumer *how = argument;
@@ -133,7 +134,7 @@ TEST(API_releasing_the_handle_that_was_counted_in_drops_one_reference)
 	b = xmem_get(writer, token);
 	CHECK(b);
 	SAME(claims_of(writer, token), 0);
-	same = xmem_get(writer, token);	/* there is none left to take: this one comes for free */
+	same = xmem_get(writer, token);	/* there is no claim left to take: this get takes none */
 	CHECK(same);
 	xmem_release(same);
 	CHECK(!is_free(writer));
@@ -218,7 +219,7 @@ TEST(API_the_count_of_what_is_held_can_be_set_again)
 	xmem_pool_close(writer);
 }
 
-/* Nothing is taken from subscribers for the sake of a slot that is not to be had. */
+/* Subscribers lose nothing for a slot that cannot be had. */
 TEST(API_a_smaller_count_has_the_time_that_is_given_with_it)
 {
 	const char *name = new_name();
@@ -296,7 +297,7 @@ TEST(API_a_count_that_would_leave_its_range_changes_nothing)
 	SAME(claims_of(writer, token), 0);
 	SAME(xmem_void_claims(writer, token), -ENOENT);
 	SAME(stat_of(writer).holds, 1);
-	xmem_release(b);		/* the one that it stood for has been dropped */
+	xmem_release(b);		/* the reference that it stood for has been dropped */
 	CHECK(is_free(writer));
 	check_quiet(writer, 1);
 	xmem_pool_close(writer);
@@ -335,7 +336,7 @@ static int get_and_release(struct xmem_pool *pool, uint64_t token)
 	return b ? 0 : xmem_get_last_error(NULL);
 }
 
-/* No token is so small, so it means what is in that slot. */
+/* No token is so small, so the number means the contents of that slot. */
 TEST(API_a_slot_is_named_in_place_of_a_token)
 {
 	static int (*const by_number[])(struct xmem_pool *pool, uint64_t token) = {
@@ -393,7 +394,7 @@ static bool took_one(struct xmem_buffer *buffer)
 	return info_of(buffer).flags & XMEM_BUFFER_CLAIMED;
 }
 
-/* A program whose purpose with the buffer fails puts back what its get has taken. */
+/* A program that gets a buffer and then fails can put back the reference that its get took. */
 TEST(API_a_handle_says_whether_its_get_has_taken_a_reference)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
@@ -448,13 +449,13 @@ TEST(API_claims_without_a_handle_or_a_pool)
 	xmem_pool_close(writer);
 }
 
-/* ---- what they cost ---- */
+/* ---- costs ---- */
 
 static struct xmem_backend counting;
 static const struct xmem_backend *counted_host;
 static unsigned int asked;
 
-/* Taking claims is no request of the daemon: the library does it by itself. */
+/* Taking claims needs no request to the daemon: the library takes them itself. */
 static int count_request(struct xmem_link *link, unsigned int request, void *argument)
 {
 	const struct xmem_claim_request *claim = argument;
@@ -524,10 +525,10 @@ TEST(API_how_many_references_are_set_aside_is_known_without_asking)
 	SAME(xmem_claims(writer, token), 1);
 	asked = 0;
 	SAME(xmem_claims(reader, token), 1);
-	SAME(xmem_claims(reader, plain), 0);	/* nobody holds it, and it is there still */
+	SAME(xmem_claims(reader, plain), 0);	/* no client holds it, and it still exists */
 	SAME(asked, 0);
 	xmem_release(b);
-	/* Every buffer is written anew, and nothing is set aside of what is there then. */
+	/* Every buffer is overwritten, and the new contents have no claims. */
 	for (b = NULL; xmem_claims(writer, plain) != -ESTALE; b = NULL) {
 		b = xmem_acquire(writer, BYTES, 0);
 		CHECK(b);

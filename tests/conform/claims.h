@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of claims share. */
+/* Helpers for the tests of claims. */
 #ifndef XMEM_CONFORM_CLAIMS_H
 #define XMEM_CONFORM_CLAIMS_H
 
@@ -15,7 +15,7 @@ static inline uint32_t claims_of(struct xmem_pool *pool, uint64_t token)
 	return info.claims;
 }
 
-/* Acquire, fill with @stamp, say how many references there are: the handle stays. */
+/* Acquire, fill with @stamp, and set the number of references: the handle stays. */
 static inline struct xmem_buffer *counted(struct xmem_pool *pool, uint64_t stamp, uint32_t count,
 				   int64_t timeout_ns)
 {
@@ -27,7 +27,7 @@ static inline struct xmem_buffer *counted(struct xmem_pool *pool, uint64_t stamp
 	return b;
 }
 
-/* Count it, and forget it, perhaps when its time has passed already: the token. */
+/* Set the count and forget the buffer, perhaps after its time has passed: the token. */
 static inline uint64_t hand_over(struct xmem_pool *pool, uint64_t stamp, uint32_t count,
 			  int64_t timeout_ns)
 {

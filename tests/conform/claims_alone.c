@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What owners set aside without end: in the daemon's pools they do so by themselves, once for each
- * contents (I10), and on both hosts it is there until it is taken, whatever was there before.
+ * Claims that owners set aside without end. In the daemon's pools an owner does so by itself, once
+ * for each contents (I10). On both hosts the claims stay until they are taken, whatever claims
+ * there were before.
  */
 #include "claims.h"
 #include "lib/host/exchange.h"
@@ -9,7 +10,7 @@
 
 #define ROUNDS	20
 
-/* Publish, set one aside without end, and release: the token. */
+/* Publish, set one claim aside without end, and release: the token. */
 static uint64_t offer_stamp(struct xmem_pool *pool, uint64_t stamp)
 {
 	struct xmem_buffer *b;
@@ -31,7 +32,10 @@ static void take(struct xmem_pool *pool, uint64_t token, uint64_t stamp)
 	xmem_release(b);
 }
 
-/* Of the messages of this pool handle. The exchange comes first in what the link keeps. */
+/*
+ * The last number of this handle's messages. The exchange comes first in the part that the link
+ * keeps.
+ */
 static uint64_t last_number(struct xmem_pool *pool)
 {
 	return ((struct xl_exchange *)pool->link.private)->number;
@@ -64,8 +68,9 @@ TEST(P1_contents_offered_without_end_one_after_the_other)
 }
 
 /*
- * The time of claims of earlier contents, and of earlier claims of these, ends no later ones. A
- * second buffer tells that it has passed: its claims have the same time, and begin later.
+ * The time of claims of earlier contents, or of earlier claims of these contents, does not end
+ * later claims. A second buffer shows that the time has passed: its claims have an equal time and
+ * begin later.
  */
 TEST(P1_what_is_offered_without_end_outlasts_the_time_of_earlier_claims)
 {
@@ -104,7 +109,7 @@ static void offer_and_die(void *argument)
 	offer_stamp(pool, 6);
 }
 
-/* Nobody was told, but nothing is lost before its time, and then nothing is left. */
+/* The owner told the host nothing. But no claim is lost before its time, and none is left then. */
 TEST(P3_an_owner_killed_when_it_has_set_aside_by_itself)
 {
 	const char *name;

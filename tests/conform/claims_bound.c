@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Claims without end have one as soon as their owner is killed. Nobody tells when claims end, and
- * nobody here waits for a minute: these tests look at the timer that the host has set for them.
- * The daemon's is a timerfd, which /proc shows; the module's is seen by the kernel's tracing.
+ * Claims without end get an end when their owner is killed. No message says when claims end, and a
+ * test cannot wait for a minute. So these tests read the timer that the host has set: the daemon's
+ * is a timerfd, which /proc shows, and the kernel's tracing shows the module's.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 
 #include "claims.h"
 
-#define LONG_S	997	/* of a claim beside that without end: no other test asks for that */
+#define LONG_S	997	/* no other test asks for this time */
 #define TRACE	"/sys/kernel/tracing/instances/xmem-claims"
 
 /* ---- the daemon's timer ---- */
 
-/* The seconds that the daemon's timers have left: the most of them. */
+/* The most seconds that any of the daemon's timers has left. */
 static int left_by_daemon(pid_t daemon)
 {
 	char path[300], line[100];
@@ -55,7 +55,7 @@ static void write_trace(const char *name, const char *value)
 	CHECK(fputs(value, file) >= 0 && !fclose(file));
 }
 
-/* Where the kernel has the function of all delayed work, or 0: it does not say. */
+/* The address of the kernel's function for all delayed work, or 0: the kernel does not show it. */
 static unsigned long long delayed_work_function(void)
 {
 	char line[400], name[100];
@@ -72,8 +72,8 @@ static unsigned long long delayed_work_function(void)
 }
 
 /*
- * Only timers of delayed work are noted. A kernel under emulation may set others faster than they
- * are read here.
+ * Trace only timers of delayed work. An emulated kernel may set other timers faster than this
+ * process can read them.
  */
 static void trace_timers(void)
 {
@@ -94,8 +94,8 @@ static void trace_timers(void)
 }
 
 /*
- * The timer of the delayed work that was set to LONG_S, and what it was set to last: in seconds,
- * by the first. -1: there is none yet.
+ * To how many seconds the timer that was first set to LONG_S was set last. The first setting gives
+ * the unit. -1: there is none yet.
  */
 static int left_by_module(void)
 {
@@ -167,7 +167,7 @@ TEST(P2_claims_without_end_have_one_once_their_owner_is_killed)
 	EVENTUALLY(stat_of(one).limbo == 2);
 	EVENTUALLY(LEFT <= 60);
 	CHECK(LEFT > 30);
-	/* Until then they are there. */
+	/* Until then the claims are there. */
 	SAME(claims_of(one, endless), 2);
 	SAME(claims_of(one, slow), 1);
 	WORKED(xmem_void_claims(one, endless));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How claims end that nobody takes: producers and consumers that die at any step, times that have
- * passed, clients that have left, and a supervisor that voids them.
+ * How claims end that nobody takes: producers and consumers die at any step, times pass, clients
+ * leave, and a supervisor voids the claims.
  */
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ TEST(P9_claims_that_nobody_takes_are_void_after_their_time)
 	uint64_t later = hand_over(writer, 2, 1, 50 * SECOND);
 	struct xmem_buffer *b;
 
-	/* Who waits is woken by the host alone. */
+	/* The host alone wakes the waiting acquire. */
 	b = xmem_acquire(writer, BYTES, patience_ns());
 	CHECK(b);
 	SAME(xmem_token(b), 0);
@@ -39,7 +39,7 @@ TEST(P9_the_time_that_ends_later_counts)
 
 	WORKED(xmem_set_ref_count(a, 1, 50 * SECOND));
 	WORKED(xmem_forget(a));
-	/* This one's time ends after the first one's would have ended. */
+	/* The time of these claims ends after that of the first ones. */
 	hand_over(writer, 2, 1, 2 * SHORT);
 	b = xmem_acquire(writer, BYTES, patience_ns());
 	CHECK(b);
@@ -123,7 +123,7 @@ TEST(P9_what_is_offered_is_void_after_its_time_the_later_one)
 	WORKED(xmem_offer(b, 1, 50 * SECOND));
 	WORKED(xmem_offer(b, 1, SHORT));
 	xmem_release(b);
-	/* The host alone ends the first ones: then their buffer can be had. */
+	/* The host alone ends the first claims. Then their buffer can be acquired. */
 	b = xmem_acquire(writer, BYTES, patience_ns());
 	CHECK(b);
 	SAME(xmem_claims(writer, soon), -ESTALE);
@@ -184,7 +184,7 @@ TEST(P2_a_consumer_that_dies_after_its_get_takes_its_reference_along)
 	xmem_pool_close(writer);
 }
 
-/* A consumer dies there. What it has not taken is still set aside, and no more than that. */
+/* A consumer dies at that step. The claims that it has not taken are left, and no others. */
 static void die_in_get(struct xmem_pool *writer, struct victim *how, uint32_t left)
 {
 	struct child *child = spawn(get_and_die, how);
@@ -220,7 +220,7 @@ TEST(P2_a_consumer_killed_at_every_step_of_a_get_that_takes_a_claim)
 	xmem_pool_close(writer);
 }
 
-/* It got the buffer, forgets it, and dies on the way: the reference is there for another one. */
+/* It got the buffer, and dies while it forgets it: the reference is there for another client. */
 TEST(P2_a_reader_killed_while_it_forgets)
 {
 	struct victim how = { .name = new_name(), .step = XM_STEP_CLAIM_FORGET, .forgets = true };
@@ -238,7 +238,7 @@ TEST(P2_a_reader_killed_while_it_forgets)
 	tell(child, 1);
 	died_of_kill(child);
 	check_quiet(writer, 1);
-	/* It has added the claim and ended, and only the owner is left: nobody would come. */
+	/* It added the claim and ended. Only the owner is left, so nobody could take the claim. */
 	EVENTUALLY(claims_of(writer, token) == 0);
 	CHECK(is_free(writer));
 	xmem_pool_close(writer);
@@ -297,7 +297,7 @@ TEST(P8_buffers_handed_over_by_count_outlive_their_producer)
 	xmem_pool_close(one);
 }
 
-/* Without a hold the last reference goes, and the host hears of it. */
+/* Without a hold the last reference ends, and the host notices that. */
 TEST(P8_the_last_reference_of_an_ended_producer_is_dropped_without_a_handle)
 {
 	struct victim how = { .name = new_name(), .step = -1, .forgets = true };
@@ -387,14 +387,17 @@ TEST(P9_claims_of_who_has_left_are_void_if_only_the_owner_is_there)
 	hear(child);
 	tell(child, token);
 	finish_child(child);
-	/* The daemon sees to it before it answers anybody, so their time has not ended them. */
+	/*
+	 * The daemon handles the end before it answers any client, so the claims' time did not end
+	 * them.
+	 */
 	EVENTUALLY(stat_of(writer).clients == 1);
 	host_has_served(writer);
 	if (on_kernel())
 		EVENTUALLY(claims_of(writer, token) == 0);
 	SAME(claims_of(writer, token), 0);
 
-	/* Somebody else is there, who may come for it; until it leaves too. */
+	/* Another client is there, which may take the claim, until it leaves too. */
 	third = open_reader(how.name);
 	child = spawn(add_and_leave, &how);
 	hear(child);
@@ -447,7 +450,7 @@ TEST(API_a_supervisor_voids_claims)
 	CHECK(b);
 	WORKED(xmem_void_claims(one, token));
 	SAME(claims_of(one, token), 0);
-	SAME(stamp_of(b), 9);	/* who holds it keeps it */
+	SAME(stamp_of(b), 9);	/* the client that holds it keeps it */
 	xmem_release(b);
 	EVENTUALLY(stat_of(one).attached == 0);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * SIGKILL at random steps of those who hand buffers over by count. Whatever they had is free
- * again, at once or when the time of the claims has passed, and what is got is what was meant.
+ * SIGKILL at random steps of clients that hand buffers over by count. All that they had is free
+ * again, at once or when the time of the claims has passed, and every get returns the contents that
+ * the token names.
  */
 #include <signal.h>
 #include <sys/socket.h>
@@ -23,7 +24,7 @@ static bool tell_quietly(struct child *child, uint64_t token)
 	       sizeof(token);
 }
 
-/* What it hears of may be gone: its time may have passed. */
+/* The buffer of a token may be gone: its time may have passed. */
 static void consume_all(void *argument)
 {
 	struct kill *how = argument;
@@ -44,7 +45,7 @@ static void consume_all(void *argument)
 						      XMEM_SLOT(token & 0xffff));
 		if (!b)
 			continue;
-		stamp_of(b);		/* all of it is one stamp */
+		stamp_of(b);		/* all of it has one stamp */
 		if (random_next(&how->random) % 2 && !xmem_set_ref_count(b, 2, SHORT) &&
 		    random_next(&how->random) % 2)
 			xmem_forget(b);

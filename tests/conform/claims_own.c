@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The reference of a handle that xmem_set_ref_count has counted in: it goes with the handle, or
- * with its process, and never takes along what others have set aside.
+ * The reference of a handle that xmem_set_ref_count has counted in: it ends with the handle or with
+ * the process, and never takes along claims of other clients.
  */
 #include "claims.h"
 #include "lib/private.h"
@@ -12,8 +12,8 @@
 
 struct holder {
 	const char *name;
-	uint64_t token;			/* 0: it is the producer; else it gets that one */
-	int step;			/* it dies there; -1: it is killed when it is done */
+	uint64_t token;			/* 0: it is the producer; else it gets this token */
+	int step;			/* where it dies; -1: it is killed when it is done */
 	enum { KEEPS, FORGETS, RELEASES } then;
 };
 
@@ -40,7 +40,7 @@ static void count_in(void *argument)
 	hear_parent();
 }
 
-/* There are @left claims of what it has counted. */
+/* After its end @left claims of those that it set are left. */
 static void ends_with(struct holder *how, uint32_t left)
 {
 	struct xmem_pool *one = open_reader(how->name);
@@ -85,7 +85,7 @@ TEST(P2_killed_while_it_drops_the_reference_of_a_counted_handle)
 	ends_with(&how, 3);
 }
 
-/* A client that does not own the buffer, and ends at every step of counting itself in. */
+/* A client that does not own the buffer ends at every step of counting itself in. */
 TEST(P2_a_reader_killed_at_every_step_of_set_ref_count)
 {
 	static const struct { int step; uint32_t left; } cases[] = {
@@ -98,7 +98,7 @@ TEST(P2_a_reader_killed_at_every_step_of_set_ref_count)
 
 	steps_only();
 	writer = open_writer(how.name, 1, BYTES);
-	third = open_reader(how.name);	/* as it is there, no claims are void for want of takers */
+	third = open_reader(how.name);	/* somebody who may take the claims */
 	how.token = publish_kept(writer, 4, &b);
 	WORKED(xmem_offer(b, 1, 0));
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -115,7 +115,7 @@ TEST(P2_a_reader_killed_at_every_step_of_set_ref_count)
 			died_of_kill(child);
 		}
 		EVENTUALLY(stat_of(writer).clients == 2);
-		/* Its get has taken the one that was there. */
+		/* Its get has taken the claim that was there. */
 		SAME(claims_of(writer, how.token), cases[i].left);
 		WORKED(xmem_set_ref_count(b, 1, 0));
 		WORKED(xmem_drop_ref(writer, how.token));
@@ -175,7 +175,7 @@ TEST(API_a_release_takes_nothing_of_others_when_all_have_been_taken)
 	xmem_pool_close(writer);
 }
 
-/* Whoever sends the token before it forgets the buffer need not hurry. */
+/* A producer may send the token before it forgets the buffer, at any speed. */
 TEST(P1_consumers_that_come_before_the_producer_forgets)
 {
 	const char *name = new_name();

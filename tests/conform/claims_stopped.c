@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Claims while xmemd is stopped: what was given up is undone if it was done, and what was dropped
- * is dropped when xmemd goes on, whoever has ended meanwhile.
+ * Claims while xmemd is stopped. Additions that the library gave up are undone if they were done.
+ * References that were dropped are dropped when xmemd continues, whichever clients have ended
+ * meanwhile.
  */
 #include <signal.h>
 
@@ -11,13 +12,16 @@
 
 static pid_t daemon_pid;
 
-/* Of the messages of this pool handle. The exchange comes first in what the link keeps. */
+/*
+ * The last number of this handle's messages. The exchange comes first in the part that the link
+ * keeps.
+ */
 static uint64_t last_number(struct xmem_pool *pool)
 {
 	return ((struct xl_exchange *)pool->link.private)->number;
 }
 
-/* In a pool of a daemon of its own. */
+/* The name of a new pool of a daemon of its own. */
 static const char *alone(void)
 {
 	daemon_only("the kernel is not stopped");
@@ -25,7 +29,7 @@ static const char *alone(void)
 	return new_name();
 }
 
-/* ---- what was dropped ---- */
+/* ---- dropped references ---- */
 
 struct dropper {
 	const char *name;
@@ -76,7 +80,7 @@ TEST(P2_a_reference_forwarded_while_the_daemon_is_stopped_stays_dropped)
 	dropped_while_stopped(true);
 }
 
-/* It is waited for once, and not again before it has answered. */
+/* The library waits for the daemon once, and not again before it has answered. */
 TEST(P9_many_references_are_dropped_while_the_daemon_is_stopped)
 {
 	struct xmem_pool *writer = open_writer(alone(), 8, BYTES);
@@ -90,10 +94,10 @@ TEST(P9_many_references_are_dropped_while_the_daemon_is_stopped)
 	before = last_number(writer);
 	for (i = 0; i < 8; i++)
 		xmem_release(b[i]);
-	SAME(last_number(writer), before + 1);	/* each wait is for an answer to a question */
+	SAME(last_number(writer), before + 1);	/* each wait is for the answer to a request */
 	continue_daemon(daemon_pid);
 	EVENTUALLY(stat_of(writer).claims == 8);
-	/* Now it is waited for as before. */
+	/* Now the library waits for the daemon again. */
 	for (i = 0; i < 2; i++) {
 		b[0] = xmem_get(writer, XMEM_SLOT(i));
 		WORKED(xmem_set_ref_count(b[0], 1, 0));
@@ -102,9 +106,9 @@ TEST(P9_many_references_are_dropped_while_the_daemon_is_stopped)
 	xmem_pool_close(writer);
 }
 
-/* ---- what was given up ---- */
+/* ---- requests that were given up ---- */
 
-/* As the library does after an answer that came too late: the last number is that of the add. */
+/* Do as the library does after an answer that came too late. The last number is that of the add. */
 static void undo_and_wait(void *argument)
 {
 	const struct dropper *how = argument;
@@ -173,8 +177,8 @@ static void interrupt_and_go_on(void *argument)
 }
 
 /*
- * Claims that are there others may take: so a signal alone does not end the wait for a daemon that
- * answers. It answers late here, if this machine is slow.
+ * Other clients may take claims as soon as they exist, so a signal alone does not end the wait for
+ * a daemon that answers. On a slow machine the answer is late.
  */
 TEST(P8_a_signal_does_not_undo_claims_of_a_daemon_that_answers)
 {
@@ -207,7 +211,7 @@ TEST(P8_a_signal_does_not_undo_claims_of_a_daemon_that_answers)
 	xmem_pool_close(writer);
 }
 
-/* Another handle is counted in, so it would be refused: nothing is there to be undone. */
+/* Another handle is counted in, so the host refuses this one, and there is nothing to undo. */
 TEST(API_counting_in_that_was_given_up_and_is_refused_takes_nothing)
 {
 	struct sigaction action = { .sa_handler = nothing };
@@ -251,7 +255,7 @@ TEST(P2_counting_in_that_was_given_up_leaves_no_reference_of_its_own)
 	continue_daemon(daemon_pid);
 	host_has_served(reader);
 	SAME(claims_of(writer, token), 1);
-	/* Another handle can be counted in; and the end of the reader takes nothing along. */
+	/* Another handle can be counted in, and the reader's end takes no claims along. */
 	other = xmem_clone(b);
 	CHECK(other);
 	WORKED(xmem_set_ref_count(other, 2, 0));
@@ -264,7 +268,7 @@ TEST(P2_counting_in_that_was_given_up_leaves_no_reference_of_its_own)
 	xmem_pool_close(writer);
 }
 
-/* A request that was given up and not served is not undone: what came before it stays. */
+/* A request that was given up and not served is not undone: earlier claims stay. */
 static void give_up_and_wait(void *argument)
 {
 	struct sigaction action = { .sa_handler = nothing };
@@ -314,7 +318,7 @@ TEST(P8_what_was_handed_over_before_stays_when_a_request_is_given_up)
 	xmem_pool_close(one);
 }
 
-/* Another thread has dropped a counted handle in between: its post is no answer to the undoing. */
+/* Another thread has dropped a counted handle in between. Its post does not answer the undoing. */
 TEST(API_what_another_thread_posts_does_not_keep_what_was_given_up)
 {
 	struct xmem_pool *writer = open_writer(alone(), 2, BYTES);
@@ -337,7 +341,7 @@ TEST(API_what_another_thread_posts_does_not_keep_what_was_given_up)
 	xmem_pool_close(writer);
 }
 
-/* What was asked for first is not what is published at last. */
+/* The first options differ from those of the last publish, which decide. */
 TEST(P1_contents_written_in_place_are_published_as_asked_for_last)
 {
 	struct sigaction action = { .sa_handler = nothing };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The file of a client: /dev/xmem makes one for each join, and what is mapped by it ends with the
- * client, is counted, and is the client's alone (P2, P4). These tests need the kernel module: the
- * daemon's clients share one memfd.
+ * The file of a client. /dev/xmem makes one for each join. The mappings of this file end with the
+ * client, are counted, and belong to the client alone (P2, P4). These tests need the kernel module:
+ * the daemon's clients share one memfd.
  */
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ static void *map_all(const struct raw *raw)
 	return start;
 }
 
-/* Ends the client, whose file and other mappings stay. */
+/* End the client. Its file and its other mappings stay. */
 static void unmap_area(const struct raw *raw)
 {
 	u32 me = raw->link.join.client;
@@ -72,7 +72,7 @@ TEST(API_one_open_device_makes_many_clients)
 
 /* ---- after its end ---- */
 
-/* K3: it reads zeros, also of what comes later, and is not killed for it. */
+/* K3: an ended client reads zeros, also where later contents are, and is not killed for it. */
 TEST(P4_who_has_ended_reads_nothing_of_the_pool)
 {
 	const char *name = new_name();
@@ -100,7 +100,7 @@ TEST(P4_who_has_ended_reads_nothing_of_the_pool)
 	raw_close(&ended);
 }
 
-/* The store may still have been one into the pool's page: the next one has another value. */
+/* The store may still have gone into the pool's page, so the next store has another value. */
 static bool is_seen_nowhere(u64 *mine, const volatile u64 *seen)
 {
 	static u64 value = 0x5eed;
@@ -110,8 +110,8 @@ static bool is_seen_nowhere(u64 *mine, const volatile u64 *seen)
 }
 
 /*
- * What it could write is no longer anybody's, soon after its end. It gets no SIGBUS: it may not
- * know yet.
+ * Soon after its end, the pages that it could write belong to nobody. It gets no SIGBUS: it may not
+ * know of its end yet.
  */
 TEST(P4_who_has_ended_writes_nowhere)
 {
@@ -141,7 +141,7 @@ TEST(P4_who_has_ended_writes_nowhere)
 
 /* ---- how many ---- */
 
-/* Maps it as often as it may, and returns how often that is. */
+/* Map the file as often as it is allowed, and return how often that is. */
 static unsigned int map_most(const struct raw *raw, void **at, unsigned int most)
 {
 	unsigned int count;
@@ -201,7 +201,7 @@ static void inherit(const struct raw *raw, void **at, unsigned int count)
 	SAME(raw->map.pool->magic, XMEM_MAGIC);
 }
 
-/* What its parent could be made to say does not let a child read the pool. */
+/* A parent could be tricked into giving its child a mapping. That child cannot read the pool. */
 TEST(P4_a_child_that_was_given_a_mapping_cannot_read_it)
 {
 	struct raw raw;
@@ -227,7 +227,7 @@ static void stays(void *argument)
 	pause();
 }
 
-/* K4: what children map counts, too, and who has too many of them is no client any more. */
+/* K4: mappings in children count, too, and a client with too many of them ends. */
 TEST(P4_mappings_in_children_count)
 {
 	struct line line = { .count = 0 };
@@ -276,7 +276,7 @@ static void join_and_pass_on(void *name)
 	}
 }
 
-/* K12: whoever has the file of a dead process does not keep its client, mapped or not. */
+/* K12: a process that has the file of a dead process does not keep its client, mapped or not. */
 TEST(P2_a_client_that_has_mapped_nothing_ends_with_its_process)
 {
 	const char *name = new_name();
@@ -298,7 +298,7 @@ TEST(P2_a_client_that_has_mapped_nothing_ends_with_its_process)
 
 /* ---- a full pool ---- */
 
-/* K6: who finds it full is told so, and comes in as soon as there is room. */
+/* K6: a join of a full pool says so, and it succeeds as soon as there is room. */
 TEST(P4_a_full_pool_has_room_again_after_an_end)
 {
 	struct raw raw[4], more;
@@ -331,7 +331,7 @@ TEST(P4_a_full_pool_has_room_again_after_an_end)
 		raw_close(&raw[i]);
 }
 
-/* ---- who was given the file, to poll it ---- */
+/* ---- a process that was given the file, to poll it ---- */
 
 static void narrow_by_anothers_file(void *file)
 {
@@ -352,7 +352,7 @@ static void narrow_by_anothers_file(void *file)
 	xmem_pool_close(own);
 }
 
-/* The descriptor would count as one of the client's user, and keep the pool at its expense. */
+/* The new descriptor would count for the client's user, and keep the pool at its expense. */
 TEST(P10_nobody_narrows_at_the_expense_of_whose_file_it_has)
 {
 	struct xmem_pool_fd_request give = { .size = sizeof(give) };
@@ -378,7 +378,7 @@ TEST(P10_nobody_narrows_at_the_expense_of_whose_file_it_has)
 
 /* ---- a join that finds no descriptor ---- */
 
-/* Members of the pool notice nothing of it: nobody has joined them, nor left. */
+/* Members of the pool notice nothing of it: no client has joined or left. */
 TEST(P10_a_join_without_a_descriptor_is_noticed_by_nobody)
 {
 	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = XMEM_WAIT_CLIENTS };

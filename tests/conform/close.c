@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem_pool_close while another thread is in a call with the same handle, and calls that come
- * later with it. Built with ASan and TSan, the same tests judge the memory that the calls use.
+ * xmem_pool_close while another thread is in a call with that handle, and calls that come later
+ * with it. Built with ASan and TSan, these tests also check the memory that the calls use.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ static struct {
 	uint64_t token;
 } scene;
 
-/* ---- the calls: 0, or why it is refused ---- */
+/* ---- the calls: each returns 0, or why it was refused ---- */
 
 static int last(const void *handle)
 {
@@ -34,7 +34,7 @@ static int call_acquire(struct xmem_pool *pool)
 	return err;
 }
 
-/* The next is always of another size: it is made on demand, or given up. */
+/* The next size always differs, so the buffer is made on demand, or given up. */
 static int call_acquire_any(struct xmem_pool *pool)
 {
 	static __thread uint64_t state = 1;
@@ -221,7 +221,7 @@ static void *call_until_closed(void *argument)
 		err = scene.call(scene.pool);
 		__atomic_add_fetch(&scene.calls, 1, __ATOMIC_SEQ_CST);
 	} while (!err);
-	/* A wait that was under way is cancelled; and some calls take the first error. */
+	/* A wait that was under way is cancelled, and some calls return the first error. */
 	if (err != -EBADF && err != -ECANCELED)
 		FAIL("ended with %d", err);
 	return NULL;
@@ -241,7 +241,7 @@ static struct xmem_pool *open_for(const char *name, bool on_demand)
 	return pool;
 }
 
-/* @threads: with one only, locks are biased to it. */
+/* @threads: with 1, locks are biased to that thread. */
 static void close_under(const char *name, unsigned int threads, bool on_demand, uint64_t *state)
 {
 	unsigned int calls_before_it = random_next(state) % 100, i;
@@ -267,7 +267,7 @@ static void close_under_all(unsigned int threads, bool on_demand)
 
 	for (i = 0; i < CALLS; i++) {
 		scene.call = calls[i];
-		/* A pool that is opened would be what the closed handle stands for. */
+		/* A new pool could get the closed handle's place. */
 		if (threads > 1 && scene.call == call_reopen)
 			continue;
 		for (round = 0; round < scaled(8); round++)
@@ -301,7 +301,7 @@ static void all_refused(struct xmem_pool *closed)
 	for (i = 0; i < CALLS; i++)
 		SAME(calls[i](closed), -EBADF);
 	REFUSED(xmem_get(closed, scene.token), EBADF);
-	xmem_pool_close(closed);	/* as a second release: it is found out */
+	xmem_pool_close(closed);	/* a second release, which the library detects */
 }
 
 TEST(API_a_closed_pool_is_found_out)
@@ -313,7 +313,7 @@ TEST(API_a_closed_pool_is_found_out)
 	all_refused(pool);
 }
 
-/* What was not dropped goes on, and does not make the handle good. */
+/* Handles that were not dropped continue to work, and do not make the pool's handle good. */
 TEST(API_a_closed_pool_is_found_out_while_its_buffers_are_used)
 {
 	const char *name = new_name();
@@ -327,7 +327,7 @@ TEST(API_a_closed_pool_is_found_out_while_its_buffers_are_used)
 	CHECK(written);
 	xmem_pool_close(pool);
 	all_refused(pool);
-	other = open_reader(name);	/* it is not in the way of what is still used */
+	other = open_reader(name);	/* it does not disturb handles that are still used */
 	fill(written, 2);
 	SAME(xmem_publish(written, NULL, &token), 0);
 	xmem_release(receive_one(s));
@@ -340,7 +340,7 @@ TEST(API_a_closed_pool_is_found_out_while_its_buffers_are_used)
 	all_refused(pool);
 	SAME(stamp_of(clone), 2);
 	xmem_release(clone);
-	written = xmem_get(other, token);	/* the writer has ended; somebody else reads */
+	written = xmem_get(other, token);	/* the writer has ended; another client reads */
 	xmem_release(written);
 	xmem_pool_close(other);
 	check_quiet(watch, 1);

@@ -1,5 +1,5 @@
-# The conformance suite: one binary, the same on both hosts; see main.c there.
-# Its steps need FLAVOUR=test, asan or tsan; the daemon is found beside it.
+# The conformance suite is one binary for both hosts; see main.c there. Its steps need FLAVOUR=test,
+# asan or tsan; the daemon is found beside it.
 
 CONFORM_SRC := $(wildcard tests/conform/*.c)
 CONFORM_OBJ := $(CONFORM_SRC:%.c=$(B)/obj/%.o)

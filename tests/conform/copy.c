@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies: contents of any length and at any place arrive whole, with their metadata, in the same
- * pool and in another one, and nothing beside them is touched.
+ * Copies: contents of any length and at any place arrive whole, with their metadata, within a pool
+ * and between two pools, and no byte beside them changes.
  */
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ TEST(API_a_copy_of_any_size_to_any_place)
 	xmem_pool_close(pool);
 }
 
-/* @bytes, published from @offset on, into a buffer for which @acquired were asked. */
+/* Publish @bytes from @offset on, of a buffer for which @acquired bytes were acquired. */
 static void copy_between(struct xmem_pool *writer, struct xmem_subscription *s,
 			 struct xmem_pool *other, size_t offset, size_t bytes, size_t acquired)
 {
@@ -127,7 +127,7 @@ TEST(API_a_copy_has_contents_and_metadata_of_the_first)
 	copy_between(writer, s, other, 3, 100, 0);
 	copy_between(writer, s, other, 5, 6 << 20, 10);		/* longer than was acquired */
 	copy_between(writer, s, other, 0, LARGE, 0);
-	copy_between(writer, s, writer, 1, LARGE - 1, 1);	/* in the same pool */
+	copy_between(writer, s, writer, 1, LARGE - 1, 1);	/* within one pool */
 	xmem_unsubscribe(s);
 	xmem_pool_close(reader);
 	check_quiet(writer, 1);
@@ -225,7 +225,7 @@ TEST(API_a_part_is_copied_to_any_place)
 	xmem_pool_close(pool);
 }
 
-/* Within a buffer bytes are moved, not overwritten before they are read; large ones, too. */
+/* Bytes that move within a buffer are not overwritten before they are read, even if many move. */
 TEST(API_a_copy_from_the_buffer_itself_moves)
 {
 	struct xmem_pool *pool = open_writer(new_name(), 1, LARGE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where the ways of handing over meet: files of others, what is written in place, forwarding,
- * sending, retracting and claims, each with the others.
+ * Crossings: each way of handing over meets each of the others. The ways are attached files,
+ * writing in place, forwarding, sending, retracting and claims.
  */
 #include "crossings.h"
 
@@ -20,7 +20,7 @@ TEST(P1_contents_with_claims_are_not_written_in_place)
 	SAME(stamp_of(got), 1);
 	SAME(xmem_get_mut(b), -EBUSY);
 	xmem_release(b);
-	/* Who got it with the last claim has it alone. */
+	/* The client that got it with the last claim has it alone. */
 	WORKED(xmem_get_mut(got));
 	xmem_release(got);
 	crossing_end(&x);
@@ -28,7 +28,7 @@ TEST(P1_contents_with_claims_are_not_written_in_place)
 
 /* ---- by count ---- */
 
-/* Nobody gets these contents but by @token: two do, and then the buffer is free. */
+/* Only @token gives these contents. Two clients get them, and then the buffer is free. */
 static void take_both(struct crossing *x, uint64_t token, uint64_t stamp)
 {
 	struct xmem_buffer *a, *b;
@@ -86,7 +86,7 @@ TEST(P1_what_is_written_in_place_is_handed_over_by_count)
 	crossing_end(&x);
 }
 
-/* What is given up has no claims, whoever set them aside. */
+/* When writing in place is given up, no claims are left, whichever client set them aside. */
 TEST(P4_claims_end_with_what_is_written_in_place)
 {
 	struct crossing x = crossing_start();
@@ -104,7 +104,7 @@ TEST(P4_claims_end_with_what_is_written_in_place)
 
 /* ---- to one subscriber ---- */
 
-/* @b, whose contents are @stamp, is for the sink alone; the owner follows the stage too. */
+/* Send @b, whose contents are @stamp, to the sink alone. The owner follows the stage too. */
 static void send_to_sink(struct crossing *x, struct xmem_pool *from, struct xmem_buffer *b,
 			 uint64_t stamp, bool keep)
 {
@@ -167,7 +167,7 @@ TEST(P1_an_attached_file_is_sent_to_one)
 	crossing_end(&x);
 }
 
-/* The reference of the handle goes with it. */
+/* A counted handle that forwards is dropped, and its reference with it. */
 TEST(P1_forwarding_drops_the_reference_of_the_handle)
 {
 	struct crossing x = crossing_start();
@@ -189,7 +189,7 @@ TEST(P1_forwarding_drops_the_reference_of_the_handle)
 	crossing_end(&x);
 }
 
-/* ---- what is said of a buffer ---- */
+/* ---- descriptions ---- */
 
 static void labelled(struct xmem_buffer *b, const char *label)
 {
@@ -199,7 +199,7 @@ static void labelled(struct xmem_buffer *b, const char *label)
 		FAIL("the label is '%s', not '%s'", said.label, label);
 }
 
-/* The handle of each is one that had another publisher before. */
+/* Each handle is of contents that had another publisher before. */
 TEST(P1_who_writes_a_buffer_is_its_publisher)
 {
 	struct crossing x = crossing_start();
@@ -241,7 +241,9 @@ TEST(P1_copies_of_each_kind_of_buffer)
 	WORKED(xmem_publish(to, NULL, NULL));
 	b = receive_one(x.first);
 	SAME(stamp_of(b), 4);
-	/* What is written in place has metadata of its own until it is published. */
+	/*
+	 * Contents that are written in place have metadata of their own until they are published.
+	 */
 	WORKED(xmem_get_mut(b));
 	xmem_metadata_mut(file)->user[1] = 12;
 	xmem_metadata_mut(file)->id = 4;
@@ -264,7 +266,9 @@ TEST(P1_copies_of_each_kind_of_buffer)
 	crossing_end(&x);
 }
 
-/* A part of what was received is written in place: what does not fit behind it is refused. */
+/*
+ * A part of what was received is written in place. A copy that does not fit behind it is refused.
+ */
 TEST(P1_a_copy_into_a_part_ends_where_the_buffer_ends)
 {
 	struct crossing x = crossing_start();
@@ -321,7 +325,9 @@ static void publish_refused(struct xmem_buffer *b, uint64_t offset, uint64_t len
 	SAME(xmem_publish(b, &o, NULL), -ERANGE);
 }
 
-/* Capacity, copies and what publish is told count from xmem_data_mut: nothing else is written. */
+/*
+ * Capacity, copies and the lengths for publish count from xmem_data_mut; no other byte is written.
+ */
 TEST(P1_writing_in_place_counts_from_the_contents)
 {
 	struct crossing x = crossing_start();
@@ -345,7 +351,7 @@ TEST(P1_writing_in_place_counts_from_the_contents)
 	CHECK(xmem_size(b) == 48 && stamp_of(b) == 7);
 	SAME(xmem_metadata_ptr(b)->offset, BYTES - 64 + 8);
 	xmem_release(b);
-	/* From there on to the end of what it was; and without options all of that. */
+	/* Up to the end of the received part; without options that is all of it. */
 	b = part_in_place(&x, 64, 32);
 	fill(b, 5);
 	o = (struct xmem_publish_options){ .size = sizeof(o), .offset = 24 };

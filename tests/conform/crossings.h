@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of crossings share: an owner of shared buffers, a stage, and a sink. */
+/* Helpers for the tests of crossings: an owner of shared buffers, a stage, and a sink. */
 #ifndef XMEM_CONFORM_CROSSINGS_H
 #define XMEM_CONFORM_CROSSINGS_H
 
@@ -58,7 +58,7 @@ static inline void crossing_end(struct crossing *x)
 	xmem_pool_close(x->owner);
 }
 
-/* A file of somebody's that is attached, and that only this buffer knows. */
+/* An attached file of another program, of which only this buffer knows. */
 static inline struct xmem_buffer *attached(struct xmem_pool *writer, uint64_t stamp)
 {
 	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -77,7 +77,7 @@ static inline struct xmem_buffer *attached(struct xmem_pool *writer, uint64_t st
 	return b;
 }
 
-/* What the owner has published is received by the stage, which holds it alone. */
+/* The owner publishes, and the stage receives it and is its only holder. */
 static inline struct xmem_buffer *received(struct crossing *x, uint64_t stamp)
 {
 	struct xmem_buffer *b;
@@ -88,7 +88,7 @@ static inline struct xmem_buffer *received(struct crossing *x, uint64_t stamp)
 	return b;
 }
 
-/* The same, and the stage writes it in place. */
+/* The stage receives from the owner, is the only holder, and writes in place. */
 static inline struct xmem_buffer *upgraded(struct crossing *x, uint64_t stamp)
 {
 	struct xmem_buffer *b = received(x, stamp);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The ends of those who hand over in several ways at once: wherever a process is killed, what it
- * has handed over is whole, and all else is free again.
+ * Clients end at any step while they hand over in several ways at once. The buffers that they have
+ * handed over are whole, and all else is free again.
  */
 #include "crossings.h"
 
@@ -12,7 +12,7 @@ struct killed {
 	bool file;
 };
 
-/* Set claims of a buffer aside that is written in place, or of an attached file. */
+/* Set claims aside, of a buffer that is written in place or of an attached file. */
 static void hand_over_and_die(void *argument)
 {
 	const struct killed *how = argument;
@@ -39,7 +39,7 @@ static void hand_over_and_die(void *argument)
 	hear_parent();
 }
 
-/* Those that have come for what is in @slot get all of it, or nothing. */
+/* Clients that come for the contents of @slot get all of them, or nothing. */
 static void take_what_is_left(struct xmem_pool *pool, uint32_t slot)
 {
 	struct xmem_buffer *b;
@@ -84,7 +84,7 @@ static void all_ends(bool file)
 		how.after++;
 		if (how.after > 100)
 			FAIL("it never ends");
-		/* Nobody has heard of the slot of the file, which may have claims. */
+		/* No other process knows the slot of the file, which may have claims. */
 		for (i = 0; file && i < slots; i++)
 			take_what_is_left(x.sink, i);
 		check_free(x.owner);
@@ -106,7 +106,7 @@ TEST_WITHIN(P2_who_hands_over_an_attached_file_is_killed, 60)
 	all_ends(true);
 }
 
-/* The owner has ended; what is forwarded and what is set aside stays, each for those it is for. */
+/* The owner has ended. Forwarded contents and claims stay, each for the clients they are for. */
 TEST(P2_forwarded_contents_with_claims_outlive_their_owner_and_the_stage)
 {
 	unsigned int first;
@@ -133,7 +133,7 @@ TEST(P2_forwarded_contents_with_claims_outlive_their_owner_and_the_stage)
 		CHECK(got);
 		SAME(stamp_of(got), 1);
 		REFUSED(xmem_receive(x.second, 0), EPIPE);
-		/* Alone with it, it writes what nobody owns any more. */
+		/* As the only holder, it writes contents that have no owner any more. */
 		WORKED(xmem_get_mut(got));
 		fill(got, 2);
 		WORKED(xmem_set_ref_count(got, 2, 0));

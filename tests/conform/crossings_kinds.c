@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Each kind of buffer through each call: the answers that the headers promise, and nothing of it
- * is left afterwards.
+ * Each kind of buffer in each call: the answers are those that the headers promise, and nothing of
+ * the buffer is left afterwards.
  */
 #include "crossings.h"
 #include "past.h"
 
 enum kind {
-	ACQUIRED, ATTACHED, UPGRADED,		/* in hand: still to be published */
+	ACQUIRED, ATTACHED, UPGRADED,		/* in hand, not yet published */
 	KEPT, KEPT_FILE, KEPT_UPGRADED, RECEIVED, FROM_FORWARDER, GOT, GOT_CLAIM, CLONED, COUNTED,
 	PAST, ORPHANED, KINDS
 };
@@ -17,7 +17,7 @@ static const char *const kind_name[KINDS] = {
 	"from a forwarder", "got", "got with a claim", "cloned", "counted", "history", "orphaned",
 };
 
-/* A buffer of some kind, whose it is, and another handle of it that goes first. */
+/* A buffer of some kind, its owner, and a second handle of it, which is released first. */
 struct thing {
 	struct crossing x;
 	enum kind kind;
@@ -77,7 +77,7 @@ static void make_past(struct thing *t)
 	xmem_release(receive_one(t->x.first));
 }
 
-/* Of what the stage has received. */
+/* A buffer that the stage has received. */
 static void make_received(struct thing *t)
 {
 	t->mine = t->x.stage;
@@ -128,7 +128,7 @@ static struct thing make(enum kind kind)
 	return t;
 }
 
-/* What is in flight: a file stays until all that follow have it. */
+/* Receive all that is in flight: a file stays until all subscribers have received it. */
 static void receive_all(struct xmem_subscription *s)
 {
 	struct xmem_buffer *b;
@@ -137,7 +137,7 @@ static void receive_all(struct xmem_subscription *s)
 		xmem_release(b);
 }
 
-/* Drop all that is left, claims too. */
+/* Drop all that is left, including claims. */
 static void unmake(struct thing *t, bool gone)
 {
 	struct xmem_pool *last = t->x.owner ? t->x.owner : t->x.stage;
@@ -183,7 +183,7 @@ TEST_WITHIN(P1_each_kind_is_published, 60)
 	}
 }
 
-/* The handle that was kept publishes once more, and that forwards. */
+/* The handle that was kept publishes once more: it forwards. */
 TEST_WITHIN(P1_each_kind_is_published_in_part_and_kept_and_published_again, 60)
 {
 	EACH_KIND(t) {
@@ -314,7 +314,7 @@ TEST_WITHIN(P1_each_kind_is_looked_at, 60)
 	}
 }
 
-/* Nobody takes back what this client itself holds, and nobody what is another's. */
+/* A client cannot retract contents that it holds, nor those of another client. */
 TEST_WITHIN(P1_no_kind_is_retracted_while_it_is_held, 60)
 {
 	EACH_KIND(t) {
@@ -345,7 +345,7 @@ TEST_WITHIN(P1_each_kind_outlives_the_handle_of_its_pool, 60)
 		CHECK(closed && stamp_of(t.b) == 1);
 		xmem_release(t.b);
 		xmem_release(t.other);
-		/* What was set aside goes with the last one that could have come for it. */
+		/* Claims end with the last client that could have taken them. */
 		EVENTUALLY(stat_of(look).clients == 1);
 		EVENTUALLY(!stat_of(look).attached && !stat_of(look).payloads);
 		SAME(stat_of(look).claims, 0);

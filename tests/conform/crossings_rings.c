@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What rings keep, and what is taken back from them: retracting, history and depth, of each kind
- * of publication; and owners that wait for forwarded contents with claims.
+ * Rings: the publications that they keep, and those that a client takes back. Retracting, history
+ * and depth, for each kind of publication; and owners that wait for forwarded contents with claims.
  */
 #include "crossings.h"
 #include "past.h"
@@ -56,7 +56,7 @@ TEST(P1_what_was_written_in_place_is_retracted)
 	}
 	while (i--)
 		xmem_release(all[i]);
-	/* The owner itself writes in place, and takes that back. */
+	/* The owner itself writes in place, and retracts that. */
 	publish_kept(x.owner, 5, &b);
 	xmem_release(receive_one(x.first));
 	WORKED(xmem_get_mut(b));
@@ -79,13 +79,13 @@ TEST(P1_contents_with_claims_are_not_retracted)
 	SAME(xmem_retract(x.owner, token), -EBUSY);
 	WORKED(xmem_void_claims(x.owner, token));
 	WORKED(xmem_retract(x.owner, token));
-	/* What was never published has no entry, and is taken back all the same. */
+	/* Contents that were never published have no entry, and can be retracted too. */
 	handed = hand_over(x.owner, 2, 1, 0);
 	SAME(xmem_retract(x.owner, handed), -EBUSY);
 	WORKED(xmem_void_claims(x.owner, handed));
 	WORKED(xmem_retract(x.owner, handed));
 	REFUSED(xmem_receive(x.first, 0), EAGAIN);
-	/* A stage takes back what it has forwarded; that it has claims is no matter of its ring. */
+	/* A stage retracts what it has forwarded. Claims of it do not concern the stage's ring. */
 	b = received(&x, 3);
 	token = xmem_token(b);
 	WORKED(xmem_set_ref_count(b, 1, 0));
@@ -102,7 +102,7 @@ TEST(P1_contents_with_claims_are_not_retracted)
 
 /* ---- waiting for what is forwarded and has claims ---- */
 
-/* An owner of one buffer, whose contents a stage has forwarded to a subscriber it waits for. */
+/* An owner of one buffer. A stage has forwarded its contents to a subscriber that it waits for. */
 struct lent {
 	struct xmem_pool *owner, *stage, *sink;
 	struct xmem_subscription *first, *second;
@@ -137,7 +137,7 @@ static void lent_end(struct lent *l)
 	xmem_pool_close(l->owner);
 }
 
-/* No bound of the stage's ends the claims, so it is no reason to look again and again. */
+/* No bound of the stage ends the claims, so the bound is no reason to check again and again. */
 TEST(P9_an_owner_sleeps_while_forwarded_contents_have_claims)
 {
 	struct lent l = lent_start(20 * MS);
@@ -190,7 +190,9 @@ TEST(P8_an_acquire_in_vain_says_how_many_have_claims)
 
 /* ---- history and depth ---- */
 
-/* Forwarded contents are publications too, as long as they exist; what was for others is not. */
+/*
+ * Forwarded contents are publications too, as long as they exist. Those for other clients are not.
+ */
 TEST(P1_history_has_what_was_forwarded_and_not_what_was_retracted)
 {
 	struct crossing x = crossing_start();
@@ -246,7 +248,7 @@ TEST(P1_history_has_what_was_forwarded_and_not_what_was_retracted)
 	crossing_end(&x);
 }
 
-/* It follows its addressee's own history: what was sent to it is in it. */
+/* A client that others send to has a history: it includes what was sent to it. */
 TEST(P1_history_of_an_addressee)
 {
 	struct crossing x = crossing_start();
@@ -267,7 +269,7 @@ TEST(P1_history_of_an_addressee)
 	crossing_end(&x);
 }
 
-/* What was never for this subscriber is not among its latest, nor lost. */
+/* Publications that were never for this subscriber are not among its latest, nor lost. */
 TEST(P3_depth_counts_what_is_for_the_subscriber)
 {
 	struct crossing x = crossing_start();
@@ -297,7 +299,7 @@ TEST(P3_depth_counts_what_is_for_the_subscriber)
 	xmem_unsubscribe(s);
 	for (i = 0; i < 4; i++)
 		xmem_release(receive_one(x.first));
-	/* What is older and was for it is lost, and nothing else. */
+	/* An older publication that was for it is lost, and nothing else is. */
 	s = follow_some(x.sink, owner, 0, 1);
 	for (i = 0; i < 3; i++) {
 		b = xmem_acquire(x.owner, BYTES, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What xmemd's clients can rely on: what it does when they let go of what the dead have
- * left, and what they notice when it is killed.
+ * The daemon as its clients see it: how xmemd behaves when they release contents of dead clients,
+ * and what they notice when xmemd is killed.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define BYTES	4096
 
-/* ---- what the dead have left ---- */
+/* ---- contents of dead clients ---- */
 
 struct left {
 	const char *name;
@@ -31,7 +31,7 @@ static void publish_and_wait(void *argument)
 	hear_parent();
 }
 
-/* Takes the raw client's hold of a slot away without telling the host. */
+/* Drop the raw client's hold of a slot without telling the host. */
 static void drop_silently(struct raw *raw, uint64_t token)
 {
 	xm_put(&raw->map, raw->link.join.client, xm_token_slot(token));
@@ -50,7 +50,7 @@ static uint32_t owner_of(struct raw *raw, uint64_t token)
 	return xm_load(&xm_slot_row(&raw->map, xm_token_slot(token))->owner);
 }
 
-/* So the cost of a release does not depend on how many slots the dead have left. */
+/* So the cost of a release does not depend on how many slots of dead clients there are. */
 TEST(P8_the_host_looks_at_the_slot_that_was_released_and_at_no_other)
 {
 	struct left left = { .name = new_name(), .count = 3 };
@@ -68,7 +68,7 @@ TEST(P8_the_host_looks_at_the_slot_that_was_released_and_at_no_other)
 	}
 	kill_child(child);
 	EVENTUALLY(owner_of(&raw, token[0]) == XMEM_OWNER_HOST);
-	/* It is still held. When the answer is here, the host is done with the end. */
+	/* It is still held. When the answer arrives, the host has finished handling the end. */
 	SAME(collect(&raw, token[0]), 0);
 	SAME(owner_of(&raw, token[0]), XMEM_OWNER_HOST);
 	drop_silently(&raw, token[1]);
@@ -159,7 +159,7 @@ static bool asleep(const struct raw *raw)
 	return words == 3;
 }
 
-/* Nobody calls anything after the kill: the kernel wakes one sleeper, and that one the others. */
+/* No client makes a call after the kill: the kernel wakes one sleeper, and that one the others. */
 TEST(P9_who_sleeps_when_the_daemon_is_killed_is_woken)
 {
 	struct sleeper sleeper[5] = {
@@ -224,7 +224,7 @@ TEST(P9_the_next_call_after_the_daemon_was_killed_says_so)
 	REFUSED(xmem_receive(s, patience_ns()), ENOTCONN);
 	REFUSED(xmem_subscribe(reader, NULL), ENOTCONN);
 	SAME(xmem_preallocate(writer, BYTES, 1, NULL), -ENOTCONN);
-	SAME(stamp_of(kept), 1);	/* what is held stays readable */
+	SAME(stamp_of(kept), 1);	/* held contents stay readable */
 	xmem_release(unsent);
 	xmem_release(kept);
 	xmem_release(b);
@@ -240,7 +240,7 @@ static void ring(int signal)
 {
 }
 
-/* In a pool of its own: the end of another client would wake it at the same moment. */
+/* In a pool of its own, because the end of another client would wake it at that moment. */
 static void receive_until_alarm(void *argument)
 {
 	struct sigaction action = { .sa_handler = ring };
@@ -256,7 +256,7 @@ static void receive_until_alarm(void *argument)
 	xmem_pool_close(writer);
 }
 
-/* The signal comes when a look each second would be on its way. */
+/* The signal comes when a check once a second would be under way. */
 TEST(P9_a_signal_after_a_whole_second_is_not_missed)
 {
 	struct child *child[10];

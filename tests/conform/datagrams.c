@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Clients that use the daemon's socket without lib/host/wire.c: they send
- * datagrams that no library sends, or do not read. None of this may cost the
- * daemon a descriptor or harm another client.
+ * Clients that use the daemon's socket without lib/host/wire.c: they send datagrams that no library
+ * sends, or do not read. None of this may cost the daemon a descriptor or harm another client.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -18,7 +17,7 @@ static void say(int file, const void *bytes, size_t length)
 	CHECK(send(file, bytes, length, MSG_NOSIGNAL) == (ssize_t)length);
 }
 
-/* The result of the next reply; -ENOTCONN where there is none to come. */
+/* The result of the next reply; -ENOTCONN if no reply can come. */
 static int answer(int file)
 {
 	struct { struct xmem_message head; char rest[8192]; } reply;
@@ -48,7 +47,7 @@ static unsigned int files_of_daemon(const struct raw *raw)
 	return n;
 }
 
-/* The daemon serves: a stranger can join, work and leave. */
+/* The daemon still serves: a new client can join, work and leave. */
 static void still_serves(void)
 {
 	const char *name = new_name();
@@ -80,7 +79,7 @@ TEST(P4_short_and_strange_datagrams)
 	head = (struct xmem_message){ .request = 0xdeadbeef };
 	say(raw.link.file, &head, sizeof(head));
 	SAME(answer(raw.link.file), -ENOTTY);
-	/* A struct that says more, or less, than has come. */
+	/* A struct whose length field differs from the length of the datagram. */
 	memset(big.body, 0, sizeof(big.body));
 	memcpy(big.body, &(uint32_t){ 4000 }, 4);
 	say(raw.link.file, &big, sizeof(head) + 200);
@@ -113,7 +112,7 @@ TEST(P4_random_datagrams)
 			((uint32_t *)words)[2] = length - 8;
 		say(raw.link.file, words, length);
 		if (answer(raw.link.file) == -ENOTCONN) {
-			/* It may throw us out for that; others it serves. */
+			/* The daemon may end this client for that; it serves the others. */
 			raw_close(&raw);
 			raw_open(&raw);
 		}
@@ -166,12 +165,12 @@ TEST(P4_descriptors_that_nobody_asked_for)
 		say_with_files(raw.link.file, &message, 3, file, i);
 		CHECK(answer(raw.link.file) < 0);
 	}
-	/* An attach with more than its one file, and with none. */
+	/* An attach with more than one file, and with none. */
 	say_with_files(raw.link.file, &attach, sizeof(attach), file, 2);
 	CHECK(answer(raw.link.file) < 0);
 	say(raw.link.file, &attach, sizeof(attach));
 	CHECK(answer(raw.link.file) < 0);
-	/* Fewer there may be: of tests before this one. */
+	/* There may be fewer: some were left by earlier tests. */
 	CHECK(files_of_daemon(&raw) <= before);
 	close(file);
 	raw_close(&raw);
@@ -188,7 +187,7 @@ TEST(P4_a_client_that_stops_reading_replies)
 
 	daemon_only(WHY);
 	raw_start(&raw, new_name(), XMEM_ROLE_READER);
-	/* Each answer carries a descriptor: it must not collect them without end. */
+	/* Each answer carries a descriptor. The daemon must not collect them without limit. */
 	for (i = 0; i < 5000; i++) {
 		ssize_t got = send(raw.link.file, &message, sizeof(message),
 				   MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -204,7 +203,7 @@ TEST(P4_a_client_that_stops_reading_replies)
 	still_serves();
 }
 
-/* On the wire too: an older library reads no more than it has asked for. */
+/* On the wire too, an older library reads only as many bytes as it has asked for. */
 TEST(P4_an_answer_is_no_longer_than_the_question)
 {
 	struct { struct xmem_message head; struct xmem_query_request query; } message = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P2: a dead process holds nothing, even if other processes keep copies of its
- * descriptor, of its memory or of what it had registered. Tests of what delays
- * the kernel's own teardown are in delays.c, kills inside the protocol in kills.c.
+ * P2: a dead process holds nothing, even if other processes keep copies of its descriptor or its
+ * memory, or of resources that it had registered. delays.c tests what delays the kernel's teardown
+ * of a process, and kills.c tests kills inside the protocol.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,12 +15,12 @@
 
 #define BYTES	4096
 
-/* What a victim is to hold, and what else it does before it is killed. */
+/* The buffers that a victim holds, and its other actions before it is killed. */
 struct victim {
 	const char *name;
 	uint64_t token[3];
 	void (*also)(struct victim *victim);
-	bool ended;			/* by what it did besides */
+	bool ended;			/* by its other actions */
 	bool take_file;			/* it sends its file: into @file */
 	int file;
 	struct xmem_pool *pool;
@@ -46,7 +46,7 @@ static void ready(struct child *child)
 	SAME(hear(child), 1);
 }
 
-/* @writer's three buffers published, and held by a victim that stands ready, alone. */
+/* A victim stands ready, and is the only holder of @writer's three published buffers. */
 static struct child *run_victim(struct victim *victim, struct xmem_pool *writer,
 				void (*body)(void *argument))
 {
@@ -82,7 +82,7 @@ static struct child *start_victim(struct victim *victim, struct xmem_pool **ret_
 	return child;
 }
 
-/* Everything is back, and can be used. */
+/* Every buffer is back, and can be used. */
 static void all_back(struct xmem_pool *writer)
 {
 	struct xmem_buffer *b[3];
@@ -127,7 +127,7 @@ static void fork_idle(struct victim *victim)
 
 	CHECK(pid >= 0);
 	if (!pid) {
-		/* Keeps what it inherited: also what a fork handler of the library does not see. */
+		/* Keep what it inherited, also what a fork handler of the library does not see. */
 		for (;;)
 			pause();
 	}
@@ -143,7 +143,7 @@ TEST(P2_killed_while_idle_forked_child_keeps_the_file)
 	all_back(writer);
 }
 
-/* ---- the same with the file itself in hand, past the library ---- */
+/* ---- with the client's file itself, past the library ---- */
 
 static void raw_victim(void *argument)
 {
@@ -170,7 +170,7 @@ static struct child *start_raw_victim(struct victim *victim, struct xmem_pool **
 
 static void raw_fork(struct victim *victim)
 {
-	/* Round every handler that a library could have installed. */
+	/* This avoids every handler that a library could have installed. */
 	pid_t pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 
 	CHECK(pid >= 0);
@@ -318,7 +318,7 @@ static void end_main_thread(struct victim *victim)
 	syscall(SYS_exit, 0);		/* of this thread alone, past all clean-up */
 }
 
-/* So its exit closes the client's file, while others still run. */
+/* So its exit closes the client's file while other threads still run. */
 static void end_main_thread_with_files(struct victim *victim)
 {
 	pthread_t other;
@@ -335,7 +335,7 @@ static void last_thread_ends_it(void (*end_one)(struct victim *victim))
 	struct child *child = start_victim(&victim, &writer);
 	struct raw other;
 
-	/* Once it answers another client, the host has had time to see the thread's end. */
+	/* Once the host answers another client, it has had time to see the thread's end. */
 	raw_start(&other, victim.name, XMEM_ROLE_READER);
 	SAME(stat_of(writer).holds, 3);
 	SAME(stat_of(writer).clients, 3);
@@ -387,7 +387,7 @@ TEST(P2_memory_shared_with_another_process_keeps_the_client)
 		skip("%s: this kernel does not list children", path);
 	fclose(list);
 	kill_child(child);
-	/* It could still count in the area: taking it away would break P1. */
+	/* The thread could still count in the area, so taking the area away would break P1. */
 	SAME(stat_of(writer).holds, 3);
 	CHECK(!kill(other, SIGKILL));
 	all_back(writer);
@@ -406,7 +406,7 @@ static void publish_and_hold(void *argument)
 	hear_parent();
 }
 
-/* Its ring is kept, and its area with it: not so what it held itself. */
+/* Its ring is kept, and its area with the ring. The buffers that it held are not. */
 TEST(P2_killed_with_its_ring_in_flight_it_holds_nothing_else)
 {
 	struct victim victim = { .name = new_name() };
@@ -455,8 +455,8 @@ static bool finds_a_buffer(struct xmem_pool *writer)
 }
 
 /*
- * The owner, who has looked at the area of the client before, looks at the next one's where that
- * is now. An id is free a moment after its client has gone, so a few may get another one.
+ * The owner has read the area of the first client, and now reads the next one's at its new place.
+ * An id becomes free a moment after its client has ended, so a few clients may get another id.
  */
 TEST(P2_whoever_gets_the_id_of_the_dead_holds_as_they_did)
 {
@@ -531,7 +531,7 @@ TEST_WITHIN(P2_restarted_200_times_without_a_leak, 60)
 		publish_stamp(writer, i);
 		publish_stamp(writer, i);
 		kill_child(child);
-		/* The table has four places: the dead must have left theirs. */
+		/* The table has four places, so the dead clients must have freed theirs. */
 		EVENTUALLY(stat_of(writer).clients == 1);
 	}
 	all_back(writer);
@@ -564,7 +564,7 @@ TEST_WITHIN(P2_writers_killed_50_times_leave_no_slot_behind, 60)
 		CHECK(b);
 		SAME(stat_of(watcher).attached, 4);
 		kill_child(child);
-		/* What is held stays, as the host's; all else goes. */
+		/* Contents that are held stay, and belong to the host; all others go. */
 		EVENTUALLY(stat_of(watcher).attached == 1);
 		SAME(stat_of(watcher).limbo, 1);
 		SAME(stamp_of(b), 2);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The limits of P2. If something (a debugger, a core dump) delays the kernel's
- * own teardown of a process, its end as a client comes later; then the host
- * releases all that it held. An io_uring ring can outlive its process with memory
- * registered: it keeps no client alive and reaches nobody else's pages.
+ * The limits of P2. If a debugger or a core dump delays the kernel's teardown of a process, its
+ * client ends later, and then the host releases all that it held. An io_uring ring with registered
+ * memory can outlive its process: it keeps no client alive, and reaches no pages of other clients.
  */
 #include <linux/io_uring.h>
 #include <signal.h>
@@ -57,7 +56,7 @@ TEST(P2_killed_while_a_debugger_holds_it)
 	start = now_ns();
 	SAME(waitpid(child->pid, &status, 0), child->pid);
 	SAME(status >> 8, SIGTRAP | PTRACE_EVENT_EXIT << 8);
-	/* Killed, and held by its debugger with all its memory: it holds. */
+	/* It is killed, and its debugger keeps its memory: it holds. */
 	SAME(stat_of(writer).holds, 1);
 	REFUSED(xmem_acquire(writer, BYTES, 50 * MS), ETIMEDOUT);
 	CHECK(!ptrace(PTRACE_CONT, child->pid, NULL, 0));
@@ -95,7 +94,7 @@ TEST(P2_killed_while_it_is_being_dumped)
 	snprintf(path[0], sizeof(path[0]), "%s/go", folder);
 	snprintf(path[1], sizeof(path[1]), "%s/dump", folder);
 	CHECK(!mkfifo(path[0], 0600));
-	/* Opening the FIFO says that the dump is under way, its end lets the dump go on. */
+	/* Opening the FIFO means that the dump is under way; closing it lets the dump continue. */
 	snprintf(text, sizeof(text), "#!/bin/sh\ncat %s >/dev/null\ncat >/dev/null\n", path[0]);
 	write_file(path[1], text, 0700);
 	snprintf(text, sizeof(text), "|%s", path[1]);
@@ -154,7 +153,7 @@ static int ring_setup(struct ring *ring)
 	return 0;
 }
 
-/* One read of @file into the registered buffer; what the kernel answers. */
+/* One read of @file into the registered buffer. Returns the kernel's answer. */
 static int ring_read_fixed(struct ring *ring, int file, uint64_t address, unsigned int bytes)
 {
 	char *sq = (char *)ring->sq, *cq = (char *)ring->cq;
@@ -179,15 +178,15 @@ static int ring_read_fixed(struct ring *ring, int file, uint64_t address, unsign
 
 struct pinner {
 	struct holder holder;
-	int source[2];			/* a pipe with what its other process writes */
+	int source[2];			/* a pipe; the other process writes into it */
 };
 
-/* After its parent's death: store through the ring, then say what came of it. */
+/* After its parent's death: store through the ring, then report the result. */
 static void other_writes(struct ring *ring, struct pinner *pinner, uint64_t address)
 {
 	tell_parent(1);
 	while (!on_kernel())
-		pause();		/* there its being there is all */
+		pause();		/* its existence is enough */
 	hear_parent();
 	tell_parent((uint32_t)ring_read_fixed(ring, pinner->source[0], address, 4096));
 	for (;;)
@@ -251,7 +250,7 @@ TEST(P2_killed_while_io_uring_has_its_area_pinned)
 	check_quiet(writer, 1);
 
 	if (on_kernel()) {
-		/* The dead client's pages are still pinned: nobody may get them. */
+		/* The dead client's pages are still pinned, so nobody may get them. */
 		for (i = 0; i < 4; i++)
 			raw_start(&next[i], pinner.holder.name, XMEM_ROLE_READER);
 		SAME(write(pinner.source[1], pwned, sizeof(pwned)), sizeof(pwned));
@@ -269,7 +268,7 @@ TEST(P2_killed_while_io_uring_has_its_area_pinned)
 	xmem_pool_close(writer);
 }
 
-/* A ring that has the client's file registered keeps that file, and no more. */
+/* A ring in which the client's file is registered keeps that file, and nothing else. */
 static void register_own_file(void *argument)
 {
 	struct holder *holder = argument;

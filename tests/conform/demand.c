@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of buffers, as its writer wants it: kinds, buffers that are made when an acquire needs
- * them, and memory that goes back to the system while its owner lives.
+ * Memory of buffers, as its writer chooses it: kinds, buffers that are made on demand, and memory
+ * that returns to the system while its owner lives.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ TEST(API_preallocate_refuses_what_it_does_not_know)
 	xmem_pool_close(pool);
 }
 
-/* The slots of new buffers, and of one that is being written, are those that acquires give. */
+/* Acquires return the slots of new buffers, and of a buffer that is being written. */
 TEST(API_preallocate_says_which_slots)
 {
 	struct xmem_pool *pool = open_writer(new_name(), 2, BYTES);
@@ -89,7 +89,7 @@ TEST(API_preallocate_says_which_slots)
 	xmem_pool_close(pool);
 }
 
-/* Both ways of huge pages: stat says which one it was, and the contents arrive. */
+/* Both ways of huge pages: the info says which one was used, and the contents arrive. */
 TEST(API_huge_pages_are_used_or_asked_for)
 {
 	const char *name = new_name();
@@ -199,7 +199,7 @@ TEST(API_demand_ends_with_the_first_preallocation)
 	b = acquire(pool, BYTES);
 	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
 	xmem_release(b);
-	/* Who says how many bytes may be made has both. */
+	/* A writer that sets demand_bytes has both. */
 	WORKED(xmem_preallocate(more, BYTES, 1, NULL));
 	b = acquire(more, BYTES);
 	c = acquire(more, 2 * BYTES);
@@ -209,14 +209,14 @@ TEST(API_demand_ends_with_the_first_preallocation)
 	xmem_pool_close(pool);
 }
 
-/* The largest comes first; the small one does not take it, also by the short way. */
+/* The largest is acquired first. A small acquire does not take it, also not on the fast path. */
 TEST(API_a_small_buffer_is_not_a_large_one)
 {
 	struct xmem_pool *pool = WRITER(.cache_bytes = 64 * MB);
 	struct xmem_buffer *some[4], *b;
 	int i;
 
-	/* Several large ones are found together, so that some are ready. */
+	/* A scan finds several large ones together, so that some are ready. */
 	for (i = 0; i < 4; i++)
 		some[i] = acquire(pool, MB);
 	for (i = 0; i < 4; i++)
@@ -265,7 +265,10 @@ TEST(P10_demand_bytes_is_a_limit)
 	REFUSED(xmem_acquire(pool, MB, MS), ETIMEDOUT);
 	SAME(stat_of(pool).bytes_files, 4 * MB);
 	xmem_release(b[3]);
-	/* What is idle goes for what is needed; any that fits is used before there is none. */
+	/*
+	 * Idle buffers make room for those that are needed, but every buffer that fits is used
+	 * first.
+	 */
 	large = acquire(pool, MB / 4);
 	SAME(xmem_capacity(large), MB / 4);
 	xmem_release(large);
@@ -278,7 +281,7 @@ TEST(P10_demand_bytes_is_a_limit)
 	xmem_pool_close(pool);
 }
 
-/* ---- memory that goes back ---- */
+/* ---- memory that returns to the system ---- */
 
 static uint64_t field(const char *path, const char *key)
 {
@@ -318,7 +321,9 @@ TEST(P10_trim_gives_memory_back_to_the_machine)
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
 	int tries;
 
-	/* Others allocate and free meanwhile, but not each time and against it. */
+	/*
+	 * Other processes also allocate and free, but they cannot hide both changes in every try.
+	 */
 	for (tries = 0; !machine_sees_trim(pool) && tries < 8; tries++)
 		;
 	CHECK(tries < 8);
@@ -346,7 +351,7 @@ TEST(P10_trim_gives_memory_back)
 		WORKED(xmem_publish(b[i], NULL, NULL));
 	SAME(stat_of(pool).bytes_files, 64 * MB);
 	CHECK(resident() >= before + 60 * MB);	/* it is not exact */
-	/* The reader has yet to receive the others. */
+	/* The reader has not received the others yet. */
 	SAME(trim_pool(pool, 0), 0);
 	for (i = 1; i < 8; i++)
 		xmem_release(xmem_receive(s, 0));
@@ -355,7 +360,7 @@ TEST(P10_trim_gives_memory_back)
 	SAME(trim_pool(pool, 0), 40 * MB);
 	EVENTUALLY(stat_of(pool).bytes_files == 8 * MB);
 	SAME(stat_of(pool).attached, 1);
-	stat_of(reader);			/* it unmaps its own mappings */
+	stat_of(reader);			/* stat unmaps the reader's mappings */
 	CHECK(resident() < before + 20 * MB);	/* 8 MB, mapped twice here */
 	SAME(((const char *)xmem_data(kept))[8 * MB - 1], 1);
 	xmem_release(kept);
@@ -363,7 +368,7 @@ TEST(P10_trim_gives_memory_back)
 	EVENTUALLY(stat_of(pool).attached == 0);
 	SAME(trim_pool(reader, 0), 0);		/* it has none */
 	SAME(trim_pool(NULL, 0), -EINVAL);
-	/* The slots are used again; "any buffer" makes none. */
+	/* The slots can be used again; "any buffer" makes none. */
 	REFUSED(xmem_acquire(pool, 0, 0), ENOSPC);
 	xmem_release(acquire(pool, BYTES));
 	publish_stamp(pool, 3);
@@ -378,7 +383,7 @@ TEST(P10_trim_takes_preallocated_buffers_too)
 	struct xmem_buffer *b = acquire(pool, BYTES);
 	uint64_t token;
 
-	/* Two files, of 64 and 36 buffers: that of the one in hand stays whole. */
+	/* Two files, of 64 and 36 buffers. The file of the buffer in hand stays whole. */
 	SAME(stat_of(pool).payloads, 2);
 	CHECK(trim_pool(pool, 0) > 0);
 	EVENTUALLY(stat_of(pool).payloads == 1);
@@ -394,7 +399,7 @@ TEST(P10_trim_takes_preallocated_buffers_too)
 	xmem_pool_close(pool);
 }
 
-/* What has been idle longest goes first, beyond the cache's bytes. */
+/* Beyond the cache's bytes, the buffers that have been idle longest go first. */
 TEST(P10_the_cache_has_a_limit_of_bytes)
 {
 	struct xmem_pool *pool = WRITER(.cache_bytes = 2 * MB);
@@ -406,7 +411,7 @@ TEST(P10_the_cache_has_a_limit_of_bytes)
 	for (i = 0; i < 3; i++)
 		xmem_release(b[i]);
 	SAME(stat_of(pool).bytes_files, 7 * MB);
-	b[0] = acquire(pool, BYTES);		/* a file is made, and a look at the others */
+	b[0] = acquire(pool, BYTES);		/* a file is made, and the others are checked */
 	EVENTUALLY(stat_of(pool).bytes_files <= 2 * MB + BYTES);
 	xmem_release(b[0]);
 	xmem_pool_close(pool);
@@ -432,8 +437,8 @@ TEST(P10_the_cache_has_a_limit_of_age)
 #define LIVE	24
 
 /*
- * Mixed sizes, of which a changing set is in use: the files never take more than 1.3 times of the
- * most that was in use. bench/memory has this with a million acquires.
+ * Mixed sizes, of which a changing set is in use: the files never take more than 1.3 times the most
+ * that was in use. bench/memory tests this with a million acquires.
  */
 TEST_WITHIN(P10_mixed_sizes_take_little_more_than_is_in_use, 60)
 {
@@ -466,7 +471,7 @@ TEST_WITHIN(P10_mixed_sizes_take_little_more_than_is_in_use, 60)
 
 /* ---- polling ---- */
 
-/* What the descriptor says is what an acquire with timeout 0 does. */
+/* The descriptor is writable exactly if an acquire with timeout 0 succeeds. */
 static void can(struct xmem_pool *pool, size_t bytes, bool yes)
 {
 	struct xmem_buffer *b;
@@ -487,11 +492,11 @@ TEST(API_poll_speaks_of_what_can_be_made)
 	can(pool, MB, true);
 	for (i = 0; i < 4; i++)
 		b[i] = acquire(pool, MB);
-	/* It says so in vain once at most. */
+	/* The descriptor is ready in vain at most once. */
 	REFUSED(xmem_acquire(pool, MB, 0), EAGAIN);
 	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
 	can(pool, 2 * MB, false);
-	/* One is too small, but two make room for a larger one. */
+	/* One is too small, but two together make room for a larger one. */
 	xmem_release(b[0]);
 	can(pool, 2 * MB, false);
 	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
@@ -502,7 +507,7 @@ TEST(API_poll_speaks_of_what_can_be_made)
 	trim_pool(pool, 0);
 	can(pool, 4 * MB, true);
 	xmem_pool_close(pool);
-	/* The same where a holder lets go, of whom the owner hears nothing else. */
+	/* A holder releases instead, and the owner is not told of that. */
 	pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 2 * MB);
 	reader = open_reader(name);
 	for (i = 0; i < 2; i++) {
@@ -526,9 +531,11 @@ TEST(API_poll_speaks_of_what_can_be_made)
 	xmem_pool_close(pool);
 }
 
-/* ---- others are slow ---- */
+/* ---- other clients are slow ---- */
 
-/* Small publications that a stopped subscriber has yet to receive go for a large buffer (P9). */
+/*
+ * Small publications that a stopped subscriber has not received make way for a large buffer (P9).
+ */
 TEST(P9_a_stopped_subscriber_does_not_keep_the_room)
 {
 	const char *name = new_name();
@@ -552,7 +559,7 @@ TEST(P9_a_stopped_subscriber_does_not_keep_the_room)
 	xmem_pool_close(pool);
 }
 
-/* One that the writer waits for keeps it, within the bound. */
+/* A publication that a subscriber is waited for keeps the room, within the bound. */
 TEST(P9_a_waiting_acquire_gets_the_room_that_others_leave)
 {
 	const char *name = new_name();
@@ -606,7 +613,7 @@ TEST(P9_a_waiting_acquire_is_woken_by_a_smaller_buffer)
 	xmem_pool_close(waiter.pool);
 }
 
-/* A daemon that is stopped makes nothing; what is there is found, and time-outs end the wait. */
+/* A stopped daemon makes nothing. Existing buffers are found, and timeouts end the wait. */
 TEST(P9_a_stopped_daemon_makes_nothing)
 {
 	struct xmem_pool *pool;
@@ -619,13 +626,13 @@ TEST(P9_a_stopped_daemon_makes_nothing)
 	xmem_release(acquire(pool, MB));
 	daemon = stop_daemon();
 	xmem_release(acquire(pool, MB));
-	b = xmem_acquire(pool, BYTES, 0);		/* not within a second, hence a large one */
+	b = xmem_acquire(pool, BYTES, 0);		/* not within a second, so large */
 	CHECK(b && xmem_capacity(b) == MB);
 	REFUSED(xmem_acquire(pool, 2 * MB, 10 * MS), ETIMEDOUT);
 	xmem_release(b);
 	CHECK(trim_pool(pool, 0) > 0);
 	continue_daemon(daemon);
-	/* What came too late is undone. */
+	/* A file that was made too late is undone. */
 	EVENTUALLY((host_has_served(pool), stat_of(pool).attached == 0));
 	xmem_release(acquire(pool, 2 * MB));
 	xmem_pool_close(pool);
@@ -652,7 +659,7 @@ static void *work(void *argument)
 			CHECK(trim_pool(shared, MB) >= 0);
 		if (i % 3)
 			WORKED(xmem_publish(b, NULL, NULL));
-		SAME(*data == i || i % 3, true);	/* it is not another thread's as well */
+		SAME(*data == i || i % 3, true);	/* no other thread has this buffer */
 		if (!(i % 3))
 			xmem_release(b);
 		if (i % 50 == 7)
@@ -703,7 +710,7 @@ static void make_and_trim(void *argument)
 	}
 }
 
-/* Whoever dies while it makes a file, or gives one back, leaves nothing. */
+/* A client that dies while it makes a file, or gives one back, leaves nothing. */
 TEST_WITHIN(P2_killed_while_files_come_and_go, 60)
 {
 	static const int steps[] = {
@@ -732,12 +739,12 @@ TEST(P10_trim_keeps_what_was_used_last)
 	struct xmem_buffer *small = acquire(pool, MB), *large = acquire(pool, 2 * MB);
 
 	xmem_release(large);
-	SAME(trim_pool(pool, 64 * MB), 0);	/* it is seen to be idle */
+	SAME(trim_pool(pool, 64 * MB), 0);	/* the trim notices that it is idle */
 	xmem_release(small);
 	SAME(trim_pool(pool, 64 * MB), 0);
 	SAME(trim_pool(pool, MB), 2 * MB);
 	EVENTUALLY(stat_of(pool).attached == 1);
-	/* Whatever is used is as new: now the other way round. */
+	/* Using a buffer makes it the youngest: now in the opposite order. */
 	xmem_release(acquire(pool, 2 * MB));
 	SAME(trim_pool(pool, 64 * MB), 0);
 	xmem_release(acquire(pool, MB));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * How many files do buffers on demand take? A pool may have a few thousand of them, so small
- * buffers share files, whatever their sizes. That takes no memory and no slots from others, and
- * who reaches a limit is told which one.
+ * How many files do buffers on demand take? A pool may have a few thousand files, so small buffers
+ * share files, whatever their sizes. That takes no memory and no slots from others, and a client
+ * that reaches a limit learns which one.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #define MB	(1ULL << 20)
 #define SLOTS	16384
 
-/* Buffers that are in use, and what their files would take if none shared one. */
+/* Buffers in use, and what their files would take if none shared one. */
 struct live {
 	struct xmem_buffer *b[SLOTS];
 	int count;
@@ -25,7 +25,7 @@ static uint64_t next(uint64_t *random)
 	return *random >> 33;
 }
 
-/* @from to @to bytes each, until there are so many, or no more can be made. */
+/* Make buffers of @from to @to bytes, until there are so many or no more can be made. */
 static struct live *make_some(struct xmem_pool *pool, int count, uint64_t from, uint64_t to)
 {
 	struct live *live = calloc(1, sizeof(*live));
@@ -61,7 +61,10 @@ static bool has_time(void)
 
 #define WRITER(...)	OPEN(new_name(), .flags = XMEM_OPEN_WRITER, __VA_ARGS__)
 
-/* How many files such buffers have at most, and how much longer than they these are together. */
+/*
+ * The most files that such buffers take, and how much longer than the buffers the files are
+ * together.
+ */
 static void take_at_most(int count, uint64_t from, uint64_t to, uint32_t files, double times)
 {
 	struct xmem_pool *pool = WRITER(.slots = SLOTS, .demand_bytes = 1ULL << 40);
@@ -70,14 +73,14 @@ static void take_at_most(int count, uint64_t from, uint64_t to, uint32_t files, 
 	uint64_t ends;
 
 	SAME(live->count, count);
-	/* The end of each file's last page is lost; with pages of 4 KiB that is in @times. */
+	/* The end of each file's last page is unused. With pages of 4 KiB, @times includes that. */
 	ends = (page_size() - 4096) * (uint64_t)info.payloads;
 	if (info.payloads > files || info.bytes_files > live->bytes * times + ends)
 		FAIL("%d of %llu to %llu bytes: %u files, %llu bytes of files for %llu", count,
 		     (unsigned long long)from, (unsigned long long)to, info.payloads,
 		     (unsigned long long)info.bytes_files, (unsigned long long)live->bytes);
 	let_go(live);
-	/* They go together, but all of them go. */
+	/* Buffers of a file go together, but all of them go. */
 	CHECK(trim_pool(pool, 0) > 0);
 	EVENTUALLY(stat_of(pool).bytes_files == 0);
 	xmem_pool_close(pool);
@@ -89,10 +92,10 @@ TEST_WITHIN(P10_small_buffers_share_files, 60)
 		take_at_most(10000, KB, 16 * KB, 1600, 1.1);
 	take_at_most(1000, 4 * KB, 4 * KB, 200, 1.1);
 	take_at_most(100, KB, 16 * KB, 60, 1.5);
-	/* Large ones do not, for the buffers of a file go only together. */
+	/* Large ones do not share, because the buffers of a file go only together. */
 	take_at_most(100, 100 * KB, 100 * KB, 100, 1.0);
 	take_at_most(4, 6 * MB, 6 * MB, 4, 1.0);
-	/* The first one takes no more than it needs. */
+	/* The first buffer takes only what it needs. */
 	take_at_most(1, 8 * KB, 8 * KB, 1, 1.0);
 }
 
@@ -104,7 +107,7 @@ static void begins_at_a_page(struct xmem_buffer *b)
 	SAME((uintptr_t)xmem_data_mut(b) % page_size(), 0);
 }
 
-/* Also where several share a file, and a page is not a part of their size. */
+/* This holds if several share a file, and if their size is no multiple of a page. */
 TEST(API_buffers_of_32_kb_begin_at_a_page)
 {
 	struct xmem_pool *pool = WRITER(.slots = 1024);
@@ -126,12 +129,12 @@ TEST(API_buffers_of_32_kb_begin_at_a_page)
 	xmem_pool_close(pool);
 }
 
-/* ---- of the dead ---- */
+/* ---- of dead clients ---- */
 
 #define MAKERS	40
 #define UNREAD	20
 
-/* Its parent has what it sends when it is killed. */
+/* Its parent has its publications before it is killed. */
 static void send_and_wait(void *name)
 {
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 1ULL << 40);
@@ -168,7 +171,7 @@ TEST_WITHIN(P10_what_killed_makers_leave_shares_files, 60)
 		kill_child(child);
 	}
 	EVENTUALLY(stat_of(pool).clients == 1);
-	/* All of them are there yet. */
+	/* All of them are still there. */
 	EVENTUALLY(stat_of(pool).attached == MAKERS * UNREAD);
 	if (stat_of(pool).payloads > MAKERS * UNREAD * 3 / 4)
 		FAIL("%u files of %u messages", stat_of(pool).payloads, MAKERS * UNREAD);
@@ -179,7 +182,7 @@ TEST_WITHIN(P10_what_killed_makers_leave_shares_files, 60)
 
 /* ---- limits that are reached all the same ---- */
 
-/* Nothing of it is lost to what is made beside what is asked for. */
+/* Files that are larger than what is asked for do not reduce what the limit allows. */
 static void reaches_bytes(uint64_t limit, uint64_t spare)
 {
 	struct xmem_pool *pool = WRITER(.slots = SLOTS, .demand_bytes = limit);
@@ -189,7 +192,7 @@ static void reaches_bytes(uint64_t limit, uint64_t spare)
 	SAME(xmem_peek_last_error(NULL), -EAGAIN);
 	CHECK(live->count < SLOTS && strstr(why, "demand_bytes"));
 	CHECK(stat_of(pool).bytes_files <= limit);
-	/* The one that was refused would not have had room in a file of its own either. */
+	/* The refused buffer would not have had room in a file of its own either. */
 	if (live->alone + 18 * KB + spare <= limit)
 		FAIL("of %llu bytes only %llu were had", (unsigned long long)limit,
 		     (unsigned long long)live->alone);
@@ -225,7 +228,7 @@ TEST_WITHIN(P10_all_slots_are_had_with_small_buffers, 60)
 		reaches_slots(SLOTS, 4 * KB, 16 * KB, 256);
 }
 
-/* A page would have many of each size, and they are of many sizes. */
+/* A page has room for many of each size, and the sizes are many. */
 TEST_WITHIN(P10_all_slots_are_had_with_buffers_of_less_than_a_page, 60)
 {
 	reaches_slots(64, 1, KB, 1);
@@ -235,7 +238,7 @@ TEST_WITHIN(P10_all_slots_are_had_with_buffers_of_less_than_a_page, 60)
 	reaches_slots(4096, 1, page_size(), 128);
 }
 
-/* Nor does a limit of bytes keep slots from small buffers, if as many as there are fit into it. */
+/* A limit of bytes does not keep slots from small buffers, if it has room for that many. */
 TEST(P10_a_limit_of_bytes_keeps_no_slots_from_small_buffers)
 {
 	struct xmem_pool *pool = WRITER(.slots = 64, .demand_bytes = 16 * page_size());
@@ -246,7 +249,7 @@ TEST(P10_a_limit_of_bytes_keeps_no_slots_from_small_buffers)
 	xmem_pool_close(pool);
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 static void says(const char *words)
 {
@@ -267,7 +270,7 @@ TEST(API_a_size_beyond_all_bounds_is_refused_as_that)
 	xmem_pool_close(pool);
 }
 
-/* What the host refuses is no lack of bytes, and no lack of slots. */
+/* If the host refuses a file, the message names neither bytes nor slots as the cause. */
 TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
 {
 	struct xmem_pool *pool = WRITER(.slots = 8192, .demand_bytes = 1ULL << 40);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers that are made on demand, where several sizes are asked for in turn: what one acquire
- * lacks says nothing about the next one, and whatever keeps the room gives way in the end.
+ * Buffers that are made on demand in several sizes, in turn. The lack of one acquire says nothing
+ * about the next one, and whatever keeps the room gives way in the end.
  */
 #include <stdlib.h>
 
@@ -89,7 +89,7 @@ TEST(P9_who_waits_for_a_large_one_leaves_others_the_small_ones)
 	xmem_pool_close(waiter.pool);
 }
 
-/* What the ring says that is lacking is of the last acquire, not of a larger one before. */
+/* The size in the ring is that of the last acquire, not of a larger one before it. */
 TEST(API_poll_speaks_of_the_last_size)
 {
 	const char *name = new_name();
@@ -122,8 +122,8 @@ TEST(API_poll_speaks_of_the_last_size)
 /* ---- what keeps the room ---- */
 
 /*
- * Small publications that a stopped client has forwarded, to one that it waits for, keep the room
- * for a large buffer no longer than that client's bound.
+ * A stopped client has forwarded small publications to a client that it waits for. They keep the
+ * room from a large buffer only until that client's bound has passed.
  */
 static void forwarded_ones_keep_it(bool polls)
 {
@@ -168,7 +168,10 @@ TEST(P9_forwarded_small_ones_keep_no_room_for_who_polls)
 	forwarded_ones_keep_it(true);
 }
 
-/* The ring of entries is full of what a slow one has yet to receive, and the next one is larger. */
+/*
+ * The entries of the ring are full of publications that a slow subscriber has not received, and the
+ * next buffer is larger.
+ */
 TEST(P9_a_full_ring_is_polled_until_the_bound_has_passed)
 {
 	const char *name = new_name();
@@ -185,7 +188,7 @@ TEST(P9_a_full_ring_is_polled_until_the_bound_has_passed)
 	REFUSED(xmem_acquire(pool, 2 * MB, 0), ENOSPC);
 	REFUSED(xmem_acquire(pool, ~0UL, 0), ENOSPC);
 	start = now_ns();
-	/* The vain attempt begins the bound. */
+	/* The failed acquire begins the bound. */
 	while (!(b = xmem_acquire(pool, MB * 9 / 10, 0))) {
 		SAME(xmem_peek_last_error(NULL), -EAGAIN);
 		SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
@@ -215,7 +218,10 @@ TEST(API_a_preallocation_that_fails_ends_no_demand)
 	xmem_release(acquire(pool, 300 << 10));
 	SAME(xmem_preallocate(pool, 64, 64, NULL), -ENOSPC);
 	xmem_release(acquire(pool, 600 << 10));
-	/* The first one that works does, and the sizes that others needed are gone with it. */
+	/*
+	 * The first preallocation that succeeds ends demand, and the sizes that acquires needed are
+	 * forgotten.
+	 */
 	WORKED(xmem_preallocate(pool, 2 * MB, 1, NULL));
 	REFUSED(xmem_acquire(pool, 3 * MB, 0), ENOSPC);
 	CHECK(trim_pool(pool, 0) > 0);
@@ -229,7 +235,7 @@ TEST(API_a_preallocation_that_fails_ends_no_demand)
 
 /* ---- words ---- */
 
-/* What the thread's last error says contains that. */
+/* The message of the thread's last error has these words. */
 static void says(const char *words)
 {
 	const char *why = last_message();
@@ -238,7 +244,7 @@ static void says(const char *words)
 		FAIL("no '%s' in: %s", words, why);
 }
 
-/* Who waits in vain is told which limit that is, and who has what it allows. */
+/* The message of a failed wait names the limit, and the clients that have what it allows. */
 TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 {
 	const char *name = new_name();
@@ -249,7 +255,7 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	struct xmem_buffer *b = acquire(pool, MB), *held;
 	char takes[80];
 
-	/* The next size, in whole pages. */
+	/* The next size is in whole pages. */
 	snprintf(takes, sizeof(takes), "takes %zu, for sizes are rounded up",
 		 (106496 + page_size() - 1) / page_size() * page_size());
 	WORKED(xmem_publish(acquire(pool, MB), NULL, NULL));
@@ -262,7 +268,7 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	REFUSED(xmem_acquire(pool, 3 * MB, MS), ETIMEDOUT);
 	says("(demand_bytes)");
 	says("1 of 2 held (client 1 holder pid ");
-	/* No more bytes than that are wanted, but a buffer of so many has more. */
+	/* No more bytes than the limit are asked for, but a buffer of that size takes more. */
 	REFUSED(xmem_acquire(odd, 99999, 0), ENOSPC);
 	says(takes);
 	says("(demand_bytes)");
@@ -274,7 +280,10 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	xmem_pool_close(pool);
 }
 
-/* The system refuses what the limit allows: whoever waits for its own buffers hears that, too. */
+/*
+ * The system refuses what the limit allows. A writer that waits for its own buffers is told that,
+ * too.
+ */
 TEST(API_a_refusal_says_that_no_more_can_be_made)
 {
 	struct xmem_pool *pool = WRITER(.demand_bytes = 8 * MB);
@@ -289,7 +298,7 @@ TEST(API_a_refusal_says_that_no_more_can_be_made)
 	REFUSED(xmem_acquire(pool, MB, MS), ETIMEDOUT);
 	says("ulimit -n");
 	says("1 being written by this writer itself");
-	/* No buffer is that large, so none can come free. */
+	/* No buffer is that large, so none can become free. */
 	REFUSED(xmem_acquire(pool, 2 * MB, XMEM_FOREVER), EMFILE);
 	CHECK(!setrlimit(RLIMIT_NOFILE, &before));
 	xmem_release(acquire(pool, 7 * MB));
@@ -309,7 +318,7 @@ static int64_t time_of_refusal(struct xmem_pool *pool)
 	return now_ns() - begin;
 }
 
-/* Time-outs count, and what the daemon serves when it goes on again is undone soon. */
+/* Timeouts hold, and whatever the daemon serves when it continues is undone soon. */
 TEST(P9_what_a_stopped_daemon_makes_late_goes)
 {
 	struct xmem_pool *pool, *looker;
@@ -324,12 +333,12 @@ TEST(P9_what_a_stopped_daemon_makes_late_goes)
 	looker = open_reader(name);
 	b = acquire(pool, MB);
 	daemon = stop_daemon();
-	/* It waited for a second more, in vain, each time. */
+	/* Each acquire waited a second longer, in vain. */
 	EVENTUALLY(time_of_refusal(pool) < SECOND);
 	REFUSED(xmem_acquire(pool, 3 * MB, 0), EAGAIN);
 	SAME(stat_of(pool).attached, 1);
 	continue_daemon(daemon);
-	/* The writer's own look would undo it at once. */
+	/* A stat by the writer itself would undo it at once. */
 	EVENTUALLY(stat_of(looker).attached > 1);
 	EVENTUALLY((trim_pool(pool, MB), stat_of(pool).attached == 1));
 	xmem_pool_close(looker);
@@ -338,7 +347,7 @@ TEST(P9_what_a_stopped_daemon_makes_late_goes)
 	xmem_pool_close(pool);
 }
 
-/* Bytes are not what is lacking: the ring has no room before a subscriber receives. */
+/* Bytes are not lacking: the ring has no room until a subscriber receives. */
 TEST(API_an_acquire_on_demand_names_a_full_ring)
 {
 	struct setup setup = {

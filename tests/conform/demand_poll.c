@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Writers that make buffers on demand and poll: an acquire was refused for want of room, and the
- * descriptor says so as soon as what others let go of makes that room. Whatever the owner has
- * collected meanwhile must not be forgotten (P9).
+ * Writers that make buffers on demand and poll: an acquire fails for lack of room, and the
+ * descriptor is writable as soon as releases of other clients make that room. The library must not
+ * forget buffers that the owner has collected meanwhile (P9).
  */
 #include "harness.h"
 #include "polling.h"
 
 #define PAGE	page_size()
 
-/* A writer of two buffers in its two pages, which a reader has. */
+/* A writer whose two buffers fill its two pages. A reader has both. */
 struct scene {
 	struct xmem_pool *pool, *reader;
 	struct xmem_buffer *held[2];
@@ -59,7 +59,7 @@ static void end(struct scene *s)
 	xmem_pool_close(s->pool);
 }
 
-/* Two buffers share a file, which goes only with both of them. */
+/* Two buffers share a file, which is given back only when both are free. */
 TEST(P9_who_polls_hears_of_the_other_half_of_a_file)
 {
 	struct scene s;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers that are made on demand, which every writer may write in place. What others have
- * changed, given up or published comes back to their owner as any other buffer does: it uses it
- * again, gives it back to the system, and hears of it when it waits or polls for another size.
+ * Buffers that are made on demand, and that every writer may write in place. Buffers that other
+ * clients have changed, given up or published return to their owner like any others: the owner uses
+ * them again, gives them back to the system, and learns of them when it waits or polls for another
+ * size.
  */
 #include <pthread.h>
 
@@ -12,7 +13,7 @@
 #define PAGE	page_size()
 #define MB	(1ULL << 20)
 
-/* An owner, a stage that changes what it receives, and who sees that. */
+/* An owner, a stage that changes what it receives, and a sink behind it. */
 struct scene {
 	const char *name;
 	struct xmem_pool *owner, *stage, *sink;
@@ -39,12 +40,12 @@ static void end(struct scene *s)
 	xmem_pool_close(s->sink);
 	xmem_pool_close(s->stage);
 	check_quiet(s->owner, 1);
-	CHECK(trim_pool(s->owner, 0) > 0);	/* nothing of it is lost */
+	CHECK(trim_pool(s->owner, 0) > 0);	/* none of its memory is lost */
 	SAME(stat_of(s->owner).attached, 0);
 	xmem_pool_close(s->owner);
 }
 
-/* The owner publishes so many bytes, and the stage alone holds them. */
+/* The owner publishes this many bytes, and the stage is the only holder. */
 static struct xmem_buffer *pass(struct scene *s, size_t bytes, uint64_t stamp)
 {
 	struct xmem_buffer *b = xmem_acquire(s->owner, bytes, 0);
@@ -85,13 +86,13 @@ TEST(P1_what_is_made_on_demand_is_written_in_place)
 		}
 		xmem_release(b);
 	}
-	/* They are used again; but what is given up may be there a little later. */
+	/* The buffers are used again, but one that was given up may return a little later. */
 	CHECK(stat_of(s.owner).attached < 20);
 	xmem_pool_close(reader);
 	end(&s);
 }
 
-/* They are of two kinds, and of the same size: each acquire takes either. */
+/* The buffers are of two kinds and of one size: each acquire takes either. */
 TEST(API_buffers_on_demand_beside_preallocated_ones_of_another_kind)
 {
 	struct scene s = start(8 * MB);
@@ -139,7 +140,7 @@ TEST(API_shared_buffers_on_demand_in_huge_pages)
 	xmem_pool_close(owner);
 }
 
-/* ---- who waits for a buffer of another size ---- */
+/* ---- waiting for a buffer of another size ---- */
 
 static void *acquire_large(void *argument)
 {
@@ -164,7 +165,7 @@ TEST(P9_a_buffer_given_up_in_place_makes_room_for_a_larger_one)
 	end(&s);
 }
 
-/* Two buffers are all that may be made. A larger one can be made once both have come back. */
+/* Only two buffers may be made. A larger one can be made once both have returned. */
 static void poll_for_larger(bool publishes)
 {
 	struct scene s = start(2 * PAGE);
@@ -176,7 +177,7 @@ static void poll_for_larger(bool publishes)
 	for (i = 0; i < 2; i++)
 		WORKED(xmem_get_mut(b[i]));
 	REFUSED(xmem_acquire(s.owner, 2 * PAGE, 0), EAGAIN);
-	/* The descriptor may be ready in vain when one has come back. */
+	/* The descriptor may be ready in vain when only one has returned. */
 	for (i = 0; i < 2; i++) {
 		REFUSED(xmem_acquire(s.owner, 2 * PAGE, 0), EAGAIN);
 		if (publishes) {

@@ -28,7 +28,10 @@ TEST(API_depth_is_how_many_of_the_latest_are_received)
 	xmem_pool_close(writer);
 }
 
-/* The same by a thread that has the subscription's lock for itself (lib/base/lock.h) by and by. */
+/*
+ * A thread that gets the subscription's lock for itself after a while (lib/base/lock.h) keeps to
+ * the depth, too.
+ */
 TEST(API_depth_is_kept_to_for_long)
 {
 	const char *name = new_name();
@@ -47,7 +50,9 @@ TEST(API_depth_is_kept_to_for_long)
 	xmem_pool_close(writer);
 }
 
-/* History is among the latest, too, and what is older than those is passed, not lost. */
+/*
+ * History counts as latest, too. Publications that are older than the latest are passed, not lost.
+ */
 TEST(API_depth_bounds_history)
 {
 	const char *name = new_name();
@@ -75,7 +80,7 @@ TEST(API_depth_bounds_history)
 	xmem_pool_close(writer);
 }
 
-/* Of each publisher so many, in a joint subscription. */
+/* In a joint subscription, the depth counts for each publisher. */
 TEST(API_depth_is_of_each_publisher)
 {
 	const char *name = new_name();

@@ -6,7 +6,7 @@
 
 #include "device.h"
 
-/* ---- for all files of these tests ---- */
+/* ---- used by all files of these tests ---- */
 
 void device_host(void)
 {
@@ -211,7 +211,7 @@ TEST(P4_flags_for_files_and_for_gpu_memory_are_not_mixed)
 	finish(&p);
 }
 
-/* Attach what differs from a good request by one thing. */
+/* Attach with a request that differs from a good one in one thing. */
 #define BAD(error, ...) do { \
 	struct xmem_attach_request r = device_attach(p.file, 0, 1, 1); \
 	__VA_ARGS__; \
@@ -243,7 +243,7 @@ TEST(P4_gpu_memory_that_makes_no_sense_is_not_attached)
 	BAD(EMEDIUMTYPE, r.fd = null);
 	CHECK((path = open("/dev/null", O_PATH | O_CLOEXEC)) >= 0);
 	BAD(EBADF, r.fd = path);
-	/* More slots of a payload: it is what it is. */
+	/* A request for more slots of a payload cannot change the payload. */
 	BAD(0, r.fd = -1; r.payload = p.exported.payload; r.flags = r.bytes = 0;
 	    memset(r.device, 0, sizeof(r.device)); memset(r.handle, 0, sizeof(r.handle)));
 	BAD(EINVAL, r.fd = -1; r.payload = p.exported.payload; r.flags = XMEM_ATTACH_READERS;
@@ -267,7 +267,7 @@ TEST(P4_a_pool_knows_so_many_gpus_and_no_more)
 		SAME(raw_request(&p.owner, XMEM_IOC_ATTACH, &one),
 		     i <= XMEM_MAX_DEVICES ? 0 : -EDQUOT);
 	}
-	/* One that is known goes on, also once nothing of it is left. */
+	/* An opener can still open a payload that it has opened, even after its slots are gone. */
 	SAME(device_detach(&p.owner, p.handle.slot[0]), 0);
 	SAME(device_row(&p.owner, 2).bytes, 0);
 	one = device_attach(-1, XMEM_ATTACH_HANDLE, 1, 2);
@@ -306,7 +306,7 @@ TEST(P1_gpu_memory_is_closed_when_nobody_has_it_open)
 	SAME(payload_of(&p.owner, p.handle.payload, 0, NULL), -ENOENT);
 	SAME(device_row(&p.owner, 2).bytes, 0);
 	SAME(device_row(&p.owner, 2).closing_bytes, 0);
-	/* Nobody has opened the other: it is closed at once. */
+	/* No client has opened the other one, so it is closed at once. */
 	SAME(device_detach(&p.owner, p.pooled.slot[0]), 0);
 	SAME(payload_of(&p.owner, p.pooled.payload, 0, NULL), -ENOENT);
 	SAME(xm_load(&p.owner.map.pool->payloads_closed), closed + 2);

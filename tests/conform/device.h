@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For the tests of CUDA payloads as hosts see them: no driver is called, and the files that stand
- * for memory of a GPU are memfds, or those of the device that FAKECUDA_DEVICE_FILE names.
+ * For the tests of CUDA payloads as hosts see them. They call no driver, and the files that stand
+ * for memory of a GPU are memfds, or files of the device that FAKECUDA_DEVICE_FILE names.
  */
 #ifndef XMEM_CONFORM_DEVICE_H
 #define XMEM_CONFORM_DEVICE_H
@@ -11,7 +11,10 @@
 
 #define BYTES	4096
 
-/* A host that takes such files, the daemon one of its own; or skip. A new one of these files. */
+/*
+ * device_host uses a host that takes such files (with the daemon, one of its own), or skips. The
+ * other function makes such a file.
+ */
 void device_host(void);
 int device_file(void);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * CUDA payloads and the ends of clients: what somebody has open, and what a GPU may still use,
- * stays until the process has exited; all else goes at once.
+ * CUDA payloads and the ends of clients. Memory that a client has open, or that a GPU may still
+ * use, stays until the process has exited; all else goes at once.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ TEST(P2_gpu_memory_stays_open_until_the_process_has_exited)
 	opener_ends(true);
 }
 
-/* Its end finds what has no owner any more, and nobody to wake. */
+/* Its end finds a payload without an owner, so there is no client to wake. */
 TEST(P2_an_opener_outlives_the_owner_of_gpu_memory)
 {
 	struct xmem_attach_request attach = device_attach(-1, XMEM_ATTACH_HANDLE, 1, 1);
@@ -133,7 +133,10 @@ TEST(P2_an_exported_payload_outlives_its_owner)
 
 /* ---- holds in quarantine ---- */
 
-/* Hold one content with a pointer of a GPU, and another without; then leave, and live on. */
+/*
+ * Hold one content by a pointer for a GPU, and another without one; then leave the pool, and live
+ * on.
+ */
 static void hold_and_leave(void *argument)
 {
 	const struct opener *how = argument;
@@ -217,7 +220,7 @@ TEST(P2_what_a_gpu_uses_outlives_its_owner_and_its_client)
 	holder_ends(true, true);
 }
 
-/* An owner whose contents wait for its GPU: they may still come until its process has exited. */
+/* An owner whose contents wait for its GPU. They may still arrive until its process has exited. */
 static void publish_and_leave(void *argument)
 {
 	struct xmem_attach_request attach = device_attach(-1, XMEM_ATTACH_HANDLE, 1, 1);
@@ -266,7 +269,7 @@ TEST(P9_a_dead_process_gpu_keeps_nobody_waiting)
 	raw_close(&other);
 }
 
-/* Its pages may be known to GPUs for longer than anybody is a client. */
+/* GPUs may know its pages longer than any client exists. */
 TEST(P9_the_end_of_a_pool_keeps_no_gpu_waiting)
 {
 	struct opener how = { .leaves = true };
@@ -294,7 +297,7 @@ TEST(P9_the_end_of_a_pool_keeps_no_gpu_waiting)
 	kill_child(child);
 }
 
-/* The pool ends although somebody is in quarantine there; and its name is free. */
+/* The pool ends although a client is in quarantine there, and its name is free. */
 TEST(P2_a_pool_ends_while_a_client_is_in_quarantine)
 {
 	struct xmem_attach_request attach = device_attach(-1, XMEM_ATTACH_HANDLE, 1, 1);
@@ -321,7 +324,7 @@ TEST(P2_a_pool_ends_while_a_client_is_in_quarantine)
 	raw_close(&owner);
 }
 
-/* Nothing is left that its exit could free, so the daemon has no use for its connection. */
+/* The client's exit can free nothing any more, so the daemon does not need its connection. */
 TEST(P10_a_client_in_quarantine_keeps_no_daemon_without_its_pool)
 {
 	struct xmem_attach_request attach = device_attach(-1, XMEM_ATTACH_HANDLE, 1, 1);
@@ -345,7 +348,7 @@ TEST(P10_a_client_in_quarantine_keeps_no_daemon_without_its_pool)
 	id = hear(child);
 	EVENTUALLY(xm_load(&xm_client_row(&owner.map, id)->state) == XMEM_CLIENT_ZOMBIE);
 	raw_close(&owner);
-	EVENTUALLY(poll(&gone, 1, 10) == 1);	/* it leaves when it has no connection */
+	EVENTUALLY(poll(&gone, 1, 10) == 1);	/* the daemon ends when it has no connection */
 	close(gone.fd);
 	kill_child(child);
 }
@@ -382,7 +385,7 @@ static void given_up(bool had)
 	daemon = stop_daemon();
 	SAME(open_until(&writer, attach.payload, 100 * MS), -ETIMEDOUT);
 	continue_daemon(daemon);
-	/* What was asked before has been served when this is. */
+	/* When this request is answered, the earlier ones have been served. */
 	SAME(payload_of(&writer, attach.payload, 0, NULL), 0);
 	SAME(device_detach(&owner, attach.slot[0]), 0);
 	SAME(payload_of(&owner, attach.payload, 0, NULL), had ? -EBUSY : -ENOENT);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Ending other clients, and closing a pool: an evicted client holds nothing (P2), whether it runs,
- * sleeps or is stopped; it gets no signal, and is told; what it has published stays whole for who
- * holds it (P1); and only the pool's owner and an administrator may do it (P4).
+ * Ending other clients, and closing a pool. An evicted client holds nothing (P2), whether it runs,
+ * sleeps or is stopped; it gets no signal, but errors say what happened. Its publications stay
+ * whole for the clients that hold them (P1). Only the pool's owner and an administrator may evict
+ * (P4).
  */
 #include <poll.h>
 #include <pthread.h>
@@ -27,7 +28,7 @@ static int evict(struct xmem_pool *pool, unsigned int client)
 	return xmem_pool_evict(pool, client, incarnation_of(pool, client));
 }
 
-/* ---- what it means for the victim ---- */
+/* ---- effects on the victim ---- */
 
 struct scene {
 	const char *name;
@@ -41,8 +42,8 @@ static bool get_is_over(struct xmem_pool *pool, uint64_t token)
 }
 
 /*
- * Every call of a client that is over is ENOTCONN, and the process goes on. What asks the host
- * says so at once; what looks into the pages, when they have gone.
+ * Every call of an ended client is ENOTCONN, and the process lives on. Calls that ask the host fail
+ * at once; calls that read the pages fail when the pages have been taken.
  */
 static void check_it_is_over(struct xmem_pool *pool, uint64_t token, const char *word)
 {
@@ -69,17 +70,17 @@ static void hold_all(void *argument)
 	}
 	contents = xmem_data(held[0]);
 	CHECK(contents);
-	/* A file has gone; now it knows that. */
+	/* A file is gone, and now it knows that. */
 	WORKED(xmem_pool_stat(pool, &stat));
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
-	/* By the zeros that it reads all have gone. But what it has is still mapped. */
+	/* It reads zeros, so all files seem to be gone. But it still maps what it has. */
 	xmem_pool_stat(pool, &stat);
 	CHECK(*contents || !*contents);
 	for (i = 0; i < BUFFERS; i++)
 		xmem_release(held[i]);
 	check_it_is_over(pool, scene->token[0], "xmem evict");
-	/* It is not excluded: it may come anew. */
+	/* The client is not banned: it may join again. */
 	pool = open_reader(scene->name);
 	SAME(stat_of(pool).clients, 2);
 }
@@ -118,7 +119,7 @@ TEST(P2_an_evicted_client_that_is_stopped_holds_nothing)
 	xmem_pool_close(writer);
 }
 
-/* ---- who sleeps and polls ---- */
+/* ---- clients that sleep and poll ---- */
 
 static void sleep_for_ever(void *argument)
 {
@@ -165,9 +166,9 @@ TEST(P9_an_evicted_client_that_sleeps_is_told)
 	xmem_pool_close(writer);
 }
 
-/* ---- who asks the host meanwhile ---- */
+/* ---- clients that ask the host meanwhile ---- */
 
-/* So many threads ask at once that most of them wait for the pool's lock. */
+/* So many threads send requests at once that most of them wait for the pool's lock. */
 static void *ask_until_it_is_over(void *argument)
 {
 	struct xmem_grant_request grant = { .size = sizeof(grant) };
@@ -195,7 +196,7 @@ static void ask_in_threads(void *argument)
 	raw_close(&raw);
 }
 
-/* A request that waits while its client is evicted is refused, and keeps nobody waiting. */
+/* A request that waits while its client is evicted is refused, and delays no other client. */
 TEST_WITHIN(P2_requests_that_wait_while_their_client_is_evicted, 60)
 {
 	struct scene scene = { .name = new_name() };
@@ -213,7 +214,7 @@ TEST_WITHIN(P2_requests_that_wait_while_their_client_is_evicted, 60)
 	xmem_pool_close(owner);
 }
 
-/* ---- who publishes meanwhile ---- */
+/* ---- clients that publish meanwhile ---- */
 
 static void publish_until_it_is_over(void *argument)
 {
@@ -232,19 +233,22 @@ static void publish_until_it_is_over(void *argument)
 			continue;
 		}
 		word = xmem_data_mut(buffer);
-		if (!word) {			/* it was acquired just before */
+		if (!word) {			/* it was acquired just before the end */
 			err = xmem_peek_last_error(NULL);
 			xmem_release(buffer);
 			continue;
 		}
-		fill_at(buffer, word, ++stamp);	/* once more there may be none */
+		fill_at(buffer, word, ++stamp);	/* this may be gone, too */
 		err = xmem_publish(buffer, NULL, NULL);
 	}
 	SAME(err, -ENOTCONN);
 	check_it_is_over(pool, 1, "xmem evict");
 }
 
-/* What was received before its publisher was evicted stays what it is, whoever comes then. */
+/*
+ * Contents that were received before the eviction of their publisher do not change, whichever
+ * clients join then.
+ */
 TEST_WITHIN(P1_what_an_evicted_publisher_has_published_stays, 60)
 {
 	struct scene scene = { .name = new_name() };
@@ -274,7 +278,7 @@ TEST_WITHIN(P1_what_an_evicted_publisher_has_published_stays, 60)
 			SAME(stamp_of(kept[held]), stamp[held]);
 			xmem_release(kept[held]);
 		}
-		/* What it had published and nobody has received yet is there, whole. */
+		/* Publications that no client has received yet are there, and whole. */
 		for (;;) {
 			struct xmem_buffer *left = xmem_receive(from, 0);
 
@@ -299,7 +303,7 @@ static __u64 *word_of(const struct raw *raw, unsigned int client)
 	return &xm_ring(&raw->map, client)->reserved;
 }
 
-/* One publication, so that its ring stays; then it counts as fast as it can. */
+/* Publish once, so that the ring stays; then change its hold counts as fast as it can. */
 static void count_until_it_is_over(void *argument)
 {
 	struct scene *scene = argument;
@@ -329,7 +333,10 @@ static void evict_that_one(void *argument)
 	xmem_pool_close(pool);
 }
 
-/* What others have seen in its pages is in the copy by which the host goes on. */
+/*
+ * The host continues with a copy of the client's pages. It has all that other clients have seen in
+ * the pages.
+ */
 TEST_WITHIN(P1_pages_of_an_evicted_client_never_go_back, 60)
 {
 	struct scene scene = { .name = new_name() };
@@ -351,7 +358,9 @@ TEST_WITHIN(P1_pages_of_an_evicted_client_never_go_back, 60)
 		hear(victim);
 		hear(owner);
 		tell(owner, done.publisher);
-		/* Old pages are seen longer than its row says that it is alive. */
+		/*
+		 * Readers may see old pages for longer than the client's row says that it is alive.
+		 */
 		while (!child_has_ended(owner)) {
 			now = xm_load(word_of(&me, done.publisher));
 			CHECK(now >= last);
@@ -365,7 +374,7 @@ TEST_WITHIN(P1_pages_of_an_evicted_client_never_go_back, 60)
 	raw_close(&me);
 }
 
-/* ---- who may ---- */
+/* ---- who may evict? ---- */
 
 #define OWNER	2101
 #define OTHER	2102
@@ -460,7 +469,7 @@ TEST(API_evict_refuses_what_makes_no_sense)
 		error_says("live process");
 		SAME(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS), -EOPNOTSUPP);
 	}
-	/* Nothing has changed by any of these: the raw one joins. */
+	/* None of these requests has changed anything: the raw client can join. */
 	SAME(stat_of(other).clients, 2);
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), 0);
@@ -496,7 +505,7 @@ TEST(API_a_drained_pool_is_joined_by_nobody)
 	REFUSED(xmem_pool_open(name, &options), ESHUTDOWN);
 	REFUSED(open_by_fd(fd, 0), ESHUTDOWN);
 	REFUSED(open_by_fd(reads, 0), ESHUTDOWN);
-	/* Who is in it goes on. */
+	/* Clients in the pool continue. */
 	publish_stamp(pool, 7);
 	xmem_release(receive_one(all));
 	SAME(stat_of(pool).clients, 2);
@@ -505,14 +514,17 @@ TEST(API_a_drained_pool_is_joined_by_nobody)
 	xmem_unsubscribe(all);
 	xmem_pool_close(reader);
 	xmem_pool_close(pool);
-	/* It goes, and then this is another. */
+	/* The pool ends, and then this name has a new one. */
 	options.flags = XMEM_OPEN_EXCLUSIVE;
 	EVENTUALLY((pool = xmem_pool_open(name, &options)));
 	SAME(stat_of(pool).clients, 1);
 	xmem_pool_close(pool);
 }
 
-/* Nobody joins it, so it keeps its name from nobody: a new pool has it, and the old one goes on. */
+/*
+ * Nobody can join a drained pool, so it does not keep its name: a new pool gets the name, and the
+ * old one continues.
+ */
 TEST(API_a_drained_pool_gives_its_name_away)
 {
 	struct xmem_pool_options exclusive = {
@@ -537,7 +549,7 @@ TEST(API_a_drained_pool_gives_its_name_away)
 	CHECK(new);
 	REFUSED(xmem_pool_open(name, &exclusive), EEXIST);
 	WORKED(xmem_host_query(&info));
-	SAME(info.pools, pools);		/* who lists pools finds the new one alone */
+	SAME(info.pools, pools);		/* the list of pools has only the new one */
 	other = xmem_pool_open(name, &existing);
 	CHECK(other);
 	SAME(stat_of(new).clients, 2);
@@ -546,7 +558,7 @@ TEST(API_a_drained_pool_gives_its_name_away)
 	xmem_release(receive_one(all));
 	xmem_pool_close(other);
 	xmem_pool_close(new);
-	REFUSED(xmem_pool_open(name, &existing), ENOENT);	/* it does not get it back */
+	REFUSED(xmem_pool_open(name, &existing), ENOENT);	/* it does not get the name back */
 	publish_stamp(old, 8);
 	xmem_release(receive_one(all));
 	xmem_unsubscribe(all);
@@ -554,7 +566,7 @@ TEST(API_a_drained_pool_gives_its_name_away)
 	xmem_pool_close(old);
 }
 
-/* ---- who is still joining ---- */
+/* ---- clients that are still joining ---- */
 
 #define ROUNDS	600	/* scaled; only on the module, so in the virtual machine */
 #define JOINERS	4
@@ -566,7 +578,10 @@ static void hog(void *unused)
 		;
 }
 
-/* Joins again and again, and is nearly always in the middle of it: others have the processors. */
+/*
+ * Join again and again, so that it is nearly always in the middle of a join: other processes use
+ * the processors.
+ */
 static void join_slowly(void *name)
 {
 	const struct sched_param none = { 0 };
@@ -579,7 +594,7 @@ static void join_slowly(void *name)
 		xmem_pool_close(xmem_pool_open(name, &existing));
 }
 
-/* The pool ends with this process, and with all of whom it has made an end. */
+/* The pool ends with this process, and with all clients that this process has ended. */
 static void drain_and_end(void *name)
 {
 	struct xmem_pool_options existing = {
@@ -592,7 +607,7 @@ static void drain_and_end(void *name)
 	int i;
 
 	CHECK(nice(-20) == -20);
-	/* The last one is there until who was joining it has ended. */
+	/* The last pool exists until the client that was joining it has ended. */
 	EVENTUALLY((pool = xmem_pool_open(name, &new)));
 	for (i = 0; i < 12; i++)
 		CHECK(xmem_pool_open(name, &existing));
@@ -601,7 +616,7 @@ static void drain_and_end(void *name)
 	_exit(0);
 }
 
-/* A join goes on with what the pool has, so a pool has not ended before those who join it have. */
+/* A join goes on with the pages of the pool, so a pool ends only after the clients that join it. */
 TEST_WITHIN(P4_who_is_evicted_in_the_middle_of_its_join, 60)
 {
 	struct child *others[HOGS + JOINERS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A call looks into the rows while its client is evicted, and finds zeros from one moment on.
- * Whatever it has read before then, it never takes another slot's contents for its own (P1).
+ * A client reads the rows while it is evicted, and from some moment on it reads zeros. Whatever it
+ * has read before, it never takes another slot's contents for its own (P1).
  */
 #include "evicted.h"
 #include "views.h"
@@ -37,7 +37,7 @@ TEST(P1_who_is_evicted_gets_no_pointer_to_other_contents)
 	xmem_pool_close(owner);
 }
 
-/* What it could read it may copy, also where an idle view of the slot is there. */
+/* It may copy contents that it could read, even if the slot has an idle view. */
 static void look_in_private(bool idle)
 {
 	struct scene s = start(LARGE, 2, 0);

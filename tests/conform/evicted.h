@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A client that is evicted in the middle of a call of its own, at a step. */
+/* A client that is evicted at a step in the middle of a call. */
 #ifndef XMEM_CONFORM_EVICTED_H
 #define XMEM_CONFORM_EVICTED_H
 
@@ -11,7 +11,7 @@
 static struct {
 	struct xmem_pool *owner, *victim;
 	struct xmem_slot_row *row;	/* as the victim sees it */
-	void *page, *kept;		/* with the daemon: the row's, and where it is meanwhile */
+	void *page, *kept;		/* daemon: the row's page, and where it is kept */
 } evicted;
 
 static inline void *zeros(void *at, int flags)
@@ -29,8 +29,8 @@ static inline void move_page(void *from, void *to)
 }
 
 /*
- * The victim reads zeros. The daemon cannot take pages from a live process, so there this does it,
- * to the row alone.
+ * The victim reads zeros. The daemon cannot take pages from a live process, so the test takes the
+ * page of the row itself.
  */
 static inline void evict_the_victim(int step)
 {
@@ -58,7 +58,7 @@ static inline void give_the_page_back(void)
 		move_page(evicted.kept, evicted.page);
 }
 
-/* When the victim, which has that buffer, is at @step the next time. */
+/* Evict the victim, which has that buffer, when it reaches @step the next time. */
 static inline void evict_at(int step, struct xmem_pool *owner, struct xmem_buffer *handle)
 {
 	const struct xmem_buffer *buffer = xl_buffer(handle);

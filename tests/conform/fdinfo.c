@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What /proc/PID/fdinfo says of the module's files (docs/abi/fdinfo.txt): who is the client, and
- * what does it hold (P10)? These tests need the kernel module.
+ * What /proc/PID/fdinfo says of the module's files (docs/abi/fdinfo.txt): which client it is, and
+ * what it holds (P10). These tests need the kernel module.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define BYTES	4096
 #define WHY	"the daemon's files are sockets and memfds"
 
-/* The value of one line of a descriptor of this process, "" where there is no such line. */
+/* The value of one line of this process's descriptor, or "" if there is no such line. */
 static const char *fdinfo(int file, const char *key)
 {
 	static char value[128];
@@ -45,7 +45,7 @@ static long long number(int file, const char *key)
 	return *value ? strtoll(value, NULL, 10) : -1;
 }
 
-/* The number N of /sys/class/xmem/poolN whose name is this one; -1: there is none. */
+/* The N of /sys/class/xmem/poolN whose name is @name; -1: there is none. */
 static int pool_in_sysfs(const char *name)
 {
 	DIR *folder = opendir("/sys/class/xmem");
@@ -141,7 +141,7 @@ TEST(P10_fdinfo_of_descriptors_that_requests_give)
 	SAME(raw_request(&reader, XMEM_IOC_POLL_FD, &poll), 0);
 	CHECK(says(poll.fd, "xmem-polls", "client"));
 
-	/* They outlive the clients. */
+	/* The files outlive the clients. */
 	raw_close(&reader);
 	raw_close(&writer);
 	CHECK(says(poll.fd, "xmem-state", "ended"));
@@ -169,7 +169,7 @@ static void hold(void *argument)
 	hear_parent();
 }
 
-/* The holder is killed while we have its file; then its id is another client's. */
+/* The holder is killed while this process has its file. Then another client gets its id. */
 TEST(P10_fdinfo_counts_holds_and_forgets_those_of_the_dead)
 {
 	struct holder holder = { .name = new_name() };
@@ -196,7 +196,7 @@ TEST(P10_fdinfo_counts_holds_and_forgets_those_of_the_dead)
 	SAME(number(file, "xmem-client"), id);
 
 	EVENTUALLY(stat_of(writer).clients == 1);
-	/* The id is free a moment later than its row. */
+	/* The id becomes free a moment after its row. */
 	EVENTUALLY((raw_start(&next, holder.name, XMEM_ROLE_READER),
 		    (int)next.link.join.client == id) || (raw_close(&next), false));
 	raw_hold(&next, holder.token[1]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fields of requests: a reserved field must be 0, a number must lie in its
- * range, and a client or slot that is named must exist. Each wrong field gets
- * its errno. The lengths of the structs are tested in requests.c.
+ * Fields of requests: a reserved field must be 0, a number must lie in its range, and a client or
+ * slot that is named must exist. Each wrong field gets its errno. requests.c tests the lengths of
+ * the structs.
  */
 #include "harness.h"
 
@@ -62,7 +62,7 @@ TEST(P4_join_with_reserved_or_unknown_bits_is_EINVAL)
 	SAME(JOIN_WITH(), 0);
 	SAME(JOIN_WITH(j.reserved = 1), -EINVAL);
 	SAME(JOIN_WITH(j.reserved = 0x80000000), -EINVAL);
-	SAME(JOIN_WITH(j.flags = 1u << 3), -EINVAL);	/* was: whoever made the pool */
+	SAME(JOIN_WITH(j.flags = 1u << 3), -EINVAL);	/* it was once for the pool's maker */
 	SAME(JOIN_WITH(j.flags = 1u << 6), -EINVAL);
 	SAME(JOIN_WITH(j.flags = 1u << 31), -EINVAL);
 }
@@ -151,7 +151,7 @@ static int try_subscribe(struct raw *raw, uint32_t publisher, uint64_t incarnati
 	return raw_request(raw, XMEM_IOC_SUBSCRIBE, &request);
 }
 
-/* An unsubscribe that is about no ring. */
+/* An unsubscribe request for no ring. */
 static int note_end(struct raw *raw, uint32_t flags, uint32_t publisher)
 {
 	struct xmem_unsubscribe_request request = {
@@ -242,8 +242,8 @@ TEST(P4_waiters_requests_with_wrong_fields)
 	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
 	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 0, 0, 1), -EINVAL);
 	/*
-	 * An armed word makes every publication a system call, so a client may
-	 * arm only the words of rings that it subscribes to.
+	 * An armed word makes every publication a system call. So a client may arm only the words
+	 * of rings that it subscribes to.
 	 */
 	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, other, 0, 0), -ENOENT);
 	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_SLOTS, other, 0, 0), -EPERM);
@@ -252,7 +252,10 @@ TEST(P4_waiters_requests_with_wrong_fields)
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 1, 0), -EINVAL);
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 1), -EINVAL);
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, 3, other, 0, 0), -EINVAL);
-	/* Only the publisher wakes its subscribers, and only the host who waits for clients. */
+	/*
+	 * Only the publisher wakes its subscribers, and only the host wakes clients that wait for a
+	 * client.
+	 */
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 0), -EPERM);
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_CLIENTS, 0, 0, 0), -EPERM);
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, me, 0, 0), 0);
@@ -274,7 +277,7 @@ TEST(P9_a_wait_whose_deadline_has_passed_is_ETIMEDOUT)
 	CHECK(sleep.value & XMEM_WAITERS_ARMED);
 	sleep.deadline_ns = 1;
 	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), -ETIMEDOUT);
-	/* Woken since: it does not sleep, whatever the deadline. */
+	/* It was woken since, so it does not sleep, whatever the deadline. */
 	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_SLOTS, sleep.client, 0, 0), 0);
 	sleep.deadline_ns = ~0ULL;
 	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), 0);
@@ -311,8 +314,8 @@ TEST(P4_poll_fd_requests_with_wrong_fields)
 	SAME(try_poll_fd(&reader, XMEM_POLL_RING, reader.map.clients, 1), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_RING, ~0u, 1), -EINVAL);
 	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, 0), -EINVAL);
-	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, ~0ULL), 0);	/* long ended, as it says */
-	/* Polling does not arm the ring of somebody whom the client does not follow. */
+	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, ~0ULL), 0);	/* ended long ago */
+	/* Polling does not arm the ring of a publisher that the client does not follow. */
 	SAME(try_poll_fd(&reader, XMEM_POLL_RING, other, writer.link.join.incarnation), 0);
 	SAME(xm_load(&xm_client_row(&reader.map, other)->ring_waiters) & XMEM_WAITERS_ARMED, 0);
 	scene_end();
@@ -348,12 +351,12 @@ TEST(P4_slot_requests_with_wrong_fields)
 	}
 	SAME(try_slot(&writer, XMEM_IOC_RESOLVE, writer.map.slots, 0), -EINVAL);
 	SAME(try_slot(&writer, XMEM_IOC_RESOLVE, ~0u, 0), -EINVAL);
-	/* Somebody else's slots. */
+	/* These are another client's slots. */
 	SAME(try_slot(&reader, XMEM_IOC_RENEW, slot, 0), -EPERM);
 	SAME(try_slot(&reader, XMEM_IOC_DETACH, slot, 0), -EPERM);
 	SAME(try_slot(&reader, XMEM_IOC_COLLECT, slot, 0), 0);	/* not the host's: nothing to do */
 	SAME(xm_load(&xm_slot_row(&reader.map, slot)->owner), writer.link.join.client);
-	/* Nobody's. */
+	/* These slots have no owner. */
 	SAME(try_slot(&writer, XMEM_IOC_DETACH, attach.slot[1] + 1, 0), -EPERM);
 	SAME(try_slot(&writer, XMEM_IOC_RENEW, attach.slot[1] + 1, 0), -EPERM);
 	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), 0);
@@ -384,7 +387,7 @@ TEST(P1_files_are_detached_whole_or_not_at_all)
 	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), -EBUSY);
 	SAME(xm_load(&reader.map.pool->payloads), 1);
 	SAME(xm_give_up(&writer.map, attach.slot[2]), 0);
-	/* One of them alone first: the others are the file then. */
+	/* Detach one of them alone first; later the flag means all others of the file. */
 	s.flags = 0;
 	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), 0);
 	s.flags = XMEM_DETACH_FILE;
@@ -412,7 +415,7 @@ TEST(P1_slots_with_contents_are_not_detached_or_renewed)
 	SAME(writer.link.backend->map_group(&writer.link, slot / XMEM_GROUP_SLOTS), 0);
 	SAME(xm_take(&writer.map, slot), 0);
 	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EBUSY);
-	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), 0);	/* nobody has that generation yet */
+	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), 0);	/* no such generation yet */
 	xm_publish(&writer.map, writer.link.join.client, slot, &p);
 	raw_hold(&reader, p.token);
 	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EBUSY);
@@ -486,7 +489,7 @@ TEST(P4_claim_requests_with_wrong_fields)
 	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 0, 0), -EINVAL);
 	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 1, 1), -EINVAL);
 	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token, 1, 0), -ERANGE);
-	/* Other contents, a slot that is not LIVE, and one that nobody has. */
+	/* Wrong contents, a slot that is not LIVE, and one without an owner. */
 	SAME(try_claim(&writer, XMEM_CLAIM_ADD, token + (1 << 16), 1, 0), -ESTALE);
 	SAME(try_claim(&reader, XMEM_CLAIM_TAKE, token - (1 << 16), 1, 0), -ESTALE);
 	SAME(try_claim(&writer, XMEM_CLAIM_ADD, attach.slot[1], 1, 0), -ESTALE);

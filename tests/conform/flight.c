@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P3: nothing in flight is lost or leaked beyond what the subscriber's policy
- * gives up. P8: contents outlive the process that made them. The publishers here
- * end between two calls; kills.c kills them inside one.
+ * P3: nothing in flight is lost or leaked, except what the subscriber's policy gives up. P8:
+ * contents outlive the process that made them. The publishers here end between two calls; kills.c
+ * kills them inside one.
  */
 #include <signal.h>
 
@@ -12,10 +12,10 @@
 
 struct source {
 	const char *name;
-	unsigned int count;		/* publications, then it waits */
+	unsigned int count;		/* of publications; then it waits */
 	uint64_t first;			/* stamp */
 	unsigned int buffers;
-	bool clean;			/* it closes its pool when told to */
+	bool clean;			/* the test tells it to close its pool */
 	int64_t wait_bound_ns;
 };
 
@@ -73,7 +73,7 @@ TEST(P3_in_flight_survives_the_publishers_death)
 
 	kill_child(child);
 	EVENTUALLY(stat_of(reader).zombies == 1);
-	/* What it did not publish is gone, what it did is kept. */
+	/* Its publications are kept, and its other buffers are gone. */
 	EVENTUALLY(stat_of(reader).attached == 4);
 	SAME(stat_of(reader).limbo, 4);
 	drained(s, 10, 4);
@@ -117,7 +117,7 @@ TEST(P3_in_flight_goes_with_its_last_subscriber)
 	EVENTUALLY(stat_of(watcher).zombies == 1);
 	xmem_unsubscribe(sa);
 	SAME(stat_of(watcher).zombies, 1);
-	/* The other one leaves without a word: its client ends. */
+	/* The other one ends without any message: its pool is closed. */
 	xmem_pool_close(b);
 	xmem_unsubscribe(sb);
 	check_quiet(watcher, 2);
@@ -127,8 +127,9 @@ TEST(P3_in_flight_goes_with_its_last_subscriber)
 }
 
 /*
- * The host sweeps what the publisher has left, and meanwhile the only subscriber passes all of it
- * but the last, which alone it tells the host of. So many slots make the sweep long.
+ * The host sweeps the slots that the publisher has left. Meanwhile the only subscriber passes all
+ * of them except the last, and tells the host only of that one. With so many slots the sweep takes
+ * long.
  */
 TEST_WITHIN(P3_a_ring_that_is_passed_during_a_sweep_leaves_nothing, 120)
 {
@@ -162,8 +163,8 @@ TEST_WITHIN(P3_a_ring_that_is_passed_during_a_sweep_leaves_nothing, 120)
 }
 
 /*
- * While the host looks at what the first of two subscribers has put, the second one receives the
- * same publication and puts it.
+ * While the host checks the slot that the first of two subscribers has put, the second one receives
+ * that publication and puts it.
  */
 TEST_WITHIN(P3_a_ring_passed_during_a_collect_leaves_nothing, 120)
 {
@@ -212,7 +213,10 @@ TEST(P3_held_contents_of_a_dead_publisher_go_with_the_last_hold)
 	kill_child(child);
 	EVENTUALLY(stat_of(reader).zombies == 1);
 	SAME(stamp_of(b), 1);
-	/* P8: a client that knows the token can still get it, and had not mapped it before. */
+	/*
+	 * P8: a client that knows the token can still get the contents, even if it had not mapped
+	 * them before.
+	 */
 	same = xmem_get(other, xmem_token(b));
 	CHECK(same);
 	SAME(stamp_of(same), 1);
@@ -235,7 +239,7 @@ TEST(P8_contents_are_read_after_the_producer_has_died)
 	struct child *child = start_source(&source, reader, &s, 0);
 	struct xmem_buffer *b;
 
-	/* Dead before this process has as much as mapped the payload. */
+	/* The publisher dies before this process has mapped any payload. */
 	kill_child(child);
 	EVENTUALLY(stat_of(reader).clients == 1);
 	b = xmem_receive(s, 0);
@@ -339,7 +343,7 @@ TEST(P3_a_late_subscriber_gets_what_comes_after)
 	SAME(info_of(b).sequence, 5);
 	SAME(sub_info(s).lost, 0);
 	xmem_release(b);
-	/* And once more, from a later place. */
+	/* Once more, from a later place in the ring. */
 	xmem_unsubscribe(s);
 	publish_stamp(writer, 6);
 	s = follow(reader, xmem_pool_client(writer), 0);
@@ -372,7 +376,7 @@ TEST(P3_a_new_publisher_is_not_taken_for_a_dead_one)
 	xmem_unsubscribe(old);
 	xmem_unsubscribe(young);
 	check_quiet(reader, 1);
-	/* Then it is: the pool has only these three. */
+	/* Then the id is used again: the pool has only these three. */
 	others[0] = open_reader(source.name);
 	others[1] = open_reader(source.name);
 	xmem_pool_close(others[1]);
@@ -380,7 +384,10 @@ TEST(P3_a_new_publisher_is_not_taken_for_a_dead_one)
 	xmem_pool_close(reader);
 }
 
-/* The last receive has failed with EPIPE; it says how, and so does every other one. */
+/*
+ * The last receive has failed with EPIPE. Its message says how the publisher ended, and so do those
+ * of all later ones.
+ */
 static void ends_with(struct xmem_subscription *s, const char *word, uint64_t lost)
 {
 	const char *why;
@@ -413,7 +420,7 @@ TEST(P3_rings_of_dead_publishers_are_bounded)
 	}
 	SAME(stat_of(watcher).zombies, 8);
 	EVENTUALLY(stat_of(watcher).attached == 16);
-	/* The oldest were given up, and say so; the others are all there. */
+	/* The oldest were given up, and count as lost; the others are all there. */
 	for (i = 0; i < 12; i++)
 		SAME(sub_info(s[i]).behind, i < 4 ? 0 : 2);
 	for (i = 0; i < 4; i++) {
@@ -432,7 +439,10 @@ TEST(P3_rings_of_dead_publishers_are_bounded)
 
 #define ENDED	100
 
-/* A publisher that waits publishes something, and ends before the reader has received any of it. */
+/*
+ * A publisher that waits for subscribers publishes, and ends before the reader has received
+ * anything.
+ */
 static struct xmem_subscription *end_unread(struct source *source, struct xmem_pool *reader)
 {
 	struct xmem_subscription *s;
@@ -465,7 +475,10 @@ TEST(P3_who_is_waited_for_loses_nothing_of_any_number_of_dead_publishers)
 	xmem_pool_close(reader);
 }
 
-/* Rings of ended publishers keep slots and ids. The next publisher lacks them, and is told so. */
+/*
+ * Rings of ended publishers keep slots and ids. The next publisher lacks them, and its error says
+ * so.
+ */
 TEST(P10_rings_that_are_waited_for_refuse_the_next_publisher)
 {
 	struct source source = {
@@ -483,17 +496,17 @@ TEST(P10_rings_that_are_waited_for_refuse_the_next_publisher)
 
 	for (i = 0; i < 10; i++)
 		s[i] = end_unread(&source, reader);
-	/* No group of slots is left, and the subscriber that has yet to receive is named. */
+	/* No group of slots is free. The message names the subscriber that has not received. */
 	next = OPEN(source.name, .flags = XMEM_OPEN_WRITER);
 	snprintf(who, sizeof(who), "10 are left by clients that have ended, 10 slots of clients "
 		 "that have ended are still used (client %d late pid %d: 10)",
 		 xmem_pool_client(reader), getpid());
 	refused_slots(next, who);
-	/* And no id for one more. */
+	/* No id is free for one more client. */
 	REFUSED(xmem_pool_open(source.name, &o), EUSERS);
 	why = last_message();
 	CHECK(strstr(why, "10 have ended whose publications others hold or have yet to receive"));
-	/* It goes on with what the subscriber has received. */
+	/* The next publisher continues after the subscriber has received. */
 	drained(s[0], 0, 1);
 	EVENTUALLY(!xmem_preallocate(next, BYTES, 1, NULL));
 	xmem_pool_close(next);

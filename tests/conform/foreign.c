@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a client of another user than the pool's owner holds counts only where it can have been
- * given it: what its own user's writers publish, and once it has subscribed. Until then it gets
- * nothing by a token, and is told so (P4). More of this is in holders.c, attacks in
- * tests/kernel/exhaust.c.
+ * A client of another user than the pool's owner. Its holds count only where it can have been given
+ * the buffer: for publications of its own user's writers, and after it has subscribed. Before that,
+ * it gets nothing by a token, and the error says so (P4). holders.c has more of this, and
+ * tests/kernel/exhaust.c has attacks.
  */
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 
 struct scene {
 	const char *name;
-	uint64_t token;			/* of the owner's; later, of the other user's own writer */
+	uint64_t token;			/* the owner's; later, its own writer's */
 };
 
 static struct xmem_pool *join(const struct scene *scene, uint32_t flags)
@@ -32,7 +32,7 @@ static struct xmem_pool *join(const struct scene *scene, uint32_t flags)
 	return pool;
 }
 
-/* Publishes one buffer, and tells whether it finds another when it is asked. */
+/* Publish one buffer, and report whether an acquire finds another when the test asks. */
 static void own(void *argument)
 {
 	const struct scene *scene = argument;
@@ -81,7 +81,7 @@ static void read_as_another(void *argument)
 	check_refused(pool, scene->token);
 	all = xmem_subscribe(pool, NULL);
 	CHECK(all);
-	/* Once let in, it is for good. */
+	/* Once a client has been let in, it stays so. */
 	xmem_unsubscribe(all);
 	buffer = xmem_get(pool, scene->token);
 	CHECK(buffer);
@@ -112,7 +112,7 @@ TEST(P4_a_foreign_reader_holds_once_it_has_subscribed)
 
 	hear(reader);
 	tell(owner, 0);
-	SAME(hear(owner), 0);		/* the only buffer is held */
+	SAME(hear(owner), 0);		/* its only buffer is held */
 	tell(reader, 0);
 	hear(reader);
 	tell(owner, 0);
@@ -149,7 +149,7 @@ static void read_beside_a_writer(void *argument)
 	xmem_release(buffer);
 	xmem_pool_close(writer);
 	xmem_pool_close(late);
-	/* Of what is the pool's owner's they may hold nothing, neither then nor now. */
+	/* They may hold no buffers of the pool's owner, neither then nor now. */
 	check_refused(early, scene->token);
 	xmem_pool_close(early);
 	late = join(scene, 0);

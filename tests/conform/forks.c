@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forks in one thread while another opens pools, makes buffers and maps them: whatever that
- * thread is doing, the child finds neither pages nor descriptors of its parent's clients.
+ * One thread forks while another opens pools, makes buffers and maps them. Whatever that thread is
+ * doing, the child finds neither pages nor descriptors of its parent's clients.
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -52,8 +52,8 @@ static unsigned int mappings(void)
 }
 
 /*
- * Sockets, payloads and devices that the child has and its parent did not have before the storm.
- * (A file of /proc that the parent is just reading keeps nobody's client or memory.)
+ * Sockets, payloads and devices that the child has and its parent did not have before the storm. (A
+ * file of /proc that the parent is reading keeps no client and no memory.)
  */
 static unsigned int descriptors(uint64_t before)
 {
@@ -87,7 +87,7 @@ static uint64_t open_now(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-#define FORKS	600	/* each takes 20 ms: it copies what describes the sanitizer's shadow */
+#define FORKS	600	/* each takes 20 ms: a fork copies the tables of the sanitizer's shadow */
 #else
 #define FORKS	3000
 #endif
@@ -100,11 +100,11 @@ TEST_WITHIN(P2_a_child_inherits_nothing_that_is_being_made, 120)
 
 	storm.name = new_name();
 	storm.over = false;
-	/* Whatever is opened once and for all is there. */
+	/* This opens what a process opens only once. */
 	xmem_pool_close(open_reader(storm.name));
 	before = open_now();
 	CHECK(!pthread_create(&thread, NULL, open_and_map, NULL));
-	/* However slow the other thread is: it meets forks in all that it does. */
+	/* However slow the other thread is, forks meet all of its calls. */
 	for (i = 0; i < forks || __atomic_load_n(&storm.opened, __ATOMIC_ACQUIRE) <= 10; i++) {
 		int status = 0;
 		pid_t pid = fork();
@@ -124,11 +124,11 @@ TEST_WITHIN(P2_a_child_inherits_nothing_that_is_being_made, 120)
 
 static void *receive_for_long(void *argument)
 {
-	CHECK(!xmem_receive(argument, XMEM_FOREVER));	/* it is dropped sooner or later */
+	CHECK(!xmem_receive(argument, XMEM_FOREVER));	/* until it is dropped */
 	return NULL;
 }
 
-/* A wait for the rings of two writers, and descriptors to poll, are the parent's alone. */
+/* Only the parent has its wait for the rings of two writers, and its poll descriptors. */
 TEST(P2_a_child_inherits_nothing_to_wait_on)
 {
 	const char *name = new_name();
@@ -144,7 +144,7 @@ TEST(P2_a_child_inherits_nothing_to_wait_on)
 	WORKED(xmem_pool_poll_fd(reader));
 	WORKED(xmem_subscription_poll_fd(s));
 	CHECK(!pthread_create(&thread, NULL, receive_for_long, s));
-	if (on_kernel())	/* where such a wait needs two more of them */
+	if (on_kernel())	/* there such a wait needs two more of them */
 		EVENTUALLY(descriptors(before) == 4);
 	pid = fork();
 	CHECK(pid >= 0);

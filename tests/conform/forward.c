@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forwarding: a stage of a pipeline publishes what it has received. There is an owner, a stage
- * that follows it, and a reader that follows the stage; each of them may end at any time, and the
- * contents stay for those that are left.
+ * Forwarding: a stage of a pipeline publishes what it has received. The scenario has an owner, a
+ * stage that follows it, and a reader that follows the stage. Each of them may end at any time, and
+ * the contents stay for those that are left.
  */
 #include <poll.h>
 
@@ -14,7 +14,7 @@ struct xmem_pool *open_stage(const char *name, int64_t wait_bound_ns)
 		    .label = "stage");
 }
 
-/* An owner with @buffers buffers. @flags: of the reader's subscription. */
+/* An owner with @buffers buffers. @flags are those of the reader's subscription. */
 struct line line_make(unsigned int buffers, uint32_t flags)
 {
 	struct line line = { .name = new_name() };
@@ -78,7 +78,7 @@ TEST(P1_forwarded_contents_stay_for_who_is_waited_for)
 	publish_stamp(line.owner, 2);
 	pass_on(&line);
 	pass_on(&line);
-	/* Nobody holds them, and the owner's subscribers have passed them. */
+	/* No client holds them, and the owner's subscribers have passed them. */
 	SAME(stat_of(line.owner).holds, 0);
 	for (i = 0; i < 3; i++)
 		REFUSED(xmem_acquire(line.owner, BYTES, 0), EAGAIN);
@@ -109,12 +109,14 @@ TEST(P3_forwarded_contents_stay_for_others_until_the_owner_has_nothing_else)
 		publish_stamp(line.owner, i);
 		pass_on(&line);
 	}
-	/* One is free, and is taken first. */
+	/* One buffer is free, and is taken first. */
 	publish_stamp(line.owner, 2);
 	pass_on(&line);
 	b = receive_one(line.out);
 	SAME(stamp_of(b), 0);
-	/* Nothing else is left: the oldest that is not held goes, and no other. */
+	/*
+	 * Nothing else is left: the oldest publication that nobody holds is evicted, and no other.
+	 */
 	held = xmem_acquire(line.owner, BYTES, 0);
 	CHECK(held);
 	xmem_release(b);
@@ -279,7 +281,7 @@ TEST_WITHIN(P3_forwarded_contents_survive_the_owner_and_the_stage_in_every_order
 		in_order(orders[i]);
 }
 
-/* Nobody receives what is in flight in the stage's ring; it goes with its last subscriber. */
+/* Publications in flight in the stage's ring go with the ring's last subscriber. */
 TEST(P2_forwarded_contents_go_with_their_last_reader)
 {
 	struct cast cast;
@@ -303,7 +305,7 @@ TEST(P2_forwarded_contents_go_with_their_last_reader)
 
 static void stage_dies_at(int step, unsigned int after)
 {
-	/* The second one, which it was at, is complete from its entry on. */
+	/* The second publication is complete if the stage was killed after writing its entry. */
 	bool complete = step == XM_STEP_PUBLISH_ENTRY || step == XM_STEP_PUBLISH_TAIL ||
 			step == XM_STEP_PUT_BEFORE || step == XM_STEP_PUT_DROPPED;
 	struct cast cast;
@@ -333,7 +335,7 @@ TEST_WITHIN(P3_stage_killed_at_every_step_of_a_forward, 60)
 			stage_dies_at(steps[i], after);
 }
 
-/* A reader that receives from the stage is killed, and the owner, which lives, has all back. */
+/* A reader that receives from the stage is killed, and the living owner gets all buffers back. */
 static void be_reader(void *argument)
 {
 	struct part *part = argument;
@@ -363,7 +365,7 @@ TEST_WITHIN(P2_reader_killed_at_every_step_of_receiving_what_is_forwarded, 60)
 		SAME(hear(child), 1);
 		publish_stamp(line.owner, i);
 		pass_on(&line);
-		/* This one waits until the dead reader's hold and its place have gone. */
+		/* This waits until the dead reader's hold and its place in the ring are gone. */
 		xmem_release(receive_one(line.out));
 		publish_stamp(line.owner, 100 + i);
 		died_of_kill(child);
@@ -435,7 +437,7 @@ TEST(P9_an_owner_is_free_of_a_reader_that_the_stage_demotes)
 		if (i < 4)
 			WORKED(xmem_publish(b, NULL, NULL));
 	}
-	/* Its ring is full of what the reader has yet to receive. */
+	/* The stage's ring is full of publications that the reader has not received. */
 	start = now_ns();
 	WORKED(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options, .timeout_ns = patience_ns()),
 			    NULL));
@@ -493,7 +495,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_retracts)
 
 /* ---- what is refused ---- */
 
-/* @b is as it was after it. */
+/* The refused call has not changed @b. */
 static void fails_with(struct xmem_buffer *b, const struct xmem_publish_options *o, int err,
 		       const char *words)
 {
@@ -509,7 +511,7 @@ static void fails_with(struct xmem_buffer *b, const struct xmem_publish_options 
 	SAME(xmem_token(b), token);
 }
 
-/* Whatever the buffer is. */
+/* The options are refused for every kind of buffer. */
 static void refuse_options(struct xmem_buffer *b, int elsewhere)
 {
 	const struct xmem_publish_options cut = { .size = sizeof(size_t) };
@@ -571,7 +573,7 @@ TEST(API_forward_refuses_what_cannot_be)
 	SAME(xmem_publish(b, &o, NULL), -ERANGE);
 	o.length = UINT64_MAX;
 	SAME(xmem_publish(b, &o, NULL), -ERANGE);
-	/* A part, and the handle is kept. */
+	/* Publish a part, and keep the handle. */
 	o.flags = XMEM_PUBLISH_KEEP;
 	o.offset = 128;
 	o.length = 0;
@@ -606,7 +608,7 @@ TEST(API_a_writer_publishes_its_own_contents_once_more)
 	line_end(&line);
 }
 
-/* ---- what lets go without a reader ---- */
+/* ---- releases without a reader ---- */
 
 static void forward_twice_over(void *argument)
 {
@@ -680,7 +682,7 @@ TEST(P9_an_owner_that_waits_is_woken_when_the_stage_demotes)
 	WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell(child, 1);
 	SAME(hear(child), 2);
-	/* Two fill the ring, and the third demotes; it overwrites this client's own publication. */
+	/* Two fill the ring, and the third demotes and overwrites this client's own publication. */
 	for (i = 0; i < 3; i++)
 		WORKED(xmem_publish(b, XMEM_OPTIONS(xmem_publish_options,
 			.flags = XMEM_PUBLISH_KEEP, .timeout_ns = patience_ns()), NULL));
@@ -727,7 +729,7 @@ TEST(P9_an_owner_waits_for_a_stage_no_longer_than_its_bound)
 	struct line line = lent_line(100 * MS);
 	struct xmem_buffer *b;
 
-	/* The stage itself does nothing: it may be stopped. */
+	/* The stage itself need do nothing, so it may be stopped. */
 	CHECK((b = xmem_acquire(line.owner, BYTES, patience_ns())));
 	CHECK(now_ns() - start >= 100 * MS);
 	fill(b, 2);
@@ -776,7 +778,10 @@ TEST(P9_an_owner_that_polls_waits_for_a_stage_no_longer_than_its_bound)
 		if (b)
 			break;
 		SAME(xmem_peek_last_error(NULL), -EAGAIN);
-		/* Once so that it asks; the rest are races of the two clocks' looks. */
+		/*
+		 * The first failure is the writer's own attempt; later ones are races between the
+		 * clocks of the two clients.
+		 */
 		if (++vain > 100)
 			FAIL("it is told again and again to ask in vain");
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Descriptors that requests of the kernel give. The caller learns the number before the descriptor
- * is there. Were it the other way round, another thread could get that number for a file of its
- * own, by dup2 or after a close, and lose it when the answer cannot be written.
+ * Requests of the kernel that return a descriptor. The caller learns the number before the
+ * descriptor is there. In the opposite order, another thread could get that number for a file of
+ * its own, by dup2 or after a close, and lose it when the answer cannot be written.
  */
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -16,21 +16,21 @@
 #include "harness.h"
 
 #define PAGE		page_size()
-#define MOST_PAGE	65536	/* as long as a page can be */
-#define ROUNDS	scaled(600)	/* requests in which the page has gone */
+#define MOST_PAGE	65536	/* the largest page size */
+#define ROUNDS	scaled(600)	/* requests during which the page was taken away */
 #define MOST_ROUNDS	(50 * ROUNDS)
 
 /*
- * The caller's struct lies in a page that comes when it is touched and goes again soon, so that
- * the kernel faults anywhere in the request; and each fault is seen.
+ * The caller's struct lies in a page that appears when it is touched and is soon taken away again.
+ * So the kernel faults at any place of the request, and each fault is seen.
  */
 struct page {
 	char *at;
 	char contents[MOST_PAGE];
 	int faults, stop;		/* descriptors */
-	int number;			/* that the next descriptor gets */
+	int number;			/* of the next descriptor */
 	atomic_uint seen;		/* faults of this request */
-	atomic_uint early;		/* of all, with the descriptor there */
+	atomic_uint early;		/* faults of all requests while the descriptor was there */
 };
 
 static void *serve_faults(void *arg)
@@ -54,7 +54,7 @@ static void *serve_faults(void *arg)
 			continue;
 		if (fcntl(page->number, F_GETFD) >= 0)
 			page->early++;
-		/* Twice as long with each fault, or the request would never end. */
+		/* The time doubles with each fault; otherwise the request would never end. */
 		end = now_ns() + random_next(&random) % (256ULL << (page->seen++ & 15));
 		while (ioctl(page->faults, UFFDIO_COPY, &copy) && errno == EAGAIN)
 			;
@@ -95,8 +95,9 @@ static void page_end(struct page *page, pthread_t thread)
 }
 
 /*
- * @request, until the page went while it was served as often as ROUNDS says: then it has come twice
- * at least. How often that is depends on who runs when, and so on the kernel.
+ * Repeat @request until the page was taken away during ROUNDS requests, which means that it
+ * appeared at least twice in each. How many attempts this takes depends on scheduling, and so on
+ * the kernel.
  */
 static void give_often(struct page *page, int file, unsigned long number, const void *request,
 		       size_t size)
@@ -107,7 +108,7 @@ static void give_often(struct page *page, int file, unsigned long number, const 
 	for (i = 0; gone < ROUNDS; i++) {
 		CHECK(i < MOST_ROUNDS);
 		page->seen = 0;
-		madvise(page->at, PAGE, MADV_DONTNEED);	/* it may be there still */
+		madvise(page->at, PAGE, MADV_DONTNEED);	/* the page may still be there */
 		if (ioctl(file, number, page->at))
 			FAIL("request 0x%lx, round %u: %s", number, i, strerror(errno));
 		gone += page->seen > 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P9: a request is given up, before it was sent or after, and the host comes to know what the
- * library knows all the same: nothing is followed without a subscription, and nobody is refused
- * because of one that is gone.
+ * P9: a request is given up, before it was sent or after. The host still learns what the library
+ * knows: no ring is followed without a subscription, and no call is refused because of a
+ * subscription that is gone.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static void open_pair(struct pair *pair)
 	open_pair_of(pair, 2);
 }
 
-/* Nothing is followed, so the writer waits for nobody, and subscribing works. */
+/* No subscription is left, so the writer waits for no client, and subscribing works. */
 static void check_no_ghost(struct pair *pair)
 {
 	struct xmem_subscription *s;
@@ -129,7 +129,7 @@ TEST(P9_an_unsubscribe_behind_a_request_is_not_lost)
 	close_pair(&pair);
 }
 
-/* ---- what was followed alone ---- */
+/* ---- a writer that was followed alone ---- */
 
 struct going {
 	pid_t daemon, thread;
@@ -144,7 +144,7 @@ static void *go_on_when_it_sleeps(void *argument)
 	return NULL;
 }
 
-/* The host has yet to learn that it is free, and the subscription to all finds it all the same. */
+/* The host does not know yet that the writer is free, and the joint subscription still finds it. */
 TEST(P9_what_was_unsubscribed_from_is_followed_at_once)
 {
 	struct xmem_subscribe_options all = {
@@ -223,11 +223,12 @@ TEST_WITHIN(P9_signals_leave_no_ghost, 60)
 	close_pair(&pair);
 }
 
-/* ---- writers that come ---- */
+/* ---- writers that join ---- */
 
 /*
- * Publish until one is received. The host follows for a moment what was given up, so its list of
- * subscribers does not say yet that the library follows too; only what comes says that.
+ * Publish until a publication is received. For a moment the host still follows the ring that was
+ * given up. So its list of subscribers does not show whether the library follows, too; only a
+ * received publication does.
  */
 static struct xmem_buffer *receive_what_it_publishes(struct xmem_subscription *s,
 						     struct xmem_pool *writer, uint64_t stamp)
@@ -238,7 +239,7 @@ static struct xmem_buffer *receive_what_it_publishes(struct xmem_subscription *s
 	return b;
 }
 
-/* The newcomer is followed, although signals have ended attempts; then it is received. */
+/* Although signals have ended attempts, the newcomer is followed; then it is received. */
 static void receive_from_a_newcomer(struct xmem_subscription *s, const char *name)
 {
 	struct xmem_pool *newcomer = open_writer(name, 2, BYTES);
@@ -274,7 +275,9 @@ TEST(P9_signals_lose_no_writer_that_comes)
 	close_pair(&pair);
 }
 
-/* The host cannot be asked to follow it yet: what is followed already is received all the same. */
+/*
+ * The stopped host cannot follow the newcomer yet. Writers that are followed already are received.
+ */
 TEST(P9_a_newcomer_keeps_nobody_waiting_for_a_stopped_daemon)
 {
 	struct xmem_subscription *all, *which;
@@ -300,7 +303,7 @@ TEST(P9_a_newcomer_keeps_nobody_waiting_for_a_stopped_daemon)
 	REFUSED(xmem_receive(all, 50 * MS), ETIMEDOUT);
 	REFUSED(xmem_receive_any(pair.reader, 0, NULL), EAGAIN);
 	continue_daemon(daemon);
-	/* Nothing announces that the daemon goes on, and yet it is asked again. */
+	/* Nothing announces that the daemon runs again, and yet the library asks it again. */
 	b = receive_what_it_publishes(all, newcomer, 4);
 	SAME(info_of(b).publisher, xmem_pool_client(newcomer));
 	xmem_release(b);
@@ -330,7 +333,7 @@ static void acquire_in_vain(struct xmem_pool *writer)
 
 /*
  * The generations of a slot are used up, and the request for new ones is given up. The host may
- * serve it at any time, so the slot is not handed out before an answer has come.
+ * serve it at any time, so the slot is not acquired before an answer has come.
  */
 TEST(P1_a_slot_is_not_written_while_it_may_be_renewed)
 {
@@ -346,7 +349,7 @@ TEST(P1_a_slot_is_not_written_while_it_may_be_renewed)
 	spent = ((xm_generation(before) >> XMEM_TENANCY_SHIFT) + 1) << XMEM_TENANCY_SHIFT;
 	daemon = stop_daemon();
 	SAME(xm_state(before), XMEM_SLOT_FREE);
-	xm_store(state, xm_word(spent - 1, 0, XMEM_SLOT_FREE));	/* taking it adds 1 */
+	xm_store(state, xm_word(spent - 1, 0, XMEM_SLOT_FREE));	/* taking the slot adds 1 */
 	acquire_in_vain(pair.writer);
 	SAME(xm_load(state), xm_word(spent, 0, XMEM_SLOT_WRITING));
 	xm_store(state, xm_word(xm_generation(before), 0, XMEM_SLOT_WRITING));

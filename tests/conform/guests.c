@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10 between the maker of a pool and its guests, who are other users: a guest that keeps a pool
- * keeps it at its own expense, and keeps no name. And what a guest may pass on ends with the mode
- * that gave it. These need the kernel module and a machine of their own.
+ * P10 between the maker of a pool and its guests, who are other users. A guest that keeps a pool
+ * pays for it, and does not keep its name. A guest can pass on its access only while the mode that
+ * gave it lasts. These tests need the kernel module and a machine of their own.
  */
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static void make_and_leave(void *argument)
 	}
 	REFUSED(make(scene->name[0], 0600), EEXIST);
 	tell_parent(1);
-	hear_parent();				/* there are guests */
+	hear_parent();				/* the guests are there */
 	for (i = 0; i < POOLS; i++)
 		xmem_pool_close(pool[i]);
 	tell_parent(1);
@@ -78,7 +78,7 @@ static void be_a_guest(void *argument)
 	CHECK(fd >= 0);
 	xmem_pool_close(other);
 	REFUSED(visit(scene, 2), EDQUOT);
-	other = visit(scene, 1);		/* which it has already */
+	other = visit(scene, 1);		/* it has this one already */
 	CHECK(other);
 	xmem_pool_close(other);
 	tell_parent(1);
@@ -117,7 +117,7 @@ TEST_WITHIN(P10_a_guest_keeps_pools_at_its_own_expense, 60)
 	SAME(seen(scene.guest, "pools"), 2);
 	CHECK(seen(scene.guest, "page_bytes"));
 	tell(owner, 1);
-	hear(owner);				/* it has had three others of these names */
+	hear(owner);				/* it has had three other pools of these names */
 	tell(guest, 1);
 	hear(guest);
 	set_parameter("user_max_pools", old, NULL);
@@ -174,9 +174,9 @@ static void pass_on(void *argument)
 	CHECK(fd >= 0);
 	SAME(join_to_write(fd), -EACCES);
 	tell_parent(1);
-	hear_parent();				/* nobody is */
+	hear_parent();				/* the mode lets nobody in now */
 	SAME(xmem_pool_fd(pool), -EACCES);
-	SAME(join_to_write(before), 0);		/* this was passed on before */
+	SAME(join_to_write(before), 0);		/* the descriptor was passed on before */
 	tell_parent(1);
 	hear_parent();
 }
@@ -209,10 +209,10 @@ TEST(P4_a_guest_passes_on_no_more_than_the_mode_gives_it)
 struct names {
 	unsigned int owner, guest;
 	const char *name;
-	const char *limit;		/* that the owner has reached; NULL: none */
+	const char *limit;		/* which the owner has reached; NULL: none */
 };
 
-/* Passes on a descriptor for readers, and is no more. */
+/* Pass on a descriptor for readers, and end. */
 static void make_and_pass_on(void *argument)
 {
 	const struct names *names = argument;
@@ -243,14 +243,14 @@ static void keep_what_was_given(void *argument)
 	tell_parent(1);
 	hear_parent();
 	xmem_pool_close(pool);
-	CHECK((pool = open_by_fd(fd, 0)));	/* it goes on, nameless */
+	CHECK((pool = open_by_fd(fd, 0)));	/* the pool continues without a name */
 	xmem_pool_close(pool);
 	close(fd);
 	tell_parent(1);
 	hear_parent();
 }
 
-/* A new pool takes the name back, or cannot be made, because of a limit. */
+/* A new pool takes the name back, or cannot be made because of a limit. */
 static void take_back(void *argument)
 {
 	const struct names *names = argument;
@@ -280,8 +280,8 @@ static void take_back(void *argument)
 }
 
 /*
- * What the owner has passed on keeps the pool, and counts as the owner's, but keeps no name. And
- * who wants a new pool and cannot have it has not taken the old one's name.
+ * A descriptor that the owner has passed on keeps the pool, which counts for the owner, but it does
+ * not keep the name. A user that cannot make a new pool has not taken the old one's name either.
  */
 TEST_WITHIN(P4_what_an_owner_passes_on_keeps_no_name, 60)
 {

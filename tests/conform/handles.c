@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the library owes its callers: handles never dangle, errors have messages,
- * a forked child gets an error, roles are enforced, options are checked. A test's
- * name begins with API if it proves none of the promises.
+ * The library's promises to its callers: handles never dangle, errors have messages, a forked child
+ * gets an error, roles are enforced, options are checked. A test's name begins with API if it
+ * checks none of the promises P1 to P10.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -78,7 +78,7 @@ TEST(API_the_last_error_is_cut_to_the_callers_size)
 	SAME(longer.behind[0], 0x5a);
 	REFUSED(xmem_pool_open(new_name(), XMEM_OPTIONS(xmem_pool_options, XMEM_OPEN_EXISTING)),
 		ENOENT);
-	/* Without a place for its own size it is not told, nor forgotten. */
+	/* Without room for its size the struct is not filled, and the error is not forgotten. */
 	SAME(xmem_get_last_error((struct xmem_error *)&none), -EINVAL);
 	CHECK(strstr(last_message(), "sizeof(struct xmem_error)"));
 	SAME(xmem_get_last_error(&older), -EINVAL);
@@ -98,7 +98,7 @@ static void says(int err, const char *const *words)
 			FAIL("'%s' does not say '%s'", why, *words);
 }
 
-/* Whichever call has dropped a handle, who uses it once more reads of that call. */
+/* Whichever call has dropped a handle, the message for its next use names that call. */
 TEST(API_messages_name_the_call)
 {
 	static const char *const nothing[] = { "get: there is nothing in slot 0", NULL };
@@ -275,14 +275,14 @@ static void use_inherited(void *argument)
 	SAME(xmem_pool_fd(i->pool), -ECHILD);
 	SAME(xmem_pool_client(i->pool), -ECHILD);
 
-	/* It joins anew, and what it inherited is dead even then. */
+	/* The child joins again, and what it inherited is dead even then. */
 	pool = open_reader(i->name);
 	REFUSED(xmem_data(i->read), ECHILD);
 	REFUSED(xmem_receive(i->s, 0), ECHILD);
 	b = xmem_get(pool, i->token);
 	CHECK(b);
 	SAME(stamp_of(b), 0xf0);
-	/* Releasing does nothing: the parent's hold is the parent's. */
+	/* A release does nothing in the child: the hold is the parent's. */
 	xmem_release(i->read);
 	xmem_release(i->written);
 	xmem_unsubscribe(i->s);
@@ -306,7 +306,7 @@ TEST(P2_a_forked_child_releases_what_it_inherited)
 	i.written = xmem_acquire(i.pool, BYTES, 0);
 	CHECK(i.written);
 	finish_child(spawn(use_inherited, &i));
-	/* All is as it was. */
+	/* Nothing has changed. */
 	SAME(stat_of(writer).holds, 2);
 	SAME(stat_of(writer).clients, 2);
 	SAME(stamp_of(i.read), 0xf0);
@@ -332,7 +332,7 @@ static void look_at_inherited_data(void *argument)
 	CHECK(touch((uint32_t *)data[1], true));
 }
 
-/* What a child could still read would be later contents, what it could write others would read. */
+/* A child must not have payloads: it could read later contents, or write what others read. */
 TEST(P1_payloads_are_not_inherited)
 {
 	const char *name = new_name();

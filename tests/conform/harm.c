@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * P4: a client harms only itself and the readers of what it publishes. Also the
- * half of P9 that is about stopped processes: nothing spins on one, and waiting
- * for one is bounded. The clients here write garbage into every page that they
- * can write, stand still at the worst moment, or stop reading.
+ * P4: a client harms only itself and the readers of its publications. Also the half of P9 about
+ * stopped processes: no process spins while it waits for one, and waiting for one is bounded. The
+ * clients here write garbage into every page that they can write, stand still at the worst moment,
+ * or stop receiving.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ struct vandal {
 	struct xmem_attach_request attached;
 };
 
-/* Garbage of several kinds: bits, all ones, numbers that look like others' places. */
+/* Garbage of several kinds: bits, all ones, and numbers that look like places of other clients. */
 static uint64_t garbage(uint64_t *random)
 {
 	uint64_t r = random_next(random);
@@ -46,7 +46,7 @@ static void scribble(void *start, size_t bytes, uint64_t *random)
 			__atomic_store_n(&word[i], garbage(random), __ATOMIC_RELAXED);
 }
 
-/* A ring that looks right but for what it says: it is received, and leads anywhere. */
+/* A ring that looks right except for its entries. They are received, and may name any place. */
 static void lie(struct raw *raw, const struct xmem_attach_request *own, uint64_t *random)
 {
 	uint32_t me = raw->link.join.client;
@@ -66,7 +66,7 @@ static void lie(struct raw *raw, const struct xmem_attach_request *own, uint64_t
 	xm_store_release(&xm_ring(&raw->map, me)->tail, tail);
 }
 
-/* All that a client may write, over and over. */
+/* Write garbage into all pages that a client may write, over and over. */
 static void vandalize(void *argument)
 {
 	struct vandal *vandal = argument;
@@ -94,7 +94,7 @@ static void vandalize(void *argument)
 	}
 }
 
-/* A few hand-overs between two that have nothing to do with the vandal. */
+/* A few hand-overs between two clients that have nothing to do with the vandal. */
 static void honest_work(struct xmem_pool *writer, struct xmem_subscription *s, unsigned int count)
 {
 	unsigned int i;
@@ -109,7 +109,7 @@ static void honest_work(struct xmem_pool *writer, struct xmem_subscription *s, u
 	}
 }
 
-/* Whatever it is, it can be looked at. */
+/* Whatever the buffer is, its contents can be read. */
 static void look_at(struct xmem_buffer *buffer)
 {
 	struct xmem_buffer_info info = XMEM_INIT(info);
@@ -120,7 +120,7 @@ static void look_at(struct xmem_buffer *buffer)
 	xmem_release(buffer);
 }
 
-/* Come late, and look at what is said to have been published before. */
+/* Subscribe late, and read what seems to have been published before. */
 static void come_late(struct xmem_pool *pool, int publisher, uint32_t depth)
 {
 	struct xmem_subscribe_options o = {
@@ -138,8 +138,8 @@ static void come_late(struct xmem_pool *pool, int publisher, uint32_t depth)
 }
 
 /*
- * Its own hold counts are garbage too, so it keeps slots busy as if it held them,
- * anybody's: that may cost the others buffers until it ends, and nothing else.
+ * Its own hold counts are garbage too, so it may keep any slots busy as if it held them. Until it
+ * ends, that may cost the others buffers, and nothing else.
  */
 TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 {
@@ -172,8 +172,8 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 			look_at(b);
 		come_late(late, vandal_client, i % 4);
 		/*
-		 * Other clients' scans end, whatever holds the vandal claims. They
-		 * find a buffer or they do not.
+		 * Other clients' scans end, whatever holds the vandal claims to have. They find a
+		 * buffer or not.
 		 */
 		xmem_release(xmem_acquire(writer, BYTES, 0));
 		xmem_get(reader, random_next(&vandal.random));
@@ -182,7 +182,7 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 	kill_child(child);
 	xmem_pool_close(late);
 	EVENTUALLY(stat_of(writer).clients == 2);
-	/* Its ring is garbage, and yet it ends. */
+	/* Its ring is garbage, and yet receiving from it ends. */
 	for (i = 0; i < 10000; i++) {
 		struct xmem_buffer *b = xmem_receive(of_garbage, 0);
 
@@ -201,7 +201,7 @@ TEST_WITHIN(P4_garbage_in_all_that_a_client_may_write, 60)
 	xmem_pool_close(writer);
 }
 
-/* In the daemon's pools clients can write the header as well: the daemon has its own copy. */
+/* In the daemon's pools clients can write the header as well. The daemon has its own copy. */
 TEST(P4_a_forged_header_does_not_end_the_daemon)
 {
 	const char *name = new_name();
@@ -218,7 +218,7 @@ TEST(P4_a_forged_header_does_not_end_the_daemon)
 	pool->client_row_stride = pool->slot_row_stride = pool->cursor_stride = ~0u;
 	pool->area_stride = pool->group_stride = pool->total_bytes = ~0ULL;
 	pool->areas_offset = pool->groups_offset = pool->holds_offset = ~0ULL;
-	/* Its area and its group become free, and their pages are replaced. */
+	/* The vandal's area and its group become free, and their pages are replaced. */
 	raw_open(&next);
 	SAME(raw_join(&next, name, XMEM_ROLE_WRITER, 0), 0);
 	SAME(raw_attach(&next, file, 1, NULL), 0);
@@ -227,7 +227,7 @@ TEST(P4_a_forged_header_does_not_end_the_daemon)
 	EVENTUALLY(xm_load(&xm_client_row(&vandal.map, next.link.join.client)->state) ==
 		   XMEM_CLIENT_NONE);
 	raw_close(&vandal);
-	/* The same daemon is there: this asks it. */
+	/* The daemon has not been replaced: this call reaches it. */
 	WORKED(xmem_preallocate(honest, BYTES, 1, NULL));
 	xmem_pool_close(honest);
 }
@@ -244,7 +244,9 @@ TEST(P4_garbage_holds_end_with_their_client)
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	for (slot = 0; slot < raw.map.slots; slot++)
 		xm_store(xm_hold(&raw.map, raw.link.join.client, slot), ~0u);
-	/* Busy, all but what was reclaimed before; the error says so, and nothing hangs. */
+	/*
+	 * All slots are busy except those reclaimed before. The error says so, and nothing hangs.
+	 */
 	for (i = 0; i < 8; i++) {
 		struct xmem_buffer *b = xmem_acquire(writer, BYTES, 20 * MS);
 
@@ -277,7 +279,7 @@ TEST(P4_resolving_is_for_holders_alone)
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EPERM);
 	raw_hold(&raw, token);
-	/* It is LIVE: nothing is to be resolved. */
+	/* The slot is LIVE, so there is nothing to resolve. */
 	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EAGAIN);
 	request.generation++;
 	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -ESTALE);
@@ -331,7 +333,7 @@ TEST(P4_wakes_by_strangers_are_harmless)
 	xmem_pool_close(writer);
 }
 
-/* ---- the stopped ---- */
+/* ---- stopped clients ---- */
 
 struct slow {
 	const char *name;
@@ -391,11 +393,11 @@ static void pipeline_goes_on(uint32_t flags, int64_t wait_bound_ns)
 		CHECK(now_ns() - start >= wait_bound_ns * 9 / 10);
 		xmem_release(receive_one(s));
 	}
-	/* It may lose, or has been waited for once and does not move. */
+	/* The subscriber may lose publications, or has been waited for once and does not move. */
 	publish_at_once(writer, s, 60);
 	continue_child(child);
 	tell(child, 1);
-	/* It goes on, and when it has caught up it is waited for again. */
+	/* The subscriber continues, and when it has caught up it is waited for again. */
 	for (i = 0; i < 60; i++) {
 		publish_stamp(writer, i);
 		xmem_release(receive_one(s));
@@ -448,11 +450,11 @@ TEST(P9_owner_stopped_in_mid_scan_and_getters_go_on)
 
 		tell(child, 1);
 		wait_stopped(child);
-		/* It would hang if it waited for the owner. */
+		/* This would hang if it waited for the owner. */
 		b = xmem_get(reader, token);
 		CHECK(b);
 		SAME(stamp_of(b), 42);
-		/* When it goes on its scan must find that it has failed. */
+		/* When the owner continues, its scan must find that it has lost the race. */
 		continue_child(child);
 		SAME(hear(child), 0);
 		SAME(stamp_of(b), 42);
@@ -533,8 +535,8 @@ static void stop_overwriting(void *argument)
 }
 
 /*
- * The publisher stops with an entry open, and a slow subscriber stands at just
- * that entry. The subscriber still receives what follows it.
+ * The publisher stops with an entry open, and a slow subscriber is at that entry. The subscriber
+ * still receives what follows it.
  */
 TEST(P9_publisher_stopped_while_it_overwrites_and_subscribers_go_on)
 {

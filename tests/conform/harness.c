@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The harness: registration of tests, verdicts, child processes and steps. The
- * part that knows pools and the host is in pools.c.
+ * The harness: registration of tests, verdicts, child processes and steps. pools.c has the part
+ * that knows pools and the host.
  */
 #include <check.h>
 #include <dirent.h>
@@ -30,7 +30,7 @@ void add_test(struct test *test)
 {
 	struct test **place = &tests;
 
-	/* By file, then name: the order of constructors means nothing. */
+	/* By file, then name: the order of constructors is arbitrary. */
 	while (*place && (strcmp((*place)->file, test->file) < 0 ||
 			  (!strcmp((*place)->file, test->file) &&
 			   strcmp((*place)->name, test->name) < 0)))
@@ -67,10 +67,10 @@ void fail_at(const char *file, int line, const char *format, ...)
 	_exit(1);
 }
 
-/* The status of a child that cannot run here; why is in the outcome, which it shares. */
+/* The status of a child that cannot run here. The reason is in the outcome, which it shares. */
 #define SKIPPED	77
 
-/* Whatever process of the test it is: the test is skipped, for the reason that is there already. */
+/* Whichever process of the test calls this: the test is skipped, for the reason in the outcome. */
 static void leave_skipped(void) __attribute__((noreturn));
 static void leave_skipped(void)
 {
@@ -92,7 +92,7 @@ void skip(const char *format, ...)
 
 void pause_now_and_then(void)
 {
-	static int wanted = -1;			/* atomic, all of these */
+	static int wanted = -1;			/* these are all atomic */
 	static uint32_t checks, pauses;
 	static pid_t process;
 	uint64_t random;
@@ -111,7 +111,7 @@ void pause_now_and_then(void)
 		random_next(&random);
 	if (random >> 8 & 15 || __atomic_add_fetch(&pauses, 1, __ATOMIC_RELAXED) > 12)
 		return;
-	/* Not by poll(), at which a thread may be cancelled. */
+	/* Not poll(): a thread may be cancelled there. */
 	syscall(SYS_nanosleep, &(struct timespec){ .tv_nsec = (random >> 20 & 255) * MS }, NULL);
 }
 
@@ -346,7 +346,7 @@ static void skip_with_child(int status)
 		leave_skipped();
 }
 
-/* A child does not hear or say any more what was agreed, perhaps because it has skipped. */
+/* The child has ended before an expected message, perhaps because it has skipped. */
 static void look_at_end(pid_t who)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -503,7 +503,7 @@ void continue_child(struct child *child)
 	CHECK(!kill(child->pid, SIGCONT));
 }
 
-/* A task in /proc, by the letter behind its name: it runs, or is about to. */
+/* Whether the task's letter in /proc, behind its name, says that it runs or is about to. */
 static bool task_runs(const char *tasks, const char *task)
 {
 	char path[320], text[256] = "", *name_end;
@@ -566,7 +566,7 @@ static void end_children(void)
 
 /* ---- steps ---- */
 
-/* Set before the steps are reached; counted by whatever thread reaches one. */
+/* Set before the steps are reached. Any thread that reaches a step counts it. */
 static struct {
 	int step;
 	enum at_step what;
@@ -590,7 +590,7 @@ void count_waits(void)
 	at_step(XM_STEP_WAIT, ~0u - 1, STEP_CALL, NULL);
 }
 
-/* A thread that the library has started may still be looking. */
+/* A thread that the library has started may still be reading the plan. */
 void no_step(void)
 {
 	__atomic_store_n(&plan.what, 0, __ATOMIC_RELAXED);
@@ -619,7 +619,7 @@ void xm_step(int step)
 		raise(SIGSTOP);
 		break;
 	case STEP_CALL:
-		plan.what = 0;		/* what is called may reach the step itself */
+		plan.what = 0;		/* the called function may reach the step itself */
 		plan.call(step);
 		break;
 	}

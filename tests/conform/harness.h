@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every conformance test uses: registration, child processes, the steps
- * at which a process can be killed or stopped, and checks of a pool.
+ * The parts that every conformance test uses: registration, child processes, the steps at which a
+ * process can be killed or stopped, and checks of a pool.
  *
- * One binary runs on both hosts; XMEM_BACKEND says which. A test's name begins
- * with the promise that it proves (docs/design.md, "Promises"). Each test runs
- * in a process of its own and uses pools of its own; its children are killed
- * and its descriptors counted when it ends. The scenarios are in the other files.
+ * One binary runs on both hosts; XMEM_BACKEND says which. A test's name begins with the promise
+ * that it checks (docs/design.md, "Promises"). Each test runs in a process of its own and uses
+ * pools of its own; its children are killed and its descriptors counted when it ends. The scenarios
+ * are in the other files.
  */
 #ifndef XMEM_CONFORM_HARNESS_H
 #define XMEM_CONFORM_HARNESS_H
@@ -51,8 +51,8 @@ void fail_at(const char *file, int line, const char *format, ...)
 void skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /*
- * With XMEM_TEST_PAUSES a few checks of each process begin with a pause of up to 255 ms, as they
- * may on a busy machine: that shows which verdict depends on how fast a test goes on.
+ * With XMEM_TEST_PAUSES a few checks of each process begin with a pause of up to 255 ms, like those
+ * on a busy machine. So verdicts that depend on a test's speed come to light.
  */
 void pause_now_and_then(void);
 
@@ -68,9 +68,9 @@ void pause_now_and_then(void);
 	if (got_ != want_) \
 		FAIL("%s is %lld (0x%llx), not %s = %lld", #got, got_, got_, #want, want_); \
 } while (0)
-/* Why the last call of this thread has failed; empty: none has. */
+/* Why this thread's last call failed; empty if none has. */
 const char *last_message(void);
-/* A call that must fail with this errno, and whose thread's error says the same. */
+/* A call that must fail with this errno, which must also be in the thread's last error. */
 #define REFUSED(handle, error) do { \
 	pause_now_and_then(); \
 	if (handle) \
@@ -89,9 +89,9 @@ const char *last_message(void);
 	xmem_describe_source(buffer, XMEM_OPTIONS(xmem_source, __VA_ARGS__))
 
 /*
- * Wait until @cond. Nothing announces what the pages of other processes will
- * show, hence the repeated looks: they end at a deadline, and no test takes it
- * that something has happened because time has passed.
+ * Wait until @cond. Nothing announces what the pages of other processes will show, so the macro
+ * checks again and again until a deadline. No test assumes that something has happened because time
+ * has passed.
  */
 #define EVENTUALLY(cond) do { \
 	int64_t end_ = now_ns() + patience_ns(); \
@@ -103,8 +103,8 @@ const char *last_message(void);
 } while (0)
 int64_t now_ns(void);
 /*
- * How long a test waits for what must come. It is a limit against hangs only, so it is far away:
- * XMEM_TEST_PATIENCE percent of 100 s. A test's own limit follows it.
+ * How long a test waits for an expected event. It is a limit against hangs only, so it is long:
+ * XMEM_TEST_PATIENCE percent of 100 s. A test's own limit depends on it.
  */
 int64_t patience_ns(void);
 double patience(void);			/* XMEM_TEST_PATIENCE / 100, or 1 */
@@ -112,11 +112,14 @@ void look_again_soon(void);
 /* The bytes of this process's mappings whose line in /proc/self/maps has these words. */
 uint64_t mapped_bytes(const char *words);
 size_t page_size(void);			/* of an ordinary page of this system */
-size_t huge_page_size(void);		/* of those in its pool; 2 MB if it has no such pages */
+size_t huge_page_size(void);		/* of the pages in its pool; 2 MB if it has none */
 
-/* Work of loops: XMEM_TEST_SCALE percent of @count (100; in the virtual machine 15), at least 1. */
+/*
+ * The count for loops: XMEM_TEST_SCALE percent of @count (100; in the virtual machine 15), at least
+ * 1.
+ */
 unsigned int scaled(unsigned int count);
-/* For random tests: XMEM_TEST_SEED or a new one, printed by the first call. */
+/* For random tests: XMEM_TEST_SEED or a new one. The first call prints it. */
 uint64_t seed(void);
 uint64_t random_next(uint64_t *state);
 
@@ -125,20 +128,22 @@ uint64_t random_next(uint64_t *state);
 bool on_kernel(void);
 bool in_vm(void);			/* alone on its machine: system settings may be changed */
 void kernel_only(const char *why);	/* else skip */
-/* Processes of this test may be several users', by be_user, and join by the kernel; else skip. */
+/*
+ * Skip unless processes of this test may become several users, by be_user, and join by the kernel.
+ */
 void several_users_or_skip(void);
 void be_user(uid_t uid);		/* and its group */
 /* The message of the thread's last error has these words. */
 void error_says(const char *words);
 void daemon_only(const char *why);
-/* Set a parameter of the module, whose value before is put into @ret_old [32], or NULL. */
+/* Set a parameter of the module. Its value before is put into @ret_old [32], which may be NULL. */
 void set_parameter(const char *name, const char *value, char *ret_old);
 void steps_only(void);			/* skip in a flavour without XMEM_STEPS */
 const struct xmem_backend *host_backend(void);
 
-/* From now on a daemon of this test alone, at a path that is removed when the test ends. */
+/* Use a daemon of this test alone from now on. Its path is removed when the test ends. */
 void use_own_daemon(void);
-/* This daemon stands; 0: none does. */
+/* This daemon is stopped; 0: none is. */
 void note_stopped(pid_t daemon);
 bool is_stopped(pid_t process);
 
@@ -150,33 +155,33 @@ struct child {
 };
 
 /*
- * Run @body in a forked process. Its parent's death is its own. The struct of
- * a child that has been reaped is used again by the next.
+ * Run @body in a forked process. It dies with its parent. After a child has been reaped, its struct
+ * serves the next one.
  */
 struct child *spawn(void (*body)(void *argument), void *argument);
-/* In the child, to the test; in the test, to a child. */
+/* In a child, to the test; in the test, to a child. */
 void tell_parent(uint64_t what);
 uint64_t hear_parent(void);
 void tell(struct child *child, uint64_t what);
 uint64_t hear(struct child *child);
-/* Pass a descriptor along. */
+/* Send a descriptor. */
 void send_file(int link, int file);
 int receive_file(int link);
 int parent_link(void);
-/* SIGKILL and reap; fails if it was dead already. */
+/* SIGKILL and reap. Fails if the child was dead already. */
 void kill_child(struct child *child);
-/* It must end by itself with status 0, or by SIGKILL. */
+/* The child must end by itself with status 0, or by SIGKILL. */
 void finish_child(struct child *child);
 void died_of_kill(struct child *child);
 bool child_has_ended(const struct child *child);	/* it can still be reaped by the above */
-void stop_child(struct child *child);		/* SIGSTOP, and wait until it stands */
+void stop_child(struct child *child);		/* SIGSTOP, and wait until it is stopped */
 void wait_stopped(struct child *child);
 void continue_child(struct child *child);
 /* No other thread of this process runs, and none of its children do. */
 bool others_sleep(void);
 /*
- * Until a waiter has armed @word and all others sleep. A waiter that has only armed it looks once
- * more before it sleeps, so it would also notice what nobody has woken it for.
+ * Wait until a waiter has armed @word and all others sleep. A waiter that has only armed the word
+ * checks once more before it sleeps. So it would also notice an event that has not woken it.
  */
 void until_asleep(const uint32_t *word);
 
@@ -185,11 +190,11 @@ void until_asleep(const uint32_t *word);
 enum at_step { STEP_KILL = 1, STEP_STOP, STEP_CALL };
 #define ANY_STEP	(-1)
 
-/* In this process: the next @after + 1st time that @step is reached, do that. */
+/* In this process: when @step is reached after @after times, do that. */
 void at_step(int step, unsigned int after, enum at_step what, void (*call)(int step));
 void no_step(void);
 unsigned int steps_seen(void);			/* since at_step */
-/* From now on steps_seen() says how often this process has looked again or gone to sleep. */
+/* From now on steps_seen() counts how often this process has checked again or gone to sleep. */
 void count_waits(void);
 const char *step_name(int step);
 
@@ -209,41 +214,44 @@ struct setup {
 struct xmem_pool *open_with(const char *name, const struct setup *setup);
 #define OPEN(name, ...)	open_with(name, &(struct setup){ __VA_ARGS__ })
 struct xmem_pool *open_reader(const char *name);
-/* By a descriptor; NULL: it fails. @flags: XMEM_OPEN_*. */
+/* Open by a descriptor; NULL: it fails. @flags: XMEM_OPEN_*. */
 struct xmem_pool *open_by_fd(int fd, uint32_t flags);
 struct xmem_pool *open_writer(const char *name, unsigned int buffers, size_t bytes);
 struct xmem_subscription *follow(struct xmem_pool *pool, int publisher, uint32_t flags);
 
-/* As xmem_preallocate with XMEM_MEMORY_CUDA. @flags: others of XMEM_MEMORY_*. */
+/* Call xmem_preallocate with XMEM_MEMORY_CUDA. @flags: others of XMEM_MEMORY_*. */
 int make_on_gpu(struct xmem_pool *pool, size_t bytes, uint32_t count, int device, uint32_t flags);
 
 /* How many bytes xmem_collect gives back, or -errno. */
 int64_t trim_pool(struct xmem_pool *pool, uint64_t keep);
 
-/* Poisoned before the call. */
+/* The struct is filled with poison before the call. */
 struct xmem_pool_info stat_of(struct xmem_pool *pool);
 struct xmem_subscription_info sub_info(struct xmem_subscription *subscription);
 struct xmem_buffer_info info_of(struct xmem_buffer *buffer);
-/* @clients clients are left; nothing is held; dead clients left no contents and no ring. */
+/*
+ * @clients clients are left, no client holds anything, and dead clients left no contents and no
+ * ring.
+ */
 void check_quiet(struct xmem_pool *pool, unsigned int clients);
 
-/* Acquire, fill with @stamp, publish; the token. Fails the test if it cannot. */
+/* Acquire, fill with @stamp, and publish; the token. Fails the test if it cannot. */
 uint64_t publish_stamp(struct xmem_pool *pool, uint64_t stamp);
 /* Publish it to that subscriber alone. */
 int send_to(struct xmem_buffer *buffer, int client, uint64_t *ret_token);
 /*
- * The same as publish_stamp, and keep the handle: what nobody holds and no subscriber has still
- * to receive may be reclaimed at once, so a token is passed on only while held.
+ * Publish as publish_stamp does, and keep the handle. Contents that nobody holds and no subscriber
+ * will receive may be reclaimed at once, so a token is passed on only while its buffer is held.
  */
 uint64_t publish_kept(struct xmem_pool *pool, uint64_t stamp, struct xmem_buffer **ret_kept);
-/* Published by @pool, held by @reader and by nobody else. */
+/* Published by @pool, and held by @reader alone. */
 struct xmem_buffer *publish_and_get(struct xmem_pool *pool, struct xmem_pool *reader,
 				    uint64_t stamp);
-/* Receive one publication and check that every word of it is the same stamp. */
+/* Receive one publication, and check that all its words are one stamp. */
 struct xmem_buffer *receive_one(struct xmem_subscription *subscription);
 uint64_t stamp_of(struct xmem_buffer *buffer);
 void fill(struct xmem_buffer *buffer, uint64_t stamp);
-/* The same at @word, which xmem_data_mut has given. */
+/* Fill the contents from @word on, which xmem_data_mut has returned. */
 void fill_at(struct xmem_buffer *buffer, uint64_t *word, uint64_t stamp);
 
 /* ---- the host itself, past the library ---- */
@@ -255,10 +263,10 @@ struct raw {
 };
 void raw_open(struct raw *raw);
 int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags);
-/* Open, join and map; fails the test if one of them fails. */
+/* Open, join and map. Fails the test if one of them fails. */
 void raw_start(struct raw *raw, const char *name, uint32_t role);
 
-/* Skips where nobody can say that a fork has what it maps of a pool, too (MADV_DOFORK). */
+/* Skip where a process cannot make a fork inherit its mappings of a pool (MADV_DOFORK). */
 void forks_have_mappings_or_skip(void);
 int raw_request(struct raw *raw, unsigned int request, void *argument);
 void raw_close(struct raw *raw);
@@ -266,51 +274,53 @@ void raw_close(struct raw *raw);
 /* A memfd of @bytes, allocated, with @seals. */
 int new_memfd(size_t bytes, unsigned int seals);
 #define GOOD_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
-/* Attach @count slots of 4096 bytes of @file: 0 or -errno; *ret_request may be NULL. */
+/* Attach @count slots of 4096 bytes of @file: 0 or -errno. *ret_request may be NULL. */
 int raw_attach(struct raw *raw, int file, unsigned int count,
 	       struct xmem_attach_request *ret_request);
 
-/* Load from there, or store garbage: the signal that it ended in, 0 if it went well. */
+/* Load from @word, or store garbage: the signal that this caused, or 0. */
 int touch(volatile uint32_t *word, bool store);
 
 /* Does the host count client @subscriber among those of @publisher? */
-/* Hold what the token names. Its owner lives, and may be scanning it just now. */
+/* Hold what the token names. Its living owner may be scanning it just now. */
 void raw_hold(const struct raw *raw, uint64_t token);
 bool raw_follows(const struct raw *raw, int subscriber, int publisher);
 
 /* ---- a daemon that is stopped; after use_own_daemon ---- */
 
 /*
- * A receive and an acquire that do not wait take a daemon that is silent for so long for stopped.
- * On a busy machine one that runs may be silent for long. So tests have patience, but where they
- * have stopped it.
+ * A receive and an acquire that do not wait treat a daemon as stopped if it is silent for this
+ * long. On a busy machine a running daemon may be silent for long. So tests wait patiently, except
+ * where they have stopped it.
  */
 #define HOST_IS_BUSY	(5 * SECOND)
 #define HOST_IS_STOPPED	(20 * MS)
 void set_host_patience(int64_t ns);
-pid_t stop_daemon(void);			/* SIGSTOP, and wait until it stands */
+pid_t stop_daemon(void);			/* SIGSTOP, and wait until it is stopped */
 void continue_daemon(pid_t daemon);
 /*
- * From now on this process and the daemon share one processor, and whatever wakes this process
- * interrupts the daemon there. So what this process does runs in the middle of what the daemon
- * does. The kernel's host needs none of it.
+ * From now on this process and the daemon share one processor, and waking this process interrupts
+ * the daemon there. So the calls of this process run in the middle of the daemon's work. On the
+ * kernel's host this does nothing.
  */
 void interrupt_the_daemon(void);
-/* When the host answers, it has served all that this client asked before. */
+/* When the host answers, it has served all earlier requests of this client. */
 void host_has_served(struct xmem_pool *pool);
 struct xmem_subscription *subscribe_for(struct xmem_pool *pool, int publisher, uint32_t flags,
 					int64_t timeout_ns);
 
 /* Open descriptors of this process. */
 unsigned int open_files(void);
-/* A test may leave more of them than it found: a real driver opens some, and keeps them. */
+/*
+ * A test may leave more open descriptors than it found: a real driver opens some, and keeps them.
+ */
 extern bool files_may_stay;
 
 /* ---- used by main.c alone ---- */
 
 struct outcome {
 	bool ran, skipped;
-	pid_t stopped;			/* a daemon that goes on if the test cannot see to it */
+	pid_t stopped;			/* a daemon to continue if the test cannot do it */
 	char why[256];
 };
 struct test *first_test(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * History: a subscriber that comes late receives the last publications that still exist, in
- * their order and before what comes later. They are not protected, so those that have gone are
- * passed and do not count as lost.
+ * History: a subscriber that comes late receives the last publications that still exist, in their
+ * order and before later ones. They are not protected, so missing ones are passed and do not count
+ * as lost.
  */
 #include <pthread.h>
 
@@ -51,7 +51,7 @@ TEST(API_history_comes_before_what_is_new)
 	xmem_pool_close(writer);
 }
 
-/* The last that exist are counted, whatever has gone between them. */
+/* History counts the last publications that exist, whatever is missing between them. */
 TEST(API_history_passes_what_has_gone)
 {
 	const char *name = new_name();
@@ -63,7 +63,7 @@ TEST(API_history_passes_what_has_gone)
 	publish_stamps(writer, 1, 9);	/* in the two other buffers */
 	s = follow_past(reader, xmem_pool_client(writer), 64);
 	receive_stamp(s, 0);
-	/* What comes between them is gone. The last one at least is there. */
+	/* The publications between them are gone. At least the last one is there. */
 	for (;;) {
 		struct xmem_buffer *b = xmem_receive(s, 0);
 		bool last;
@@ -83,7 +83,7 @@ TEST(API_history_passes_what_has_gone)
 	xmem_pool_close(writer);
 }
 
-/* They go while the subscriber has yet to receive them: nothing protects them. */
+/* Publications may go before the subscriber receives them: nothing protects them. */
 TEST(API_history_may_go_before_it_is_received)
 {
 	const char *name = new_name();
@@ -102,7 +102,7 @@ TEST(API_history_may_go_before_it_is_received)
 	xmem_pool_close(writer);
 }
 
-/* What is held of the history stays, as all that is held (P1). */
+/* A buffer of the history that is held stays like every held buffer (P1). */
 TEST(P1_history_that_is_held_stays)
 {
 	const char *name = new_name();
@@ -154,7 +154,9 @@ TEST(P9_descriptors_are_readable_as_long_as_there_is_history)
 	is_readable_until_received(s, xmem_subscription_poll_fd(s));
 	xmem_unsubscribe(s);
 
-	/* A subscription that is dropped before it has received it leaves nothing behind. */
+	/*
+	 * A subscription that is dropped before it has received its history leaves nothing behind.
+	 */
 	s = follow_past(reader, publisher, 2);
 	receive_stamp(s, 0);
 	xmem_unsubscribe(s);
@@ -178,7 +180,7 @@ static void publish_and_wait(void *argument)
 	hear_parent();
 }
 
-/* What the host has yet to take back may still be received. */
+/* Publications that the host has not taken back yet may still be received. */
 static bool has_ended(struct xmem_subscription *s)
 {
 	struct xmem_buffer *b = xmem_receive(s, 0);
@@ -220,7 +222,7 @@ static struct xmem_subscription *follow_all_past(struct xmem_pool *pool, uint32_
 	return s;
 }
 
-/* From those that are there the last so many, from those that join later all. */
+/* It receives the last few from publishers that are there, and all from those that join later. */
 TEST(API_all_of_a_newcomer_is_received)
 {
 	const char *name = new_name();
@@ -249,7 +251,7 @@ TEST(API_all_of_a_newcomer_is_received)
 	xmem_pool_close(writer);
 }
 
-/* One that another subscription has followed until now is no newcomer. */
+/* A writer that another subscription has followed until now is no newcomer. */
 TEST(API_a_writer_that_was_there_is_no_newcomer)
 {
 	const char *name = new_name();
@@ -263,7 +265,7 @@ TEST(API_a_writer_that_was_there_is_no_newcomer)
 	publish_stamps(writer, 0, 5);
 	REFUSED(xmem_receive(all, 0), EAGAIN);
 	xmem_unsubscribe(one);
-	/* The host hears of the end by a post, and until then the writer is followed already. */
+	/* A post tells the host of the end, and until then the writer is already followed. */
 	for (int stamp = 3; stamp < 5; stamp++) {
 		struct xmem_buffer *b = xmem_receive(all, patience_ns());
 
@@ -307,7 +309,7 @@ static void *subscribe_before_it_comes(void *unused)
 	return unused;
 }
 
-/* Who waits for a first writer gets all of it. */
+/* A subscriber that waits for a first writer receives all of its publications. */
 TEST(API_all_of_the_first_writer_is_received)
 {
 	const char *name = new_name();
@@ -327,7 +329,7 @@ TEST(API_all_of_the_first_writer_is_received)
 	xmem_pool_close(late_pool);
 }
 
-/* The next client with its id publishes at the same places. */
+/* The next client with its id publishes at those places of the ring. */
 TEST(P5_history_is_not_that_of_the_next_client)
 {
 	const char *name = new_name();
@@ -346,7 +348,7 @@ TEST(P5_history_is_not_that_of_the_next_client)
 	REFUSED(xmem_receive(s, 0), EPIPE);
 	SAME(sub_info(s).lost, 0);
 
-	/* What is left of the old subscription does not touch the new one's history. */
+	/* The remains of the old subscription do not affect the new one's history. */
 	xmem_unsubscribe(s);
 	s = follow_past(reader, publisher, 2);
 	receive_stamp(s, 1);
@@ -357,7 +359,7 @@ TEST(P5_history_is_not_that_of_the_next_client)
 	xmem_pool_close(next);
 }
 
-/* The same while the old subscription is still there. */
+/* Once more while the old subscription still exists. */
 TEST(P5_two_subscriptions_have_their_own_history)
 {
 	const char *name = new_name();

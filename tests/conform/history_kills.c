@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * History under SIGKILL, under a stopped owner, and in a race. It is not protected, so a
- * publisher reclaims and overwrites it while a late subscriber reads it: what the subscriber
- * gets is right all the same (P1), what it dies with is released (P2), and an owner that is
- * stopped keeps nobody waiting (P9).
+ * History under SIGKILL, with a stopped owner, and in a race. It is not protected, so a publisher
+ * reclaims and overwrites it while a late subscriber reads it. Still the subscriber receives
+ * correct contents (P1), its holds are released when it dies (P2), and a stopped owner delays no
+ * client (P9).
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -53,7 +53,10 @@ static bool has_died(struct child *child)
 	return info.si_pid != 0;
 }
 
-/* Come late, take what there is, go: it is whole and in order. Returns how many there were. */
+/*
+ * Subscribe late, receive all that is there, and end. The contents are whole and in order. Returns
+ * how many there were.
+ */
 static unsigned int look_back(struct xmem_pool *pool, int publisher)
 {
 	struct xmem_subscription *s = follow_past(pool, publisher);
@@ -73,7 +76,7 @@ static unsigned int look_back(struct xmem_pool *pool, int publisher)
 	return got;
 }
 
-/* ---- those who read it ---- */
+/* ---- readers of the history ---- */
 
 static void look_back_for_ever(void *argument)
 {
@@ -125,7 +128,7 @@ TEST_WITHIN(P2_killed_at_every_step_of_receiving_history, 60)
 	xmem_pool_close(writer);
 }
 
-/* ---- those who publish it ---- */
+/* ---- publishers of the history ---- */
 
 static void publish_for_ever(void *argument)
 {
@@ -173,7 +176,7 @@ TEST_WITHIN(P3_history_of_a_publisher_killed_at_every_step, 60)
 	xmem_pool_close(reader);
 }
 
-/* ---- in the midst ---- */
+/* ---- in the midst of a receive ---- */
 
 static struct {
 	struct xmem_pool *writer;
@@ -181,7 +184,7 @@ static struct {
 	unsigned int more;
 } midst;
 
-/* Between reading the entry and holding what it names, others come and go. */
+/* Other clients come and go between reading the entry and holding its buffer. */
 static void publish_more(int step)
 {
 	unsigned int i;
@@ -193,8 +196,9 @@ static void publish_more(int step)
 }
 
 /*
- * @more publications come while the subscriber has read an entry and has no hold yet: they use
- * its buffer again (BUFFERS), and its entry too (16). What it gets is the next one that is there.
+ * @more publications happen after the subscriber has read an entry and before it holds its buffer.
+ * They use its buffer again (BUFFERS), and also its entry (16). The subscriber receives the next
+ * publication that exists.
  */
 static void goes_in_the_midst(unsigned int more)
 {
@@ -246,14 +250,14 @@ static void stop_in_a_scan(void *argument)
 		publish_stamp(pool, stamp);
 	tell_parent(xmem_pool_client(pool));
 	hear_parent();
-	/* This takes the last free buffer, so it looks for others. */
+	/* This acquire takes the last free buffer, so it scans for others. */
 	at_step(scene->step, 0, STEP_STOP, NULL);
 	publish_stamp(pool, stamp);
 	no_step();
 	hear_parent();
 }
 
-/* What it was about to reclaim is resolved by the host, and received. */
+/* The host resolves the slot that the owner was about to reclaim, and the reader receives it. */
 TEST(P9_history_that_a_stopped_owner_scans_is_received)
 {
 	struct scene scene = { .name = new_name(), .step = XM_STEP_SCAN_HOLDS };

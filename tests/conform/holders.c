@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Whom an owner lets hold its buffers, in a pool with clients of several users: who subscribes to
- * it, who receives from a stage that forwards them, and whom it names. What these hold keeps the
- * buffer, whoever dies; what others say that they hold keeps nothing. core/holders.c has the rule.
+ * Which clients does an owner let hold its buffers, in a pool with clients of several users? Its
+ * subscribers, those that receive from a stage that forwards the buffers, and those that it names.
+ * Their holds keep the buffer, whoever dies. Holds that other clients claim to have keep nothing.
+ * core/holders.c has the rule.
  */
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 
 struct scene {
 	const char *name;
-	uint64_t token;			/* of what the owner has published */
+	uint64_t token;			/* of the owner's publication */
 };
 
 static struct xmem_pool *join(const struct scene *scene, uint32_t flags, const char *label)
@@ -42,7 +43,7 @@ static struct xmem_subscription *follow_label(struct xmem_pool *pool, const char
 	return in;
 }
 
-/* The only client whose label is this one. */
+/* The only client with this label. */
 static struct xmem_client_info find(struct xmem_pool *pool, const char *label)
 {
 	struct xmem_client_info info = { .size = sizeof(info) };
@@ -66,7 +67,7 @@ static struct xmem_pool *make(const struct scene *scene)
 	return pool;
 }
 
-/* One buffer, which it publishes when it is told to; later it says whether it finds it again. */
+/* Publish one buffer when the test says so. Later, report whether an acquire finds it again. */
 static void own(void *argument)
 {
 	const struct scene *scene = argument;
@@ -103,7 +104,7 @@ static void own(void *argument)
 	xmem_pool_close(pool);
 }
 
-/* Receives one from the owner, and forwards it in its own ring when told to. */
+/* Receive one buffer from the owner, and forward it in its own ring when the test says so. */
 static void stage(void *argument)
 {
 	const struct scene *scene = argument;
@@ -218,7 +219,7 @@ TEST(P1_who_is_let_in_holds_what_a_dead_owner_left)
 	tell(reader, 0);
 	hear(reader);
 	kill_child(owner);
-	/* It reads it once more, and releases it. */
+	/* The client reads the buffer once more, and releases it. */
 	WORKED(xmem_pool_stat(pool, &info));
 	SAME(info.attached, 1);
 	tell(reader, 0);
@@ -231,7 +232,7 @@ TEST(P1_who_is_let_in_holds_what_a_dead_owner_left)
 
 /* ---- forwarded ---- */
 
-/* Follows the stage alone. */
+/* A reader that follows only the stage. */
 static void receive_what_is_forwarded(void *argument)
 {
 	const struct scene *scene = argument;
@@ -265,7 +266,7 @@ TEST(P1_strangers_hold_what_is_forwarded_to_them)
 	hear(reader);
 	publish(&scene, owner);
 	hear(middle);
-	/* The reader has not been given it, and may not have it. */
+	/* The reader has not been given the buffer, and may not have it. */
 	tell(middle, 0);
 	hear(middle);
 	tell(reader, 0);
@@ -291,7 +292,7 @@ TEST(P1_strangers_receive_what_came_before_from_a_stage)
 	publish(&scene, owner);
 	hear(middle);
 	kill_child(owner);
-	/* The owner has ended, and its buffer is the host's, when its subscribers are let in. */
+	/* When the owner's subscribers are let in, it has ended and its buffer is the host's. */
 	reader = spawn(receive_what_is_forwarded, &scene);
 	hear(reader);
 	tell(middle, 0);

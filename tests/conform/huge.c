@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Huge pages of the system's pool: which buffers that are made on demand take some, and that they
- * go back.
+ * are given back.
  */
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static void write_number(const char *path, int number)
 		skip("%s cannot be written: %s", path, strerror(errno));
 }
 
-/* What is small takes no huge pages, nor asks for them; so they do not use up demand_bytes. */
+/* Small buffers neither take huge pages nor ask for them, so these do not use up demand_bytes. */
 static void take_small_ones(struct xmem_pool *pool)
 {
 	struct xmem_buffer *b[32];
@@ -57,7 +57,7 @@ static void take_small_ones(struct xmem_pool *pool)
 
 	for (i = 0; i < 32; i++)
 		b[i] = acquire(pool, 1000);
-	/* Some share a page. */
+	/* Several share a page. */
 	CHECK(stat_of(pool).bytes_files <= 32 * page_size() / 2);
 	SAME(stat_of(pool).bytes_huge, 0);
 	SAME(stat_of(pool).bytes_advised, 0);
@@ -74,7 +74,7 @@ TEST(P10_small_buffers_on_demand_take_no_huge_pages)
 	xmem_pool_close(pool);
 }
 
-/* Neither where there are some. Where there are many of a size, they share huge pages. */
+/* Even where the system has some. Many buffers of a size share huge pages. */
 TEST(P10_huge_pages_are_filled)
 {
 	const char *pages = "/proc/sys/vm/nr_hugepages";
@@ -109,7 +109,7 @@ TEST(P10_huge_pages_are_filled)
 	write_number(pages, 0);
 }
 
-/* How long are the huge pages that the kernel makes of ordinary memory? */
+/* The size of the huge pages that the kernel makes of ordinary memory. */
 static uint64_t transparent_page_size(void)
 {
 	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "re");
@@ -122,7 +122,10 @@ static uint64_t transparent_page_size(void)
 	return bytes;
 }
 
-/* The kernel may take a whole one for a file that is shorter, so only those as long ask for it. */
+/*
+ * The kernel may take a whole huge page for a shorter file, so only files as long as one ask for
+ * it.
+ */
 TEST(P10_what_is_less_than_a_huge_page_asks_for_none)
 {
 	struct xmem_pool *pool = WRITER(.memory = XMEM_MEMORY_HUGE);
@@ -139,7 +142,7 @@ TEST(P10_what_is_less_than_a_huge_page_asks_for_none)
 	xmem_pool_close(pool);
 }
 
-/* So many buffers share a file that they fill the huge pages that it takes. */
+/* Enough buffers share a file to fill the huge pages that it takes. */
 TEST(P10_preallocated_buffers_fill_huge_pages)
 {
 	const char *pages = "/proc/sys/vm/nr_hugepages";
@@ -160,7 +163,7 @@ TEST(P10_preallocated_buffers_fill_huge_pages)
 	write_number(pages, 0);
 }
 
-/* Both hosts take files of huge pages, readers map them, and the pages go back to the system. */
+/* Both hosts take files of huge pages, readers map them, and the pages return to the system. */
 TEST(API_huge_pages_come_from_the_systems_pool)
 {
 	const char *pages = "/proc/sys/vm/nr_hugepages", *name = new_name();
@@ -185,7 +188,7 @@ TEST(API_huge_pages_come_from_the_systems_pool)
 	SAME(stat_of(reader).bytes_files, 2 * HUGE);
 	b = receive_one(s);
 	SAME(stamp_of(b), 9);
-	private = xmem_data_private(b);	/* takes none of them */
+	private = xmem_data_private(b);	/* a private view takes none of them */
 	CHECK(private && private[2 * HUGE / 8 - 1] == 9);
 	private[0] = 10;
 	SAME(stamp_of(b), 9);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem_get_mut: the only holder of shared contents writes them in place. Nobody else sees that
- * before it is published, and wherever somebody dies nothing is lost or leaked.
+ * xmem_get_mut: the only holder of shared contents writes them in place. No other client sees the
+ * change before it is published, and wherever a process dies nothing is lost or leaked.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +22,9 @@ static struct xmem_pool *open_sharing(const char *name, unsigned int buffers)
 	return pool;
 }
 
-/* An owner of shared buffers, a client that changes what it receives, and one that sees that. */
+/*
+ * An owner of shared buffers, a client that changes what it receives, and a reader of the result.
+ */
 struct scene {
 	const char *name;
 	struct xmem_pool *owner, *stage, *sink;
@@ -51,7 +53,7 @@ static void scene_end(struct scene *s)
 	xmem_pool_close(s->owner);
 }
 
-/* What the owner has published is received by @s->stage, which holds it alone. */
+/* The owner publishes, and @s->stage receives it and is its only holder. */
 static struct xmem_buffer *receive_stamp(struct scene *s, uint64_t stamp)
 {
 	struct xmem_buffer *b;
@@ -112,7 +114,7 @@ TEST(P1_the_only_holder_writes_in_place)
 	scene_end(&s);
 }
 
-/* One stage after the other, and again and again, with one buffer. */
+/* The stages take turns, again and again, with one buffer. */
 TEST(P1_stages_change_one_buffer_in_turn)
 {
 	struct scene s = scene_start(1);
@@ -159,7 +161,7 @@ TEST(P1_a_part_is_published_after_writing_in_place)
 	SAME(xmem_token(got), xmem_token(b));
 	SAME(xmem_get_mut(got), -EBUSY);
 	xmem_release(b);
-	/* It stays where it was, unless the options say something else. */
+	/* The contents stay where they were, unless the options differ. */
 	WORKED(xmem_get_mut(got));
 	fill(got, 6);
 	WORKED(xmem_publish(got, NULL, NULL));
@@ -200,7 +202,7 @@ TEST(P1_an_owner_writes_its_own_in_place)
 	xmem_pool_close(owner);
 }
 
-/* ---- it is refused ---- */
+/* ---- refusals ---- */
 
 TEST(P1_contents_that_others_have_are_EBUSY)
 {
@@ -215,14 +217,14 @@ TEST(P1_contents_that_others_have_are_EBUSY)
 	other = xmem_clone(b);
 	SAME(xmem_get_mut(b), -EBUSY);
 	xmem_release(other);
-	/* Forwarded, and not received yet. */
+	/* It is forwarded, and not received yet. */
 	other = xmem_clone(b);
 	WORKED(xmem_publish(other, NULL, NULL));
 	SAME(xmem_get_mut(b), -EBUSY);
 	xmem_release(receive_one(s.second));
 	WORKED(xmem_get_mut(b));
 	xmem_release(b);
-	/* A subscriber that has yet to receive it. */
+	/* A subscriber has not received it yet. */
 	late = follow(s.sink, xmem_pool_client(s.owner), 0);
 	b = receive_stamp(&s, 2);
 	SAME(xmem_get_mut(b), -EBUSY);
@@ -262,7 +264,7 @@ TEST(P6_sealed_contents_are_not_written_in_place)
 	xmem_pool_close(owner);
 }
 
-/* A mapping of the payload that @b is in says, in /proc/self/maps, whether it can be written. */
+/* Whether /proc/self/maps shows a writable mapping of the payload of @where. */
 static bool is_mapped_writable(const void *where)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
@@ -297,7 +299,7 @@ TEST(P6_a_store_through_a_guard_that_reads_is_a_fault_until_get_mut)
 	scene_end(&s);
 }
 
-/* On the daemon the descriptor is only read-only: all processes are of one user there. */
+/* On the daemon only the descriptor is read-only: all its processes have one user. */
 static void cannot_be_written(int fd)
 {
 	char path[40];
@@ -320,7 +322,7 @@ static void cannot_be_written(int fd)
 	CHECK(open(path, O_RDONLY | O_CLOEXEC) < 0);
 }
 
-/* For programs that share memory by rules of their own. */
+/* This is for programs that share memory by rules of their own. */
 TEST(P6_who_opens_to_share_writes_without_being_alone)
 {
 	const char *name = new_name();
@@ -400,13 +402,13 @@ TEST(P6_a_shared_payload_with_wrong_seals_is_refused)
 	request.fd = i;
 	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &request), 0);
 	close(i);
-	request.fd = -1;	/* the payload is shared already, and the flag has no meaning */
+	request.fd = -1;	/* the payload is already shared, so the flag has no meaning */
 	memset(request.slot, 0, sizeof(request.slot));
 	SAME(raw_request(&raw, XMEM_IOC_ATTACH, &request), -EINVAL);
 	raw_close(&raw);
 }
 
-/* ---- requests that are wrong ---- */
+/* ---- wrong requests ---- */
 
 static int upgrade(struct raw *raw, uint32_t flags, uint32_t slot, uint64_t generation)
 {
@@ -450,7 +452,7 @@ TEST(P4_wrong_upgrades_are_refused)
 	SAME(upgrade(&other, XMEM_UPGRADE_GIVE_UP, slot, generation + 1), -EPERM);
 	SAME(upgrade(&raw, XMEM_UPGRADE_PUBLISH, slot, generation), -ESTALE);
 	SAME(upgrade(&raw, XMEM_UPGRADE_CANCEL, slot, generation + 1), 0);
-	CHECK((kept = xmem_get(owner, token)));		/* it is as if nothing had been */
+	CHECK((kept = xmem_get(owner, token)));		/* the request has changed nothing */
 	SAME(stamp_of(kept), 1);
 	SAME(upgrade(&raw, 0, slot, generation), -EBUSY);
 	xmem_release(kept);
@@ -487,7 +489,7 @@ TEST(P4_an_owner_cannot_take_what_is_written_in_place)
 	xm_publish(&owner.map, owner.link.join.client, one.slot, &what);
 	raw_hold(&raw, what.token);
 	SAME(upgrade(&raw, 0, one.slot, what.token >> 16), 0);
-	/* Even if it writes into the word that the slot is free. */
+	/* This holds even if the client writes into the word that the slot is free. */
 	word = &xm_slot(&owner.map, one.slot)->state;
 	xm_store(word, xm_word(xm_generation(*word), 0, XMEM_SLOT_FREE));
 	SAME(raw_request(&owner, XMEM_IOC_DETACH, &one), -EBUSY);
@@ -503,10 +505,10 @@ TEST(P4_an_owner_cannot_take_what_is_written_in_place)
 
 struct stage {
 	const char *name;
-	int step;		/* at which it dies, or ANY_STEP: not at one */
+	int step;		/* at which it dies; ANY_STEP: at none */
 };
 
-/* Receives one, tells so, and changes it; then it waits for its end. */
+/* Receive one, report that, and change it; then wait to be killed. */
 static void change_and_die(void *argument)
 {
 	const struct stage *stage = argument;
@@ -528,7 +530,7 @@ static void change_and_die(void *argument)
 	hear_parent();
 }
 
-/* The owner has one buffer, and gets it back wherever the other dies. */
+/* The owner has one buffer, and gets it back wherever the other client dies. */
 static void die_at(int step)
 {
 	struct stage stage = { .name = new_name(), .step = step };
@@ -552,7 +554,7 @@ static void die_at(int step)
 			died_of_kill(child);
 		}
 	}
-	b = xmem_acquire(owner, 0, patience_ns());	/* woken by the death */
+	b = xmem_acquire(owner, 0, patience_ns());	/* the death wakes it */
 	CHECK(b);
 	xmem_release(b);
 	check_quiet(owner, 1);
@@ -589,7 +591,9 @@ static void publish_and_wait(void *argument)
 	hear_parent();
 }
 
-/* The owner dies while another client writes: it goes on, and what it publishes is there. */
+/*
+ * The owner dies while another client writes. That client continues, and its publication is there.
+ */
 static void owner_dies(bool publish, bool close)
 {
 	const char *name = new_name();
@@ -613,7 +617,7 @@ static void owner_dies(bool publish, bool close)
 		b = receive_one(s);
 		SAME(stamp_of(b), 9);
 		SAME(xmem_token(b), token);
-		/* And once more, of an owner that is dead. */
+		/* Once more, with a dead owner. */
 		WORKED(xmem_get_mut(b));
 		fill(b, 10);
 		xmem_unsubscribe(first);
@@ -686,7 +690,7 @@ static void acquire_waiting(void *argument)
 	tell_parent(2);
 }
 
-/* The hold has gone before: it is the request that the owner waits for. */
+/* The hold has ended before: the owner waits for the request itself. */
 TEST(P1_an_owner_is_told_when_its_slot_is_given_up)
 {
 	const char *name = new_name();
@@ -730,7 +734,7 @@ static void acquire_and_stop(void *argument)
 	hear_parent();
 }
 
-/* Its verdict is that somebody holds the slot; then it finds that somebody writes it. */
+/* Its scan decides that a client holds the slot. Then it finds that a client writes it. */
 TEST(P9_get_mut_does_not_wait_for_a_stopped_owner)
 {
 	const char *name = new_name();
@@ -748,7 +752,7 @@ TEST(P9_get_mut_does_not_wait_for_a_stopped_owner)
 	WORKED(xmem_get_mut(b));
 	fill(b, 4);
 	continue_child(owner);
-	SAME(hear(owner), 0);		/* it has got none */
+	SAME(hear(owner), 0);		/* the owner has got no buffer */
 	SAME(slot_of(stage, 0).upgrader, xmem_pool_client(stage));
 	SAME(*(const uint64_t *)xmem_data(b), 4);
 	WORKED(xmem_publish(b, NULL, NULL));
@@ -784,7 +788,7 @@ TEST(P9_an_upgrade_given_up_in_time_is_undone)
 					     now_ns() + 50 * MS), -ETIMEDOUT);
 	continue_daemon(daemon);
 	SAME(raw_request(&raw, XMEM_IOC_QUERY, &query), 0);
-	CHECK((b = xmem_get(owner, token)));	/* as if it had not been asked for */
+	CHECK((b = xmem_get(owner, token)));	/* as if the request had not been made */
 	SAME(stamp_of(b), 1);
 	xmem_release(b);
 	SAME(upgrade(&raw, 0, token & 0xffff, token >> 16), 0);
@@ -793,9 +797,9 @@ TEST(P9_an_upgrade_given_up_in_time_is_undone)
 	xmem_pool_close(owner);
 }
 
-/* ---- all at once ---- */
+/* ---- all clients at once ---- */
 
-/* Changes what it receives, as long as it may: a child that is killed at some time. */
+/* Change whatever it receives, if it may: a child that is killed at some time. */
 static void change_all(void *argument)
 {
 	struct xmem_pool *pool = OPEN(argument, .flags = XMEM_OPEN_WRITER);
@@ -807,7 +811,7 @@ static void change_all(void *argument)
 	while ((b = xmem_receive(s, patience_ns()))) {
 		stamp = stamp_of(b);
 		if (xmem_get_mut(b)) {
-			SAME(stamp_of(b), stamp);	/* nobody else may change it either */
+			SAME(stamp_of(b), stamp);	/* no other client may change it either */
 			xmem_release(b);
 			continue;
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contents that were written in place are handed over by count: their claims come before they are
- * LIVE. Whoever ends in between leaves neither claims nor a buffer in use behind.
+ * Contents that were written in place are handed over by count: their claims exist before they are
+ * LIVE. A client that ends in between leaves neither claims nor a buffer in use.
  */
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 #include "harness.h"
 
 #define BYTES	4096
-#define LONG	(60 * SECOND)		/* longer than all that is waited for here */
+#define LONG	(60 * SECOND)		/* longer than any wait here */
 
 static struct xmem_pool *open_sharing(const char *name)
 {
@@ -31,7 +31,7 @@ static void all_is_back(struct xmem_pool *owner)
 	xmem_pool_close(owner);
 }
 
-/* ---- it is killed ---- */
+/* ---- the client is killed ---- */
 
 static const char *name_of_pool;
 
@@ -86,7 +86,7 @@ static void *count_and_end(void *argument)
 	return NULL;
 }
 
-/* The call is done as a whole: another thread goes on with its handle. */
+/* The call is complete: another thread continues with its handle. */
 TEST(P9_cancelled_between_claims_and_the_contents_written_in_place)
 {
 	struct xmem_pool *owner, *stage;
@@ -124,7 +124,7 @@ static int ask(struct raw *raw, uint32_t flags, uint32_t slot, uint64_t generati
 	return raw_request(raw, XMEM_IOC_UPGRADE, &request);
 }
 
-/* Whatever ends it, the claims were those of contents that never came. */
+/* Whatever ends it, the claims were for contents that never came to be. */
 static void taken_back(uint32_t how)
 {
 	const char *name = new_name();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How writing in place ends without being published: what order its steps have. */
+/* How writing in place ends without a publication: the order of its steps. */
 #include "core/step.h"
 #include "harness.h"
 
@@ -18,7 +18,10 @@ static void nobody_gets_it_yet(int step)
 	REFUSED(xmem_acquire(thrown.owner, 0, 0), EAGAIN);
 }
 
-/* Else the buffer's next contents seem to have one holder more, and get_mut of them is EBUSY. */
+/*
+ * In the wrong order, the buffer's next contents seem to have one holder more, and get_mut of them
+ * is EBUSY.
+ */
 TEST(P1_contents_written_in_place_are_thrown_away_after_their_hold)
 {
 	const char *name = new_name();
@@ -42,14 +45,14 @@ TEST(P1_contents_written_in_place_are_thrown_away_after_their_hold)
 	xmem_pool_close(thrown.owner);
 }
 
-/* ---- a buffer that comes free in the middle of a scan ---- */
+/* ---- a buffer that becomes free in the middle of a scan ---- */
 
 static struct {
 	struct xmem_subscription *s;
 	bool looked;
 } freed;
 
-/* The owner knows that all have passed the first publication, and no more. */
+/* The owner knows that all subscribers have passed the first publication, and knows no more. */
 static void the_last_is_thrown_away(int step)
 {
 	struct xmem_buffer *b;
@@ -64,7 +67,7 @@ static void the_last_is_thrown_away(int step)
 	host_has_served(thrown.stage);
 }
 
-/* Else that buffer stands where all are in flight, and hides what comes behind it for ever. */
+/* Otherwise that buffer seems to be in flight to all, and hides the buffers behind it for ever. */
 TEST(P9_a_buffer_thrown_away_during_a_scan_is_found)
 {
 	struct xmem_buffer *b[3];
@@ -97,7 +100,7 @@ TEST(P9_a_buffer_thrown_away_during_a_scan_is_found)
 /* ---- a subscriber that lags ---- */
 
 static struct {
-	struct xmem_buffer *held;	/* the contents that come later, held by the stage alone */
+	struct xmem_buffer *held;	/* the later contents, which only the stage holds */
 	bool looked;
 } late;
 
@@ -119,7 +122,7 @@ static struct xmem_buffer *publish_in_turn(struct xmem_pool *owner, struct xmem_
 	return late.held;
 }
 
-/* To find out that what its entry names is gone it holds the buffer for a moment. */
+/* To find out that the contents of its entry are gone, it holds the buffer for a moment. */
 TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
 {
 	const char *name = new_name();
@@ -134,7 +137,7 @@ TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
 	s = follow(reader, xmem_pool_client(stage), 0);
 	WORKED(xmem_get_mut(publish_in_turn(owner, stage)));
 	WORKED(xmem_publish(late.held, NULL, NULL));
-	/* The owner takes it from the subscriber, and its next contents are the stage's alone. */
+	/* The owner evicts it from the subscriber, and its next contents are the stage's alone. */
 	publish_in_turn(owner, stage);
 	at_step(XM_STEP_RECEIVE_HELD, 0, STEP_CALL, it_is_busy);
 	REFUSED(xmem_receive(s, 0), EAGAIN);
@@ -150,14 +153,14 @@ TEST(API_a_subscriber_that_lags_makes_get_mut_busy_for_a_moment)
 	xmem_pool_close(owner);
 }
 
-/* ---- a publication whose entry is complete, while the tail is yet to move ---- */
+/* ---- a publication whose entry is complete, while the tail has not moved yet ---- */
 
 static struct {
 	struct xmem_subscription *first, *second;
 	bool looked;
 } early;
 
-/* The second one has yet to receive it, though the tail does not say so. */
+/* The second one has not received it, though the tail does not show that. */
 static void the_first_has_it_already(int step)
 {
 	struct xmem_buffer *b, *other;
@@ -191,7 +194,7 @@ TEST(P3_what_is_being_published_is_not_written_in_place)
 	publish_stamp(owner, 1);
 	no_step();
 	CHECK(early.looked);
-	/* Once all have passed it, it is the holder's. */
+	/* Once all subscribers have passed it, it belongs to its holder. */
 	publish_stamp(owner, 2);
 	b = xmem_receive(early.first, patience_ns());
 	xmem_release(xmem_receive(early.second, patience_ns()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Several writers fill one buffer, by turns: each fills its range and hands the buffer over as the
- * one reference that there is, and the next one writes on in place. A writer that is killed in its
- * turn costs the others nothing.
+ * Several writers fill one buffer, by turns. Each fills its range and hands the buffer over as its
+ * only reference, and the next one writes on in place. A writer that is killed in its turn costs
+ * the others nothing.
  */
 #include <string.h>
 
@@ -10,11 +10,11 @@
 
 #define WRITERS	4
 #define PART	4096
-#define LONG	(60 * SECOND)		/* longer than all that is waited for here */
+#define LONG	(60 * SECOND)		/* longer than any wait here */
 
 static const char *name_of_pool;
 
-/* Fill this writer's range. The buffer is then for whoever gets this token next. */
+/* Fill this writer's range. The next client that gets this token then has the buffer. */
 static uint64_t fill_part(struct xmem_buffer *b, unsigned int part)
 {
 	char *bytes = xmem_data_mut(b);
@@ -28,7 +28,7 @@ static uint64_t fill_part(struct xmem_buffer *b, unsigned int part)
 	return token;
 }
 
-/* The buffer that a token names, to be written on. */
+/* Get the buffer that a token names, to write on. */
 static struct xmem_buffer *take_over(struct xmem_pool *pool, uint64_t token)
 {
 	struct xmem_buffer *b = xmem_get(pool, token);
@@ -108,9 +108,9 @@ TEST(P2_a_writer_is_killed_in_its_turn)
 	hear(child);
 	kill_child(child);
 
-	/* The half-written contents are nobody's any more, and the buffer is free. */
+	/* The half-written contents are gone, and the buffer is free. */
 	REFUSED(xmem_get(pool, token), ESTALE);
-	/* Before the host has seen the death, this would make another buffer on demand. */
+	/* Before the host has seen the death, this call would make another buffer on demand. */
 	EVENTUALLY(stat_of(pool).clients == 1);
 	b = xmem_acquire(pool, WRITERS * PART, patience_ns());
 	CHECK(b);

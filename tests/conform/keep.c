@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a writer keeps for those who subscribe later: its last publications are left alone by
- * its collector, and go one by one when an acquire finds nothing else.
+ * Publications that a writer keeps for later subscribers. Its collector leaves the last ones alone,
+ * and they go one by one when an acquire finds nothing else.
  */
 #include <pthread.h>
 
@@ -19,7 +19,7 @@ static struct xmem_pool *open_keeper(const char *name, uint32_t keep, unsigned i
 	return pool;
 }
 
-/* It has published @count, and the last @kept of them at least are there. */
+/* It has published @count, and at least the last @kept of them are there. */
 static void has_kept(struct xmem_pool *reader, struct xmem_pool *writer, unsigned int count,
 		     unsigned int kept)
 {
@@ -47,8 +47,8 @@ TEST(API_a_writer_keeps_the_last_for_those_who_come_later)
 }
 
 /*
- * Long history comes first too, by a thread that has the lock for itself (lib/base/lock.h)
- * meanwhile.
+ * Long history comes before later publications, too, for a thread that gets the lock for itself
+ * meanwhile (lib/base/lock.h).
  */
 TEST(API_long_history_comes_before_what_is_new)
 {
@@ -96,7 +96,7 @@ static void *receive_some(void *unused)
 	return unused;
 }
 
-/* Threads share a subscription: each of them gets some, and each publication is got once. */
+/* Threads share a subscription: each gets some, and each publication is received once. */
 TEST(P1_threads_share_history)
 {
 	const char *name = new_name();
@@ -126,7 +126,7 @@ TEST(P1_threads_share_history)
 	xmem_pool_close(writer);
 }
 
-/* ---- what goes, and when ---- */
+/* ---- which publications go, and when ---- */
 
 /* Keeping never makes an acquire fail: the oldest go one by one when there is nothing else. */
 TEST(API_what_is_kept_goes_before_an_acquire_fails)
@@ -151,7 +151,7 @@ TEST(API_what_is_kept_goes_before_an_acquire_fails)
 	xmem_pool_close(writer);
 }
 
-/* What has gone does not count: the last so many that exist are received. */
+/* Missing publications do not count: the last ones that exist are received. */
 TEST(API_history_counts_what_exists)
 {
 	const char *name = new_name();
@@ -160,7 +160,7 @@ TEST(API_history_counts_what_exists)
 	struct xmem_subscription *s;
 
 	publish_kept(writer, 0, &held);
-	publish_stamps(writer, 1, 9);	/* in the two other buffers, the last two of which stay */
+	publish_stamps(writer, 1, 9);	/* in the two other buffers; the last two stay there */
 	s = follow_past(reader, xmem_pool_client(writer), 3);
 	receive_stamp(s, 0);
 	receive_stamp(s, 7);
@@ -177,7 +177,7 @@ TEST(API_history_counts_what_exists)
 	xmem_pool_close(writer);
 }
 
-/* A buffer that is free, or that nobody keeps, is taken first, although it is larger. */
+/* An acquire first takes a free buffer, or one that is not kept, even if it is larger. */
 TEST(API_what_is_kept_goes_last)
 {
 	const char *name = new_name();
@@ -198,7 +198,7 @@ TEST(API_what_is_kept_goes_last)
 	xmem_pool_close(writer);
 }
 
-/* Subscribers that are there lose no more and no less by it. */
+/* Keeping does not change what the present subscribers lose. */
 TEST(P3_keeping_takes_nothing_from_those_who_wait)
 {
 	const char *name = new_name();

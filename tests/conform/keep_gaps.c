@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a writer keeps are its last publications that a later subscriber could receive: what was
- * sent to one client, taken back, evicted, forwarded or written in place leaves a gap among them,
- * and an older publication stays for it.
+ * A writer keeps its last publications that a later subscriber could receive. Publications that
+ * were sent to one client, retracted, evicted, forwarded or written in place leave gaps, and for
+ * each gap one older publication stays.
  */
 #include "past.h"
 
@@ -20,12 +20,12 @@ static struct xmem_pool *open_with_gaps(const char *name, uint32_t keep, uint32_
 	return pool;
 }
 
-/* A later subscriber with so much history receives these and nothing else. */
+/* A later subscriber with this much history receives these publications and nothing else. */
 static void receives(const char *name, struct xmem_pool *writer, uint32_t history,
 		     const int *stamps, int count)
 {
 	struct xmem_pool_options o = { .size = sizeof(o), .flags = XMEM_OPEN_WRITER };
-	struct xmem_pool *late = xmem_pool_open(name, &o);	/* a writer reads shared ones too */
+	struct xmem_pool *late = xmem_pool_open(name, &o);	/* a writer also reads */
 	struct xmem_subscription *s = follow_past(late, xmem_pool_client(writer), history);
 	int i;
 
@@ -48,7 +48,7 @@ static struct xmem_buffer *acquire(struct xmem_pool *writer)
 	return b;
 }
 
-/* Send @count to the one subscriber, which receives all. */
+/* Send @count to the one subscriber, which receives them all. */
 static void send_and_receive(struct xmem_pool *writer, struct xmem_pool *reader,
 			     struct xmem_subscription *s, int count)
 {
@@ -87,7 +87,7 @@ TEST(API_what_is_sent_to_one_is_not_kept)
 	xmem_pool_close(writer);
 }
 
-/* The buffers of what was sent are used again before anything that is kept goes. */
+/* Buffers that were sent to one client are used again before a kept publication goes. */
 TEST(API_what_is_sent_to_one_goes_before_what_is_kept)
 {
 	const char *name = new_name();
@@ -132,7 +132,7 @@ TEST(API_what_is_retracted_is_not_kept)
 	xmem_pool_close(writer);
 }
 
-/* What is held when an acquire has to evict stays, so a newer one goes. */
+/* Held publications stay when an acquire has to evict, so a newer one goes. */
 TEST(API_what_is_evicted_is_not_kept)
 {
 	const char *name = new_name();
@@ -157,7 +157,7 @@ TEST(API_what_is_evicted_is_not_kept)
 	xmem_pool_close(writer);
 }
 
-/* The last ones that are older than the depth go in a batch, but none that is kept. */
+/* The last ones that are older than the depth go in one batch, but no kept one goes with them. */
 TEST(API_a_batch_that_is_evicted_leaves_what_is_kept)
 {
 	const char *name = new_name();
@@ -180,7 +180,10 @@ TEST(API_a_batch_that_is_evicted_leaves_what_is_kept)
 	xmem_pool_close(writer);
 }
 
-/* What a stage forwards stays as long as its owner keeps it, and takes nothing from its own. */
+/*
+ * A publication that a stage forwards stays as long as its owner keeps it, and does not count for
+ * the stage.
+ */
 TEST(API_what_is_forwarded_is_not_kept)
 {
 	const char *name = new_name();
@@ -204,7 +207,7 @@ TEST(API_what_is_forwarded_is_not_kept)
 	xmem_pool_close(stage);
 }
 
-/* Nobody receives any more what a client has written in place, and its buffer comes back. */
+/* Contents that a client has written in place are received no more, and their buffer returns. */
 TEST(API_what_is_written_in_place_is_not_kept)
 {
 	const char *name = new_name();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * SIGKILL between any two shared stores of the protocol. It hits a consumer in
- * receive, get and put (P2) and a producer in acquire and publish (P3), at each
- * step in turn and then at random steps. After every kill nothing is held,
- * nothing published is lost, and the pool goes on.
+ * SIGKILL between any two shared stores of the protocol. It hits a consumer in receive, get and put
+ * (P2) and a producer in acquire and publish (P3), at each step in turn and then at random steps.
+ * After every kill nothing is held, no publication is lost, and the pool goes on.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,7 +13,7 @@
 #define BYTES	256
 #define BUFFERS	4
 
-/* Where the child is killed, and what it follows or is followed by. */
+/* Where the child is killed, and which client it follows or is followed by. */
 struct kill {
 	const char *name;
 	int step;
@@ -35,7 +34,7 @@ static bool has_died(struct child *child)
 
 /* ---- consumers ---- */
 
-/* Everything that a consumer does, over and over, until it is killed. */
+/* Do everything that a consumer does, over and over, until it is killed. */
 static void consume(void *argument)
 {
 	struct kill *how = argument;
@@ -57,7 +56,7 @@ static void consume(void *argument)
 	}
 }
 
-/* Publish for a consumer until it is dead; then all must be as if it had not been. */
+/* Publish for a consumer until it is dead. Then nothing of it must be left. */
 static void kill_consumer(struct xmem_pool *writer, struct kill *how)
 {
 	struct child *child = spawn(consume, how);
@@ -65,8 +64,8 @@ static void kill_consumer(struct xmem_pool *writer, struct kill *how)
 
 	hear(child);
 	/*
-	 * An acquire that waits for the dead process must be woken by its end: the
-	 * acquire has 10 s, while the bound after which it stops waiting is 60 s.
+	 * The end of the dead process must wake an acquire that waits for it: the acquire has 10 s,
+	 * while the bound after which it stops waiting is 60 s.
 	 */
 	for (i = 0; !has_died(child); i++) {
 		publish_stamp(writer, i);
@@ -127,8 +126,8 @@ TEST_WITHIN(P2_killed_at_every_step_while_it_may_lose_the_oldest, 60)
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		how.step = steps[i];
 		/*
-		 * A get that comes too late finds its contents gone, and consume()
-		 * takes that for an error. A subscriber that is waited for keeps up.
+		 * A get that comes too late finds its contents gone, which is an error for
+		 * consume(). A subscriber that is waited for keeps up.
 		 */
 		how.flags = XMEM_SUBSCRIBE_WAITS * (i & 1);
 		kill_consumer(writer, &how);
@@ -177,7 +176,7 @@ static void produce(void *argument)
 	}
 }
 
-/* What a subscriber sees of a producer until the end of it. */
+/* Check what a subscriber sees of a producer until the producer's end. */
 static void follow_to_the_end(struct xmem_subscription *s, struct kill *how)
 {
 	uint64_t next = 0, received = 0, lost;
@@ -198,7 +197,7 @@ static void follow_to_the_end(struct xmem_subscription *s, struct kill *how)
 	REFUSED(xmem_receive(s, 0), EPIPE);
 	lost = sub_info(s).lost;
 	if (how->flags & XMEM_SUBSCRIBE_WAITS) {
-		/* All that was published, and the last one if it came as far as its entry. */
+		/* It received all publications, and the last one if its entry was written. */
 		CHECK(received >= *how->done && received <= *how->begun);
 		/* Only the half-written one may count as lost. */
 		CHECK(received + lost <= *how->begun);
@@ -251,8 +250,8 @@ static void kill_producers_everywhere(uint32_t flags)
 	for (i = 0; i < sizeof(producer_steps) / sizeof(*producer_steps); i++) {
 		how.step = producer_steps[i];
 		/*
-		 * It dies at the first publication, in the midst, and when the ring
-		 * has gone round. Only the first pass takes the slots.
+		 * It dies at the first publication, in the middle, and when the ring is full. Only
+		 * the first pass takes the slots.
 		 */
 		for (how.after = 0; how.after < 12; how.after += how.after ? 9 : 2) {
 			if (how.step == XM_STEP_TAKE_WRITING && how.after >= BUFFERS)
@@ -290,7 +289,10 @@ TEST_WITHIN(P3_publishers_killed_at_random_steps, 60)
 	xmem_pool_close(reader);
 }
 
-/* Four entries, all unseen, and killed while the fifth publication goes into the first one's. */
+/*
+ * The ring's four entries are not received. The kill comes while the fifth publication overwrites
+ * the first entry.
+ */
 static void die_overwriting(void *argument)
 {
 	struct kill *how = argument;
@@ -331,10 +333,9 @@ TEST(P3_killed_while_it_overwrites_an_entry_loses_that_one_alone)
 		died_of_kill(child);
 		EVENTUALLY(stat_of(reader).clients == 1);
 		/*
-		 * An untouched entry still gives the first publication; an opened
-		 * one has lost it. A complete one is the fifth: the subscriber was
-		 * overtaken, and goes on where no publisher can be at work, which is
-		 * one beyond the oldest entry that is left.
+		 * An untouched entry still gives the first publication; an opened one has lost it.
+		 * A complete one is the fifth: the subscriber was overtaken, and continues where no
+		 * publisher can be at work, which is one beyond the oldest entry that is left.
 		 */
 		for (next = opened + complete; next < 4u + complete; next++) {
 			struct xmem_buffer *b = receive_one(s);
@@ -352,7 +353,7 @@ TEST(P3_killed_while_it_overwrites_an_entry_loses_that_one_alone)
 	xmem_pool_close(reader);
 }
 
-/* The steps of put and get are the producer's too, when it keeps what it publishes. */
+/* A producer that keeps what it publishes also does the steps of put and get. */
 static void produce_and_keep(void *argument)
 {
 	struct kill *how = argument;

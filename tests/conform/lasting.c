@@ -6,7 +6,7 @@
 #include "polling.h"
 
 #define BYTES	4096
-#define KEPT	3		/* publications of a writer that keeps them */
+#define KEPT	3		/* publications that a writer keeps */
 
 static struct xmem_subscription *follow_for_ever(struct xmem_pool *pool, uint32_t history)
 {
@@ -43,14 +43,14 @@ TEST(API_a_subscription_that_lasts_needs_no_publisher)
 		REFUSED(xmem_receive(s, MS), ETIMEDOUT);
 		REFUSED(xmem_receive_any(reader, 0, NULL), EAGAIN);
 		writer = open_writer(name, 2, BYTES);
-		REFUSED(xmem_receive(s, 0), EAGAIN);	/* it is followed from here on */
+		REFUSED(xmem_receive(s, 0), EAGAIN);	/* from here on the writer is followed */
 		SAME(xmem_wait_subscribers(writer, 1, 0), 1);
 		SAME(sub_info(s).publisher, xmem_pool_client(writer));
 		publish_stamp(writer, 2 * i);
 		receives(s, 2 * i);
 		publish_stamp(writer, 2 * i + 1);
 		xmem_pool_close(writer);
-		receives(s, 2 * i + 1);		/* what it has left */
+		receives(s, 2 * i + 1);		/* left by the ended writer */
 	}
 	SAME(sub_info(s).lost, 0);
 	xmem_unsubscribe(s);
@@ -58,7 +58,7 @@ TEST(API_a_subscription_that_lasts_needs_no_publisher)
 	xmem_pool_close(reader);
 }
 
-/* So does one that is waited for: publishers that come later wait for it. */
+/* Later publishers wait for a lasting subscriber that is waited for. */
 TEST(P3_a_writer_that_comes_later_waits_for_what_lasts)
 {
 	const char *name = new_name();
@@ -82,7 +82,9 @@ TEST(P3_a_writer_that_comes_later_waits_for_what_lasts)
 	xmem_pool_close(reader);
 }
 
-/* A publisher that joins later may publish before it is followed: that is history. */
+/*
+ * A publisher that joins later may publish before it is followed. Those publications are history.
+ */
 TEST(P3_history_of_publishers_that_come_later_is_received)
 {
 	const char *name = new_name();
@@ -99,11 +101,11 @@ TEST(P3_history_of_publishers_that_come_later_is_received)
 	xmem_pool_close(reader);
 }
 
-/* ---- all subscribe first, and publish then ---- */
+/* ---- first all subscribe, and then they publish ---- */
 
 struct peer {
 	const char *name;
-	uint64_t first, others;		/* stamps: of its own, of those that it receives */
+	uint64_t first, others;		/* first stamps: its own, and those that it receives */
 	unsigned int keep;		/* 0: it publishes once, and that stays anyway */
 	struct child *child;
 };
@@ -138,7 +140,10 @@ static void peer_run(void *argument)
 	xmem_pool_close(pool);
 }
 
-/* @order, bits: the second one is first; that one has published, and receives, before the other. */
+/*
+ * Bits of @order: the second one is first; the first one has published, and receives, before the
+ * other.
+ */
 static void meet(unsigned int order, unsigned int keep)
 {
 	const char *name = new_name();
@@ -248,7 +253,7 @@ TEST(P9_receive_any_is_woken_by_the_first_writer_of_what_lasts)
 	wakes_for_a_writer(true);
 }
 
-/* Another subscription of the handle follows a writer, and its ring is what is slept on. */
+/* Another subscription of the handle follows a writer, and the thread sleeps on that ring. */
 TEST(P9_receive_any_hears_of_a_writer_beside_a_ring_that_another_follows)
 {
 	const char *name = new_name();
@@ -324,7 +329,7 @@ TEST(API_descriptors_say_that_a_writer_is_there_for_what_lasts)
 	xmem_pool_close(reader);
 }
 
-/* ---- what cannot be ---- */
+/* ---- refusals ---- */
 
 TEST(API_options_of_a_subscription_that_lasts_are_checked)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Leases (F_SETLEASE) of files that are payloads. Who has one makes whoever opens the file wait,
- * for 45 s as a rule; and a host that does not wait for it cannot give the file. So there is none
- * that a reader's open, or that of a writer of shared contents, would meet.
+ * Leases (F_SETLEASE) of files that are payloads. A process with a lease makes others wait when
+ * they open the file, for 45 s as a rule. A host that does not wait cannot give the file. So a
+ * lease must not be possible that the open of a reader, or of a writer of shared contents, would
+ * meet.
  */
 #include <linux/memfd.h>
 #include <signal.h>
@@ -11,10 +12,10 @@
 
 #define BYTES	ATTACHED_BYTES
 
-/* Descriptors of one file: the kernel counts each of them in another way. */
+/* Descriptors of one file. The kernel counts each kind in another way. */
 static const struct {
 	const char *name;
-	int access;			/* of one that is opened anew; -1: memfd_create's own */
+	int access;			/* of one that is opened anew; -1: that of memfd_create */
 } ways[] = {
 	{ "of memfd_create", -1 },
 	{ "opened O_RDONLY", O_RDONLY },
@@ -43,7 +44,7 @@ static int by_way(unsigned int way, int file)
 	return anew;
 }
 
-/* A file that has one is refused, and gets none while it is attached. */
+/* An attach of a file with a lease is refused, and an attached file gets no lease. */
 TEST(P9_a_lease_of_an_attached_file_keeps_nobody_waiting)
 {
 	const char *name = new_name();
@@ -53,7 +54,7 @@ TEST(P9_a_lease_of_an_attached_file_keeps_nobody_waiting)
 	int file = stamped(BYTES, 5, FULL_SEALS), anew = opened_anew(file, O_RDWR);
 	struct xmem_buffer *b, *got;
 
-	signal(SIGIO, SIG_IGN);		/* by which the kernel asks to give it up */
+	signal(SIGIO, SIG_IGN);		/* with it the kernel asks for the lease */
 	CHECK(!fcntl(anew, F_SETLEASE, F_WRLCK));
 	REFUSED(xmem_attach_fd(writer, file, 0, 0, 0), EBUSY);
 	SAME(stat_of(writer).payloads, 0);
@@ -79,7 +80,7 @@ static const char *name_of(int lease)
 	return lease == F_WRLCK ? "F_WRLCK" : "F_RDLCK";
 }
 
-/* A reader has yet to get the contents that the caller has published. */
+/* A reader gets the contents that the caller has published. */
 static void receives_beside(struct xmem_subscription *s, int file, unsigned int way, int lease)
 {
 	int holder = by_way(way, file);
@@ -93,7 +94,7 @@ static void receives_beside(struct xmem_subscription *s, int file, unsigned int 
 	close(holder);
 }
 
-/* Whatever descriptor it is attached by: the lease comes after that. */
+/* This holds for every kind of descriptor: the lease comes after the attach. */
 TEST(P9_no_later_lease_of_an_attached_file_keeps_a_reader_waiting)
 {
 	const char *name = new_name();
@@ -151,8 +152,8 @@ static int gets(struct raw *raw, uint64_t payload, uint32_t flags)
 #define SHARED_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /*
- * For that of another writer is for writing, too, so a lease for reading is in its way as well.
- * With the daemon such a lease can be had, by the one user whom it serves.
+ * Another writer opens it for writing, too, so a lease for reading would be in its way. With the
+ * daemon such a lease can be had, by the only user that it serves.
  */
 TEST(P9_no_lease_of_a_shared_file_keeps_a_writer_waiting)
 {
@@ -184,14 +185,17 @@ TEST(P9_no_lease_of_a_shared_file_keeps_a_writer_waiting)
 	raw_close(&owner);
 }
 
-/* Who has it open for writing gets a lease for that only if nobody else has it open. */
+/*
+ * A process that has a file open for writing gets a lease on it only if no other process has it
+ * open.
+ */
 TEST(P10_nothing_of_a_shared_file_stays_open)
 {
 	int file = new_memfd(4096, SHARED_SEALS), holder = by_way(2, file);
 	uint64_t payload;
 	struct raw owner, other;
 
-	/* With its last client a daemon would go, and all that it has open. */
+	/* A daemon would end with its last client, and close all its files. */
 	raw_start(&other, new_name(), XMEM_ROLE_WRITER);
 	raw_start(&owner, new_name(), XMEM_ROLE_WRITER);
 	SAME(attach(&owner, file, XMEM_ATTACH_SHARED, &payload), 0);
@@ -203,7 +207,7 @@ TEST(P10_nothing_of_a_shared_file_stays_open)
 	close(file);
 }
 
-/* EAGAIN would say "nothing there" to a receiver, who would try again at once. */
+/* EAGAIN would mean "nothing there" to a receiver, which would try again at once. */
 TEST(P9_an_owner_whose_file_has_a_lease_is_told_EBUSY)
 {
 	const char *name = new_name();
@@ -217,7 +221,7 @@ TEST(P9_an_owner_whose_file_has_a_lease_is_told_EBUSY)
 	SAME(attach(&owner, file, 0, &payload), 0);
 	SAME(gets(&owner, payload, XMEM_PAYLOAD_WRITE), 0);
 	holder = by_way(1, file);
-	/* The host may still be about to close what it has sent. */
+	/* The host may not have closed yet what it has sent. */
 	EVENTUALLY(!fcntl(holder, F_SETLEASE, F_RDLCK));
 	SAME(gets(&other, payload, 0), 0);
 	SAME(gets(&owner, payload, XMEM_PAYLOAD_WRITE), -EBUSY);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * A buffer that is held after its writer's end takes one slot: the free slots of its group serve
+ * A buffer that is held after its writer's end takes one slot. The free slots of its group serve
  * later writers.
  */
 #include "attached.h"
@@ -10,7 +10,7 @@
 #define BYTES	4096
 #define SLOTS	64
 
-/* A writer comes, publishes one buffer, which @keeper goes on holding, and ends. */
+/* A writer joins, publishes one buffer, and ends. @keeper still holds the buffer. */
 static struct xmem_buffer *leave_one(const char *name, struct xmem_pool *keeper, uint64_t stamp)
 {
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER);
@@ -44,7 +44,7 @@ TEST(P10_results_of_a_thousand_short_lived_writers_are_kept)
 	xmem_pool_close(keeper);
 }
 
-/* The next writer uses its slots again and again, and comes and goes; what was left stays. */
+/* Later writers come and go, and use the free slots again and again. The held buffer stays. */
 TEST(P1_what_is_left_stays_while_the_next_writer_reuses_its_own)
 {
 	const char *name = new_name();
@@ -70,7 +70,7 @@ TEST(P1_what_is_left_stays_while_the_next_writer_reuses_its_own)
 	EVENTUALLY(stat_of(keeper).limbo == 2 && stat_of(keeper).clients == 1);
 	SAME(stamp_of(first), 1);
 	SAME(stamp_of(second), 2);
-	/* The first one goes while a third writer has the group. */
+	/* The first buffer is released while a third writer has the group. */
 	writer = open_writer(name, SLOTS - 2, BYTES);
 	xmem_release(first);
 	EVENTUALLY(stat_of(keeper).limbo == 1);
@@ -112,7 +112,7 @@ TEST(P9_one_slot_that_is_let_go_serves_a_writer_that_waits)
 	begin_to_write(&waiter, name);
 	xmem_release(kept[7]);
 	gets_one(&waiter);
-	/* By the poll descriptor too. */
+	/* The poll descriptor says so, too. */
 	other = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	kept[7] = leave_one(name, keeper, 7);
 	REFUSED(xmem_acquire(other, BYTES, 0), EAGAIN);
@@ -128,7 +128,7 @@ TEST(P9_one_slot_that_is_let_go_serves_a_writer_that_waits)
 	xmem_pool_close(keeper);
 }
 
-/* The message names the holders of a left group's slots, also if the writer has the group now. */
+/* The message names the holders of slots in a left group, even if a writer has the group now. */
 TEST(API_a_refusal_for_slots_says_who_keeps_those_of_the_dead)
 {
 	const char *name = new_name();
@@ -180,7 +180,7 @@ TEST(P9_a_writer_waits_for_others_slots_of_a_left_group)
 	xmem_pool_close(keeper);
 }
 
-/* As long as somebody has yet to receive from a dead writer's ring, nobody gets its group. */
+/* Until a dead writer's ring has been received, no writer gets its group. */
 TEST(P9_a_ring_that_is_over_leaves_its_group_to_a_writer_that_waits)
 {
 	const char *name = new_name();
@@ -203,7 +203,7 @@ TEST(P9_a_ring_that_is_over_leaves_its_group_to_a_writer_that_waits)
 	xmem_pool_close(keeper);
 }
 
-/* The last subscriber receives and releases, and another client holds: nobody unsubscribes. */
+/* The last subscriber receives and releases, and another client holds. Nobody unsubscribes. */
 TEST(P9_a_release_that_ends_a_ring_leaves_its_group)
 {
 	const char *name = new_name();
@@ -227,7 +227,7 @@ TEST(P9_a_release_that_ends_a_ring_leaves_its_group)
 	xmem_pool_close(keeper);
 }
 
-/* The last subscriber receives, holds, and does nothing more: the next attach finds it out. */
+/* The last subscriber receives, holds, and does nothing more. The next attach finds that out. */
 TEST(P10_a_buffer_that_was_received_last_takes_one_slot)
 {
 	const char *name = new_name();
@@ -278,7 +278,7 @@ TEST(P10_several_groups_leave_their_slots_to_one_writer)
 	xmem_pool_close(keeper);
 }
 
-/* The writer holds a buffer of the dead, from whose ring another client has yet to receive. */
+/* The writer holds a buffer of the dead writer. Another client has not received that ring yet. */
 TEST(P9_a_writer_waits_for_a_ring_that_others_receive)
 {
 	const char *name = new_name();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How long contents are: as long as was acquired, unless the publisher says otherwise, and
- * never beyond the buffer.
+ * How long contents are: as long as was acquired, unless the publisher says otherwise, and never
+ * beyond the buffer.
  */
 #include "harness.h"
 
@@ -29,7 +29,7 @@ static void close_pair(struct pair *pair)
 	xmem_pool_close(pair->writer);
 }
 
-/* What is received, and got by its token, has @bytes from @offset of the buffer on. */
+/* Both a receive and a get by token have @bytes from @offset of the buffer on. */
 static void arrives(struct pair *pair, const struct xmem_publish_options *options, size_t acquired,
 		    size_t offset, size_t bytes)
 {
@@ -123,7 +123,7 @@ TEST(API_contents_beyond_the_buffer_are_ERANGE)
 		SAME(xmem_get_last_error(NULL), -ERANGE);
 		CHECK(strstr(why, "100000") && strstr(why, "10 of"));
 		SAME(token, 0x5a5a);
-		SAME(xmem_size(b), 10);		/* the buffer is as it was */
+		SAME(xmem_size(b), 10);		/* the refused publish has not changed the buffer */
 	}
 	WORKED(xmem_publish(b, NULL, NULL));
 	xmem_pool_close(writer);

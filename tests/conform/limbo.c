@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Limbo: what others hold although its owner wants it back, or has ended. Who sees it, since when,
- * who is told, and what a collection finds.
+ * Limbo: buffers that other clients hold although their owner wants them back, or has ended. Which
+ * clients see it, since when, who is warned, and what a collection finds.
  */
 #include <pthread.h>
 
@@ -66,7 +66,7 @@ TEST(P10_what_an_owner_misses_is_overdue)
 
 	set(&s);
 	reader = xmem_pool_client(s.reader);
-	/* They are in use, and nobody misses them. */
+	/* The buffers are in use, and no acquire lacks them. */
 	info = stat_of(s.reader);
 	SAME(info.overdue, 0);
 	SAME(info.overdue_age_ns, 0);
@@ -84,7 +84,7 @@ TEST(P10_what_an_owner_misses_is_overdue)
 	SAME(client_of(s.writer, reader).bytes_ended, 0);
 	SAME(client_of(s.reader, xmem_pool_client(s.writer)).limbo, 0);
 	SAME(slot_of(s.reader, xmem_token(s.held[0])).overdue, 1);
-	/* One comes back, and so it has what it wants. */
+	/* One returns, so the writer has what it wants. */
 	xmem_release(s.held[0]);
 	s.held[0] = NULL;
 	SAME(stat_of(s.reader).overdue, HELD - 1);
@@ -93,7 +93,7 @@ TEST(P10_what_an_owner_misses_is_overdue)
 	strike(&s);
 }
 
-/* What it holds itself is nobody else's fault, and what is in flight is not late yet. */
+/* A writer's own handles do not count, and publications in flight are not late yet. */
 TEST(P10_own_handles_and_flights_are_not_overdue)
 {
 	struct xmem_pool *writer, *reader;
@@ -112,7 +112,7 @@ TEST(P10_own_handles_and_flights_are_not_overdue)
 	CHECK(b);
 	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
 	SAME(stat_of(writer).overdue, 0);
-	xmem_release(receive_one(sub));		/* now nobody has yet to receive it */
+	xmem_release(receive_one(sub));		/* now no subscriber has to receive it any more */
 	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
 	SAME(stat_of(writer).overdue, 1);
 	xmem_release(b);
@@ -161,7 +161,7 @@ static void note(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *u
 	SAME(pool == told->pool, true);
 	told->last = *limbo;
 	told->times++;
-	/* It may ask, and is not called in that call again. */
+	/* The function may make calls, which do not call it again. */
 	SAME(stat_of(pool).overdue, limbo->overdue);
 }
 
@@ -184,14 +184,14 @@ TEST(API_limbo_beyond_a_limit_is_told_once)
 	SAME(told.last.ended, 0);
 	REFUSED(xmem_acquire(s.writer, BYTES, MS), ETIMEDOUT);
 	SAME(told.times, 1);
-	/* It is less, and then too much again. */
+	/* The limbo shrinks, and then is too much again. */
 	xmem_release(s.held[0]);
 	xmem_collect(s.writer, XMEM_KEEP_ALL, NULL);
 	SAME(told.times, 1);
 	s.held[0] = publish_and_get(s.writer, s.reader, 1);
 	REFUSED(xmem_acquire(s.writer, BYTES, MS), ETIMEDOUT);
 	SAME(told.times, 2);
-	/* Bytes count too; and nobody is told any more. */
+	/* Bytes count too. Afterwards the function is not called any more. */
 	WORKED(xmem_limbo_hook(s.writer, HELD * BYTES, ~0u, note, &told));
 	xmem_collect(s.writer, XMEM_KEEP_ALL, NULL);
 	SAME(told.times, 2);
@@ -204,7 +204,7 @@ TEST(API_limbo_beyond_a_limit_is_told_once)
 	strike(&s);
 }
 
-/* What the program's function does is not what the call has done. */
+/* An error in the program's function is not the call's error. */
 static void fail_otherwise(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *told)
 {
 	*(int *)told += 1;
@@ -247,7 +247,7 @@ TEST(API_the_limbo_hook_leaves_the_error_of_the_call)
 	fails_as_ever(fail_otherwise, 0, EAGAIN);
 	fails_as_ever(clear_error, 0, EAGAIN);
 	fails_as_ever(fail_otherwise, MS, ETIMEDOUT);
-	/* And none where the call has not failed. */
+	/* And there is no error where the call has not failed. */
 	set(&s);
 	WORKED(xmem_limbo_hook(s.writer, 0, 0, fail_otherwise, &told));
 	xmem_clear_last_error();
@@ -259,7 +259,7 @@ TEST(API_the_limbo_hook_leaves_the_error_of_the_call)
 	strike(&s);
 }
 
-/* A thread that is cancelled while it is told says whether that ended it there. */
+/* A thread that is cancelled in the function learns whether that ended it there. */
 static void be_cancelled(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *told)
 {
 	pthread_cancel(pthread_self());
@@ -324,10 +324,13 @@ TEST(P10_an_ended_owner_hands_its_limbo_to_the_host)
 	SAME(client_of(reader, me).limbo, 1);
 	SAME(client_of(reader, me).bytes_limbo, BYTES);
 	SAME(told.times, 1);
-	/* It was told at the first look, when the host may not have reaped the other one yet. */
+	/*
+	 * The function was called at the first check, when the host may not have reaped the other
+	 * one.
+	 */
 	CHECK(told.last.ended == 1 || told.last.ended == 2);
 	SAME(told.last.bytes_ended, told.last.ended * BYTES);
-	xmem_collect(reader, XMEM_KEEP_ALL, NULL);			/* somebody holds it */
+	xmem_collect(reader, XMEM_KEEP_ALL, NULL);			/* a client holds it */
 	SAME(stat_of(reader).limbo, 1);
 	xmem_release(b);
 	EVENTUALLY(stat_of(reader).limbo == 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much of what ended clients have left one client may hold: everybody sees who holds how much,
- * and the kernel evicts whoever holds more than the pool's maker, or the administrator, allows. Who
- * holds less keeps it.
+ * How much limbo of ended clients may one client hold? All clients see how much each one holds. The
+ * kernel evicts a client that holds more than the pool's maker, or the administrator, allows. A
+ * client that holds less keeps it.
  */
 #include <string.h>
 
@@ -30,11 +30,11 @@ static struct xmem_pool *open_capped(const char *name, uint64_t limbo_bytes)
 	return xmem_pool_open(name, &options);
 }
 
-/* ---- a publisher that dies, and who holds what it has published ---- */
+/* ---- a publisher that dies, and clients that hold what it has published ---- */
 
 struct scene {
 	const char *name;
-	struct xmem_pool *owner;		/* of the pool; it looks on */
+	struct xmem_pool *owner;		/* of the pool; it only watches */
 	struct child *publisher;
 	uint64_t token[BUFFERS];
 	struct {
@@ -65,8 +65,8 @@ static struct xmem_buffer *get(struct xmem_pool *pool, uint64_t token)
 }
 
 /*
- * It holds some. Told 1, it is to have them still; told 2, to get all others too; told 3, to let
- * all go; 0: be over.
+ * A client holds some of the buffers. When told 1, it must still have them; 2: it gets all others
+ * too; 3: it releases all; 0: it has been evicted.
  */
 static void hold(struct scene *scene, int which)
 {
@@ -97,7 +97,7 @@ static void hold(struct scene *scene, int which)
 	}
 	SAME(xmem_pool_drain(pool, 0), -ENOTCONN);
 	error_says("limbo_bytes");
-	/* It gets no signal, and can go on. */
+	/* It got no signal, and can go on. */
 	for (i = 0; i < BUFFERS; i++)
 		xmem_release(held[i]);
 	xmem_pool_close(pool);
@@ -137,7 +137,7 @@ static void ask(struct scene *scene, int which, uint64_t what)
 	SAME(hear(scene->holder[which].child), 0);
 }
 
-/* What nobody holds has gone, so the host has done all that follows from the end. */
+/* The buffers that nobody held are gone, so the host has handled the end completely. */
 static void publisher_dies(struct scene *scene, unsigned int left)
 {
 	kill_child(scene->publisher);
@@ -163,7 +163,7 @@ static void strike(struct scene *scene)
 	xmem_pool_close(scene->owner);
 }
 
-/* ---- who sees it ---- */
+/* ---- who sees it? ---- */
 
 static uint64_t asked_of_the_host(struct raw *raw, unsigned int client, uint32_t flags)
 {
@@ -182,11 +182,11 @@ TEST(P10_who_holds_what_the_dead_have_left_is_seen)
 
 	set(&s, 0);
 	raw_start(&raw, s.name, XMEM_ROLE_READER);
-	/* Its owner lives. */
+	/* Their owner lives. */
 	SAME(ended_bytes(s.owner, s.holder[0].id), 0);
 	SAME(asked_of_the_host(&raw, s.holder[0].id, XMEM_CLIENT_LIMBO), 0);
 	publisher_dies(&s, 4);
-	/* What both hold counts for each. */
+	/* A buffer that both hold counts for each. */
 	SAME(ended_bytes(s.owner, s.holder[0].id), 3 * BYTES);
 	SAME(ended_bytes(s.owner, s.holder[1].id), 2 * BYTES);
 	SAME(ended_bytes(s.owner, xmem_pool_client(s.owner)), 0);
@@ -194,7 +194,7 @@ TEST(P10_who_holds_what_the_dead_have_left_is_seen)
 	SAME(asked_of_the_host(&raw, s.holder[1].id, XMEM_CLIENT_LIMBO), 2 * BYTES);
 	SAME(asked_of_the_host(&raw, raw.link.join.client, XMEM_CLIENT_LIMBO), 0);
 	SAME(asked_of_the_host(&raw, s.holder[0].id, 0), 0);
-	/* By default they may. */
+	/* By default there is no limit. */
 	ask(&s, 0, 1);
 	ask(&s, 1, 1);
 	kill_child(s.holder[0].child);
@@ -206,7 +206,7 @@ TEST(P10_who_holds_what_the_dead_have_left_is_seen)
 	strike(&s);
 }
 
-/* ---- who is evicted ---- */
+/* ---- who is evicted? ---- */
 
 TEST(P10_who_holds_too_much_of_limbo_is_evicted)
 {
@@ -214,11 +214,14 @@ TEST(P10_who_holds_too_much_of_limbo_is_evicted)
 
 	kernel_only("the daemon cannot take pages from a live process");
 	set(&s, 2 * BYTES);
-	/* As long as the publisher lives that is its own affair. */
+	/* As long as the publisher lives, the limit does not apply. */
 	xmem_pool_close(open_reader(s.name));
 	EVENTUALLY(stat_of(s.owner).clients == 4);
 	ask(&s, 0, 1);
-	/* What the one has held alone goes; the other has as much as it may have, and keeps it. */
+	/*
+	 * Buffers that only the evicted client held are freed. The other one holds as much as it
+	 * may, and keeps it.
+	 */
 	publisher_dies(&s, 2);
 	is_evicted(&s, 0);
 	ask(&s, 1, 1);
@@ -228,7 +231,10 @@ TEST(P10_who_holds_too_much_of_limbo_is_evicted)
 	strike(&s);
 }
 
-/* A publisher chooses how long its slots are, and when it ends: that alone is no reason. */
+/*
+ * A publisher chooses how long its slots are, and when it ends. So they alone are no reason to
+ * evict a client at once.
+ */
 TEST(P10_who_lets_go_of_limbo_in_time_stays)
 {
 	struct scene s = { .holder = { { 0, 3, NULL, 0 }, { 2, 2, NULL, 0 } } };
@@ -239,7 +245,7 @@ TEST(P10_who_lets_go_of_limbo_in_time_stays)
 	CHECK(is_alive(&s, 0));
 	ask(&s, 0, 3);
 	EVENTUALLY(stat_of(s.owner).limbo == 2);
-	/* Another end, and so another look. */
+	/* Another end leads to another check. */
 	kill_child(s.holder[1].child);
 	EVENTUALLY(stat_of(s.owner).limbo == 0);
 	CHECK(is_alive(&s, 0));
@@ -248,7 +254,7 @@ TEST(P10_who_lets_go_of_limbo_in_time_stays)
 	strike(&s);
 }
 
-/* A hold is a store, and nothing else happens in this pool: the host looks by itself. */
+/* A hold is a store, and nothing else happens in this pool: the host checks by itself. */
 TEST(P10_who_gets_too_much_of_limbo_later_is_evicted)
 {
 	struct scene s = { .holder = { { 0, 1, NULL, 0 }, { 0, 3, NULL, 0 } } };
@@ -295,12 +301,12 @@ TEST(P10_the_administrator_says_how_much_limbo)
 		skip("parameters are the whole machine's: only in the virtual machine");
 	set(&s, 0);
 	publisher_dies(&s, 4);
-	/* Nobody ends now, and no slot comes free: to set it is enough. */
+	/* No client ends now, and no slot becomes free: setting the parameter is enough. */
 	set_parameter("max_limbo_bytes", "8192", before);
 	is_evicted(&s, 0);
 	ask(&s, 1, 1);
 	SAME(stat_of(s.owner).limbo, 2);
-	/* What a pool's maker says counts only if it is less. */
+	/* The limit of a pool's maker counts only if it is lower. */
 	kill_child(s.holder[1].child);
 	strike(&s);
 	set(&s, UINT64_MAX);
@@ -338,7 +344,7 @@ TEST(API_limbo_bytes_of_a_pool_that_is_there)
 	REFUSED(same, ERANGE);
 	close(fd);
 	xmem_pool_close(pool);
-	/* By default it is any number. */
+	/* By default there is no limit. */
 	name = new_name();
 	pool = open_reader(name);
 	REFUSED(open_capped(name, 1ULL << 40), ERANGE);

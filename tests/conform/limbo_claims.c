@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What ended clients have left is kept by claims, too, and claims have no names. But the host knows
- * who has made them last as long as they do: that one has them, as if it held the buffers. The
- * kernel evicts it if it keeps more than one client may; those that end meanwhile keep no more than
- * that all together.
+ * Claims keep limbo of ended clients, too, and claims do not name a client. But the host knows
+ * which client has made them last that long. They count for that client as if it held the buffers,
+ * and the kernel evicts it if it keeps more than one client may. All clients that end meanwhile
+ * together keep no more than that.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 struct scene {
 	const char *name;
-	struct xmem_pool *owner;		/* of the pool; it looks on */
+	struct xmem_pool *owner;		/* of the pool; it only watches */
 	struct child *publisher;
 	uint64_t token[BUFFERS];
 	struct keeper {
@@ -39,8 +39,8 @@ static void publish_and_stay(void *argument)
 }
 
 /*
- * It sets a reference to each aside, and holds nothing. Told 1, it is to be there still; told 2, it
- * ends; told 3, it has been evicted.
+ * A client sets one reference to each aside, and holds nothing. When told 1, it must still be
+ * there; 2: it ends; 3: it has been evicted.
  */
 static void keep(struct scene *scene, const struct keeper *keeper)
 {
@@ -80,7 +80,7 @@ static void keep_second(void *scene)
 	keep(scene, &((struct scene *)scene)->keeper[1]);
 }
 
-/* The second keeps its own before the first does. */
+/* The second keeper sets its claims before the first one does. */
 static void set(struct scene *scene, uint64_t limbo_bytes)
 {
 	struct xmem_pool_options options = {
@@ -144,18 +144,21 @@ TEST(P10_who_keeps_what_the_dead_have_left_by_claims_is_seen)
 
 	set(&s, 0);
 	raw_start(&raw, s.name, XMEM_ROLE_READER);
-	/* The owner lives, and has them itself. */
+	/* The owner lives, and its slots are its own. */
 	SAME(limbo_of(&raw, s.keeper[0].id), 0);
 	publisher_dies(&s);
 	EVENTUALLY(stat_of(s.owner).limbo == BUFFERS);
-	/* The two that both keep would end before if the first had not renewed them. */
+	/*
+	 * Claims on the two that both keep would have ended earlier if the first one had not
+	 * renewed them.
+	 */
 	SAME(limbo_of(&raw, s.keeper[0].id), 3 * BYTES);
 	SAME(limbo_of(&raw, s.keeper[1].id), BYTES);
 	SAME(limbo_of(&raw, raw.link.join.client), 0);
-	/* Nobody is evicted by default. */
+	/* By default no client is evicted. */
 	ask(&s, 0, 1);
 	ask(&s, 1, 1);
-	/* Its claims stay, and nobody that is there is named for them. */
+	/* Its claims stay, and count for no client that is there. */
 	ask(&s, 0, 2);
 	EVENTUALLY(stat_of(s.owner).clients == 3);
 	SAME(stat_of(s.owner).limbo, BUFFERS);
@@ -166,7 +169,7 @@ TEST(P10_who_keeps_what_the_dead_have_left_by_claims_is_seen)
 	strike(&s);
 }
 
-/* Who keeps no more than it may is not to blame for what others keep of the same buffers. */
+/* A client within its limit is not evicted for what others keep of those buffers. */
 TEST(P10_who_keeps_too_much_of_limbo_by_claims_is_evicted)
 {
 	struct scene s = { .keeper = {
@@ -180,7 +183,7 @@ TEST(P10_who_keeps_too_much_of_limbo_by_claims_is_evicted)
 	publisher_dies(&s);
 	EVENTUALLY(xmem_pool_client_info(s.owner, s.keeper[0].id, &info) || !info.alive);
 	ask(&s, 0, 3);
-	/* It keeps as much as one may by what it has set aside, and the other keeps its own. */
+	/* Its claims reach the limit for one client, and the other keeps its own. */
 	EVENTUALLY(stat_of(s.owner).limbo == 3);
 	ask(&s, 1, 1);
 	b = xmem_get(s.owner, s.token[3]);
@@ -193,7 +196,10 @@ TEST(P10_who_keeps_too_much_of_limbo_by_claims_is_evicted)
 	strike(&s);
 }
 
-/* Else who joins, renews what there is, and ends keeps it for ever, and nobody can be evicted. */
+/*
+ * Otherwise a process could join, renew the claims, end, and keep the buffers for ever, and there
+ * would be no client to evict.
+ */
 TEST(P10_all_who_have_ended_keep_as_much_limbo_by_claims_as_one)
 {
 	struct scene s = { .keeper = {
@@ -207,7 +213,7 @@ TEST(P10_all_who_have_ended_keep_as_much_limbo_by_claims_as_one)
 	ask(&s, 0, 2);
 	ask(&s, 1, 2);
 	EVENTUALLY(stat_of(s.owner).limbo == 2);
-	/* What they keep is for whoever comes. */
+	/* Any client can take the claims that they left. */
 	b = xmem_get(s.owner, s.token[0]);
 	CHECK(b);
 	SAME(stamp_of(b), 1);

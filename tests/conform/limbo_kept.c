@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What keeps the slots of an ended owner without a hold: who writes them in place and has put its
- * hold, and claims that are renewed. Nobody keeps more than it may by that (P2, P10).
+ * Slots of an ended owner stay without a hold if a client that has put its hold writes them in
+ * place, or if claims are renewed. No client keeps more than it may in these ways (P2, P10).
  */
 #include <string.h>
 
@@ -11,11 +11,11 @@
 #define BYTES	4096
 #define BUFFERS	4
 
-/* ---- a publisher that dies, and a client that has had what it has published ---- */
+/* ---- a publisher that dies, and a client that has held what it has published ---- */
 
 struct scene {
 	const char *name;
-	struct xmem_pool *owner;		/* of the pool; it looks on */
+	struct xmem_pool *owner;		/* of the pool; it only watches */
 	struct child *publisher;
 	struct raw raw;
 	unsigned int me;			/* the client of these */
@@ -39,7 +39,7 @@ static void publish_and_let_go(void *argument)
 	hear_parent();
 }
 
-/* The client holds all that is published, and alone. */
+/* The client is the only holder of all that is published. */
 static void set(struct scene *scene, uint64_t limbo_bytes)
 {
 	struct xmem_pool_options options = {
@@ -66,7 +66,7 @@ static unsigned int slot_of(const struct scene *scene, unsigned int i)
 	return scene->token[i] & 0xffff;
 }
 
-/* As the library does it, but for waking the owner, who lives no more or does not wait. */
+/* Put as the library does, but without waking the owner, which is dead or does not wait. */
 static void put(struct scene *scene, unsigned int i)
 {
 	xm_put(&scene->raw.map, scene->me, slot_of(scene, i));
@@ -80,7 +80,7 @@ static void strike(struct scene *scene)
 	xmem_pool_close(scene->owner);
 }
 
-/* ---- who writes in place ---- */
+/* ---- writing in place ---- */
 
 static uint64_t number_in_fdinfo(int file, const char *format)
 {
@@ -121,7 +121,7 @@ static void is_shown(struct scene *scene, unsigned int count, unsigned int of_th
 	}
 }
 
-/* Everybody sees that the client keeps @count of the slots; @of_the_dead of them are limbo. */
+/* All clients see that the client keeps @count of the slots; @of_the_dead of them are limbo. */
 static void is_seen(struct scene *scene, unsigned int count, unsigned int of_the_dead)
 {
 	struct xmem_client_request request = {
@@ -133,7 +133,7 @@ static void is_seen(struct scene *scene, unsigned int count, unsigned int of_the
 	WORKED(xmem_pool_client_info(scene->owner, scene->me, &info));
 	SAME(info.holds, count);
 	SAME(info.bytes_ended, of_the_dead * BYTES);
-	/* The group is the host's a moment after the last of its slots is. */
+	/* The group becomes the host's a moment after its last slot. */
 	EVENTUALLY(!raw_request(&scene->raw, XMEM_IOC_CLIENT, &request) &&
 		   request.limbo_bytes == of_the_dead * BYTES);
 	for (i = 0; i < BUFFERS; i++)
@@ -173,7 +173,7 @@ TEST(P10_who_writes_in_place_holds_it_whatever_it_says)
 	kill_child(s.publisher);
 	EVENTUALLY(stat_of(s.owner).limbo == BUFFERS);
 	is_seen(&s, BUFFERS, BUFFERS);
-	/* When it has ended that it keeps nothing. */
+	/* Once the writing has ended, it keeps nothing. */
 	SAME(upgrade(&s, BUFFERS - 1, XMEM_UPGRADE_GIVE_UP), 0);
 	EVENTUALLY(stat_of(s.owner).limbo == BUFFERS - 1);
 	is_seen(&s, BUFFERS - 1, BUFFERS - 1);

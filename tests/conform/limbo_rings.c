@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much of what ended clients have left a ring keeps for who has yet to receive it, after its
- * publisher has forwarded it: the kernel lets a ring keep no more than a client may hold. The rest
- * is lost to the subscribers, and nobody is evicted.
+ * How much limbo may a ring keep for its subscribers, after its publisher has forwarded the buffers
+ * of ended clients? The kernel lets a ring keep no more than a client may hold. The subscribers
+ * lose the rest, and no client is evicted.
  */
 #include "harness.h"
 
@@ -37,7 +37,7 @@ static void forward_and_stay(void *argument)
 	for (i = 0; i < BUFFERS; i++)
 		WORKED(xmem_publish(receive_one(in), NULL, NULL));
 	tell_parent(0);
-	/* It holds nothing, and whatever becomes of its ring it goes on. */
+	/* The stage holds nothing, and goes on whatever becomes of its ring. */
 	SAME(hear_parent(), 1);
 	SAME(xmem_pool_drain(pool, 1u << 31), -EINVAL);
 	xmem_pool_close(pool);
@@ -59,8 +59,8 @@ static void publish_when_told(void *argument)
 }
 
 /*
- * A stage forwards all that a publisher has published, which dies. Nobody holds any of it, and the
- * reader behind the stage has yet to receive it.
+ * A stage forwards all publications of a publisher, which dies. Nobody holds any of them, and the
+ * reader behind the stage has not received them.
  */
 static struct xmem_subscription *forward_limbo(struct scene *scene, struct child **ret_stage)
 {
@@ -92,7 +92,7 @@ TEST(P10_a_ring_keeps_no_more_of_limbo_than_a_client_may_hold)
 	kernel_only("the daemon bounds no limbo");
 	s.owner = open_capped(s.name, 2 * BYTES);
 	out = forward_limbo(&s, &stage);
-	/* Not yet: who receives it in time loses nothing. */
+	/* Not yet: a subscriber that receives in time loses nothing. */
 	EVENTUALLY(stat_of(s.owner).limbo == BUFFERS);
 	EVENTUALLY(stat_of(s.owner).limbo == 2);
 	for (i = 0; i < 2; i++) {
@@ -103,7 +103,7 @@ TEST(P10_a_ring_keeps_no_more_of_limbo_than_a_client_may_hold)
 	REFUSED(xmem_receive(out, 0), EAGAIN);
 	SAME(sub_info(out).lost, 2);
 	EVENTUALLY(stat_of(s.owner).limbo == 0);
-	/* Nobody is evicted. */
+	/* No client is evicted. */
 	tell(stage, 1);
 	SAME(hear(stage), 0);
 	finish_child(stage);
@@ -112,7 +112,7 @@ TEST(P10_a_ring_keeps_no_more_of_limbo_than_a_client_may_hold)
 	xmem_pool_close(s.owner);
 }
 
-/* By default rings keep any number, until it has been received. */
+/* By default rings keep any amount, until it has been received. */
 TEST(P10_a_ring_keeps_limbo_for_who_has_yet_to_receive_it)
 {
 	struct scene s = { .name = new_name() };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10: when something runs out the error names it; it comes back when its owners
- * go; and a refused request leaves nothing behind. Also many subscribers, many
- * publishers and many pools at once.
+ * P10: when something runs out the error names it; it is free again when its owners end; and a
+ * refused request leaves nothing behind. Also many subscribers, many publishers and many pools at
+ * once.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ TEST(P10_a_full_client_table_is_EUSERS)
 	SAME(xmem_get_last_error(NULL), -EUSERS);
 	CHECK(strstr(why, name) && strstr(why, "clients"));
 	CHECK(strstr(why, "which is 4: 4 are alive, and 0 have ended"));
-	/* A descriptor says no name by which the pool could be looked up. */
+	/* The host cannot look a pool up by the name of a descriptor. */
 	fd = xmem_pool_fd(pool[0]);
 	WORKED(fd);
 	CHECK(!open_by_fd(fd, 0));
@@ -40,7 +40,7 @@ TEST(P10_a_full_client_table_is_EUSERS)
 	SAME(xmem_get_last_error(NULL), -EUSERS);
 	CHECK(strstr(why, "the pool has as many clients as it may have: 4 of 4"));
 	close(fd);
-	/* A place that comes free can be taken. */
+	/* A place that becomes free can be taken. */
 	xmem_pool_close(pool[2]);
 	EVENTUALLY((pool[2] = xmem_pool_open(name, NULL)));
 	REFUSED(xmem_pool_open(name, NULL), EUSERS);
@@ -57,7 +57,10 @@ TEST(P10_too_few_slots_is_ENOSPC_and_leaves_nothing)
 
 	SAME(stat_of(a).slots, 128);
 	WORKED(xmem_preallocate(a, BYTES, 60, NULL));
-	/* 68 are left, 64 of them in one group: what was attached before the error goes back. */
+	/*
+	 * 68 are left, 64 of them in one group. The buffers that were attached before the error are
+	 * given back.
+	 */
 	SAME(xmem_preallocate(b, BYTES, 65, NULL), -ENOSPC);
 	why = last_message();
 	SAME(xmem_peek_last_error(NULL), -ENOSPC);
@@ -75,7 +78,7 @@ TEST(P10_too_few_slots_is_ENOSPC_and_leaves_nothing)
 	xmem_pool_close(b);
 }
 
-/* From now on a daemon of this test alone, which is started with @files descriptors. */
+/* Use a daemon of this test alone from now on, which is started with @files descriptors. */
 static void use_limited_daemon(unsigned int files)
 {
 	struct rlimit limit = { files, files };
@@ -179,7 +182,7 @@ static void says(int error, const char *word)
 		FAIL("the message does not say '%s': %s", word, why);
 }
 
-/* No client can be let in, and nobody can ask anything: each call says which limit it is. */
+/* No client can join, and no call can ask the host. Each message names the limit. */
 static void nobody_gets_in(const char *why)
 {
 	struct xmem_host_info info = { .size = sizeof(info) };
@@ -247,7 +250,7 @@ TEST(P10_too_many_connections_of_all_are_named)
 		kill_child(child[i]);
 }
 
-/* The lowest number that process @pid has not in use. */
+/* The lowest descriptor number that process @pid does not use. */
 static unsigned int free_descriptor_of(pid_t pid)
 {
 	char path[40];
@@ -272,7 +275,7 @@ TEST(P10_a_daemon_without_a_descriptor_says_so)
 	use_limited_daemon(256);
 	raw_open(&raw);
 	CHECK(!getsockopt(raw.link.file, SOL_SOCKET, SO_PEERCRED, &peer, &length));
-	/* Once it has answered it has what it needs for this connection. */
+	/* Once the daemon has answered, it has all descriptors for this connection. */
 	SAME(raw_request(&raw, XMEM_IOC_QUERY, &query), 0);
 	limit.rlim_cur = free_descriptor_of(peer.pid);
 	CHECK(!prlimit(peer.pid, RLIMIT_NOFILE, &limit, NULL));
@@ -299,7 +302,7 @@ TEST(P10_too_many_payload_files_are_named)
 	xmem_pool_close(pool);
 }
 
-/* A closed one counts no more, though nobody has told the daemon. */
+/* A closed one does not count any more, although no message has told the daemon. */
 TEST(P10_too_many_descriptors_to_poll_are_EDQUOT)
 {
 	struct xmem_subscription *s[3];
@@ -359,7 +362,7 @@ TEST(P10_after_the_hosts_end_the_messages_say_so)
 	xmem_pool_close(writer);
 }
 
-/* Like a daemon that leaves: it takes connections and closes them. */
+/* Behave like a daemon that ends: accept connections and close them. */
 static void leave_at_once(void *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -399,10 +402,10 @@ TEST(P10_out_of_descriptors_is_EMFILE_and_the_buffer_stays)
 
 	CHECK(highest >= 0 && !getrlimit(RLIMIT_NOFILE, &old));
 	low = old;
-	low.rlim_cur = highest;		/* none is free below: the next open fails */
+	low.rlim_cur = highest;		/* no lower one is free, so the next open fails */
 	CHECK(!setrlimit(RLIMIT_NOFILE, &low));
 	b = xmem_get(reader, token);
-	CHECK(b);			/* that needs no descriptor, mapping its payload does */
+	CHECK(b);			/* it needs no descriptor; its payload does */
 	CHECK(!xmem_data(b));
 	CHECK(xmem_peek_last_error(NULL) < 0);
 	REFUSED(xmem_pool_open(new_name(), NULL), EMFILE);
@@ -510,7 +513,7 @@ TEST(P4_two_publishers_in_one_pool)
 		SAME(stamp_of(x), 2000 + i);
 		xmem_release(x);
 	}
-	/* One that ends takes nothing of the other's along. */
+	/* Dropping one does not affect the other. */
 	xmem_unsubscribe(of_each_other);
 	xmem_pool_close(b);
 	REFUSED(xmem_receive(of_b, patience_ns()), EPIPE);

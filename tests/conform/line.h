@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An owner, a stage that forwards, and a reader behind it: what forward.c and send.c share. */
+/* An owner, a stage that forwards, and a reader behind it. forward.c and send.c use these. */
 #ifndef XMEM_CONFORM_LINE_H
 #define XMEM_CONFORM_LINE_H
 
@@ -14,10 +14,10 @@ struct line {
 	struct xmem_subscription *in, *out;	/* the stage's, the reader's */
 };
 
-/* What a child of these tests is: an owner or a stage. */
+/* The part that a child of these tests plays: an owner or a stage. */
 struct part {
 	const char *name;
-	int follows;			/* a stage: whom */
+	int follows;			/* a stage: which client */
 	int step;			/* where it is killed; ANY_STEP - 1: nowhere */
 	unsigned int after;
 };

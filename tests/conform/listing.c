@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Looking at the host without joining a pool: what it says of itself, and which pools it
- * lists. A listing changes nothing for the pools that are listed.
+ * Asking the host without joining a pool: what it says of itself, and which pools it lists. A
+ * listing changes nothing in the listed pools.
  */
 #include <sched.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ TEST(API_the_host_says_what_it_is)
 	xmem_pool_close(pool);
 }
 
-/* Programs compare and hash whole structs: no byte of an answer is the caller's own. */
+/* Programs compare and hash whole structs, so an answer leaves no byte of the caller's. */
 TEST(API_a_query_fills_the_whole_version)
 {
 	struct xmem_query_request request;
@@ -139,7 +139,7 @@ TEST(API_pools_are_listed_without_joining_them)
 	reader = open_reader(name);
 	CHECK(find_pool(name, &entry));
 	SAME(entry.clients, 2);
-	SAME(stat_of(reader).clients, 2);	/* nobody joined in order to look */
+	SAME(stat_of(reader).clients, 2);	/* nobody joined in order to list */
 	SAME(stat_of(reader).clients_max, 5);
 	SAME(stat_of(reader).ring_entries, 16);
 	xmem_pool_close(reader);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Looking into a pool: its clients, its slots, and who holds what.
+ * Inspecting a pool: its clients, its slots, and which client holds what.
  */
 #include <sched.h>
 
@@ -107,7 +107,10 @@ static void look_from_inside(void *name)
 	hear_parent();
 }
 
-/* No pid is in the pages: whose would it be? Each reader is told that of its own namespace. */
+/*
+ * The pages have no pid, because a pid depends on the namespace. Each reader gets those of its own
+ * namespace.
+ */
 TEST(API_pids_are_those_of_the_readers_namespace)
 {
 	const char *name = new_name();
@@ -138,7 +141,7 @@ TEST(API_pids_are_those_of_the_readers_namespace)
 	xmem_pool_close(pool);
 }
 
-/* Several clients of one process are told from others, though nobody's pid is known. */
+/* Several clients of one process are recognized, even if their pid is not known. */
 TEST(API_clients_of_one_process_are_known)
 {
 	const char *name = new_name();
@@ -152,7 +155,7 @@ TEST(API_clients_of_one_process_are_known)
 	other = process_of(&raw, hear(child));
 	CHECK(mine && other && mine != other);
 	SAME(process_of(&raw, raw.link.join.client), mine);
-	xmem_pool_close(pool);		/* the first one goes, and the number stays */
+	xmem_pool_close(pool);		/* the first client ends, and the number stays */
 	again = open_reader(name);
 	SAME(process_of(&raw, xmem_pool_client(again)), mine);
 	tell(child, 1);
@@ -196,7 +199,7 @@ TEST(API_a_client_that_ended_in_flight_is_not_alive)
 	EVENTUALLY(!client_of(reader, id, &info) && !info.alive);
 	SAME(info.slots, 0);
 	if (on_kernel())
-		SAME(info.pid, 0);	/* another process may have its number by now */
+		SAME(info.pid, 0);	/* another process may have that pid by now */
 	EVENTUALLY(slot_with(reader, token).state == XMEM_USE_LIMBO);
 	slot = slot_with(reader, token);
 	SAME(slot.owner, XMEM_NOBODY);
@@ -252,7 +255,7 @@ TEST(API_a_client_that_lags_is_seen)
 	for (i = 0; i < 6; i++)
 		publish_stamp(writer, i);
 	SAME(client_of(writer, me, &info), 0);
-	SAME(info.behind, 2 + 4);	/* the ring has four entries, the others are lost */
+	SAME(info.behind, 2 + 4);	/* the ring has four entries, so the others are lost */
 	xmem_unsubscribe(ended);
 	SAME(client_of(writer, me, &info), 0);
 	SAME(info.follows, 1);

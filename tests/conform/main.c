@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * conform [--shard I/N] [-l] [PATTERN...]: runs the conformance tests whose names
- * match one of the patterns (as a shell matches file names), all without any; with
- * --shard only the I-th of N parts of these, from 1 to N; -l lists them instead.
- * Environment:
+ * conform [--shard I/N] [-l] [PATTERN...]: runs the conformance tests whose names match one of the
+ * patterns (as a shell matches file names). Without a pattern it runs all. With --shard it runs
+ * only the I-th of N parts of these, from 1 to N. -l lists them instead. Environment:
  *
  *   XMEM_BACKEND        kernel or daemon: the host that is tested
  *   XMEM_TEST_SCALE     percent of the usual work in loops
- *   XMEM_TEST_PATIENCE  percent of the usual limits against hangs; at 10 a test that
- *                       hangs in a quiet moment is found out soon
+ *   XMEM_TEST_PATIENCE  percent of the usual limits against hangs; with 10, a hanging
+ *                       test fails soon on a quiet machine
  *   XMEM_TEST_PAUSES    if set, checks begin with pauses now and then (harness.h)
- *   XMEM_SOCKET         where the daemon listens; else one of this run's own
- *   XMEM_TEST_SEED      of random tests; each prints the one it used
+ *   XMEM_SOCKET         where the daemon listens; else a path of this run's own
+ *   XMEM_TEST_SEED      of random tests; each prints the one that it used
  *
- * The last line is "N passed, N failed, N skipped"; status 1 if any failed.
+ * The last line is "N passed, N failed, N skipped"; the status is 1 if any failed.
  */
 #include <check.h>
 #include <fnmatch.h>
@@ -53,7 +52,7 @@ static bool wanted(const struct test *test, char **patterns)
 	return false;
 }
 
-/* Every N-th test: neighbours in a file are alike, so that all parts take about as long. */
+/* Choose every N-th test: neighbours in a file are alike, so all parts take about as long. */
 static void choose(const struct choice *choice)
 {
 	struct test *test;
@@ -81,7 +80,7 @@ static void print_failures(SRunner *runner)
 	free(results);
 }
 
-/* The virtual machine is emulated, and sanitizers look at each access: 10 to 30 times slower. */
+/* The virtual machine is emulated, and sanitizers check each access: 10 to 30 times slower. */
 static bool is_slow(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -106,7 +105,7 @@ static int run_chosen(void)
 	}
 	srunner_run_all(runner, CK_SILENT);
 	for (i = 0; i < chosen_count; i++) {
-		if (outcomes[i].stopped)	/* so that it leaves */
+		if (outcomes[i].stopped)	/* so that it ends */
 			kill(outcomes[i].stopped, SIGCONT);
 		if (!outcomes[i].skipped)
 			continue;
@@ -121,7 +120,7 @@ static int run_chosen(void)
 	return failed || !run;
 }
 
-/* "I/N", whose I is from 1 to N. */
+/* "I/N", where I is from 1 to N. */
 static bool parse_shard(const char *text, struct choice *choice)
 {
 	int end = 0;
@@ -154,7 +153,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: conform [--shard I/N] [-l] [PATTERN...]\n");
 		return 2;
 	}
-	/* Not the daemon that the user's programs use, nor that of a second run. */
+	/* Not the daemon that the user's programs use, and not that of a second run. */
 	if (!getenv("XMEM_SOCKET"))
 		use_own_daemon();
 	choose(&choice);

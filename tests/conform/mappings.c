@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which client may map which of a pool's pages, and how (P4). These tests need
- * the kernel module: the daemon's clients trust each other and map one memfd.
+ * Which client may map which of a pool's pages, and how (P4). These tests need the kernel module:
+ * the daemon's clients trust each other and map one memfd.
  */
 #include <sys/mman.h>
 
@@ -97,7 +97,7 @@ TEST(P4_mmap_of_others_pages_for_writing_is_EACCES)
 	refused(&a, 0, PAGE, PROT_WRITE, MAP_SHARED, EACCES);
 	refused(&b, area, pool->area_stride, RW, MAP_SHARED, EACCES);		/* another's area */
 	refused(&b, group, pool->group_stride, RW, MAP_SHARED, EACCES);	/* another's group */
-	refused(&a, group + pool->group_stride, PAGE, RW, MAP_SHARED, EACCES);	/* nobody's */
+	refused(&a, group + pool->group_stride, PAGE, RW, MAP_SHARED, EACCES);	/* no owner */
 	refused(&a, 0, pool->total_bytes, RW, MAP_SHARED, EACCES);	/* own ones among others */
 	refused(&a, area - PAGE, 2 * PAGE, RW, MAP_SHARED, EACCES);
 	refused(&a, area, pool->area_stride + PAGE, RW, MAP_SHARED, EACCES);
@@ -109,7 +109,7 @@ TEST(P4_mmap_private_is_EINVAL)
 {
 	kernel_only(WHY);
 	scene_start();
-	/* A private copy would be a snapshot that goes stale. */
+	/* A private copy would be an old snapshot. */
 	refused(&a, 0, PAGE, PROT_READ, MAP_PRIVATE, EINVAL);
 	refused(&a, area_of(&a), PAGE, RW, MAP_PRIVATE, EINVAL);
 	scene_end();
@@ -223,7 +223,7 @@ TEST(P4_mmap_by_another_address_space_is_EPERM)
 	kernel_only(WHY);
 	scene_start();
 	copy = *pool;
-	pool = &copy;			/* what is mapped is not inherited */
+	pool = &copy;			/* mappings are not inherited */
 	kept = dup(a.link.file);
 	CHECK(kept >= 0);
 	finish_child(spawn(map_as_child, NULL));
@@ -244,15 +244,16 @@ TEST(P4_a_child_that_was_given_the_area_cannot_store_there)
 	scene_start();
 	hold = xm_hold(&a.map, a.link.join.client, 0);
 	/*
-	 * By default it inherits nothing; by this, what its parent could be made to say. Newer
-	 * kernels let nobody say it of memory that mremap() may not enlarge.
+	 * By default a child inherits nothing. With MADV_DOFORK it would inherit pages that its
+	 * parent was tricked into sharing. Newer kernels refuse that for memory that mremap() may
+	 * not enlarge.
 	 */
 	finish_child(spawn(store_as_child, hold));
 	if (madvise(a.map.area[a.link.join.client], pool->area_stride, MADV_DOFORK))
 		SAME(errno, EINVAL);
 	finish_child(spawn(store_as_child, hold));
 	SAME(xm_load(hold), 0);
-	SAME(touch(hold, true), 0);	/* its own: nothing is broken */
+	SAME(touch(hold, true), 0);	/* its own page: nothing is broken */
 	xm_store(hold, 0);
 	scene_end();
 }
@@ -310,7 +311,7 @@ TEST(P4_pages_of_a_dead_client_are_not_the_next_ones)
 	raw_start(&next, name, XMEM_ROLE_READER);
 	SAME(area_of(&next), offset);
 	SAME(view[pool->ring_offset / 8], 0);
-	/* What was mapped before shows the new one's pages. */
+	/* The old mapping shows the new client's pages. */
 	memset((char *)next.map.area[next.link.join.client] + pool->ring_offset, 0xdd, 64);
 	SAME(view[pool->ring_offset / 8], 0xddddddddddddddddULL);
 	munmap(view, pool->area_stride);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Many clients of one pool die at once. The daemon has one thread: it serves other pools between
- * the ends, it serves the pool itself after them, and it searches what the dead have left once.
- * The daemon is stopped meanwhile, so it finds all ends and all requests at the same moment.
+ * the ends, serves the pool itself after them, and searches once for what the dead clients have
+ * left. The tests stop the daemon meanwhile, so it finds all ends and all requests at one moment.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -17,7 +17,9 @@
 #define BYTES	4096
 #define WHY	"the module has a work item for the ends, and requests do not wait for it"
 
-/* What the daemon that this test starts does at its steps: XMEMD_STEPS in docs/environment.md. */
+/*
+ * The actions of the daemon that this test starts at its steps: XMEMD_STEPS in docs/environment.md.
+ */
 static uint64_t *steps_of_daemon(void)
 {
 	const size_t bytes = (XM_STEPS + 1) * sizeof(uint64_t);
@@ -34,7 +36,7 @@ static uint64_t *steps_of_daemon(void)
 
 struct client {
 	const char *name;		/* of its pool */
-	int64_t (*ask)(struct raw *raw);	/* NULL: it only waits for its death */
+	int64_t (*ask)(struct raw *raw);	/* NULL: it only waits to be killed */
 };
 
 static void client_body(void *argument)
@@ -57,7 +59,10 @@ static struct child *start(struct client *client)
 	return child;
 }
 
-/* They die while the daemon stands, and others ask it something. Returns the daemon: it goes on. */
+/*
+ * They die while the daemon is stopped, and other clients send it requests. Returns the daemon,
+ * which continues.
+ */
 static pid_t die_and_ask(struct child **dead, struct child **asker, unsigned int askers)
 {
 	pid_t daemon = stop_daemon();
@@ -100,7 +105,7 @@ static int64_t ask_for_itself(struct raw *raw)
 	return raw_request(raw, XMEM_IOC_CLIENT, &request);
 }
 
-/* How many of the pool's clients have not ended, as the host says it? */
+/* How many of the pool's clients have not ended, as the host says it. */
 static unsigned int alive_in(const struct raw *raw)
 {
 	unsigned int alive = 0, c;
@@ -110,7 +115,7 @@ static unsigned int alive_in(const struct raw *raw)
 	return alive;
 }
 
-/* How many have got their answer, once nobody works on one? */
+/* How many have their answer, once no process works on one. */
 static unsigned int answered(struct child **asker, unsigned int askers)
 {
 	unsigned int count = 0, i;
@@ -124,11 +129,11 @@ static unsigned int answered(struct child **asker, unsigned int askers)
 	return count;
 }
 
-/* A daemon that stops itself before each end, clients that will die, and two that ask it. */
+/* A daemon that stops itself before each end, clients that will die, and two that send requests. */
 struct scene {
 	struct client mortal, other;
 	struct child *dead[DEAD], *older, *asker[2];
-	struct raw raw;			/* a reader of the mortals' pool */
+	struct raw raw;			/* a reader of the pool whose clients will die */
 	uint64_t *steps;
 	pid_t daemon;
 };
@@ -157,7 +162,7 @@ static void until_next_end(struct scene *scene)
 	note_stopped(scene->daemon);
 }
 
-/* The askers have been told to ask. */
+/* The askers have been told to send their requests. */
 static void scene_end(struct scene *scene)
 {
 	unsigned int i;
@@ -186,7 +191,7 @@ TEST(P4_between_two_ends_another_pool_is_served)
 	scene_end(&scene);
 }
 
-/* It stops itself before each end, and none of them has been answered then. */
+/* The daemon stops itself before each end. None of them has been answered then. */
 TEST(P2_in_a_pool_all_ends_precede_a_request)
 {
 	struct scene scene = { .daemon = 0 };
@@ -206,7 +211,7 @@ TEST(P2_in_a_pool_all_ends_precede_a_request)
 	scene_end(&scene);
 }
 
-/* The one that ends in the others' pool has come before all others that end. */
+/* The end in the other pool comes before all other ends. */
 TEST(P4_one_end_waits_for_no_mass_death_in_another_pool)
 {
 	struct scene scene = { .daemon = 0 };
@@ -273,7 +278,9 @@ TEST(P2_a_connection_ends_once_its_client_has_given_all_back)
 	scene_end(&scene);
 }
 
-/* The daemon stops itself when it has noted an end. Then the peer shuts its socket down again. */
+/*
+ * The daemon stops itself when it has recorded an end. Then the peer shuts its socket down again.
+ */
 TEST(P4_a_peer_that_ends_again_and_again_delays_nobody)
 {
 	struct client other = { .name = new_name(), .ask = ask_for_itself };
@@ -289,7 +296,7 @@ TEST(P4_a_peer_that_ends_again_and_again_delays_nobody)
 	asker = start(&other);
 	daemon = stop_daemon();
 	continue_daemon(daemon);
-	raw_start(&raw, new_name(), XMEM_ROLE_READER);	/* all ends until now have been noted */
+	raw_start(&raw, new_name(), XMEM_ROLE_READER);	/* all ends until now have been recorded */
 	steps[XM_STEP_END_NOTED] = 0;
 	steps[XM_STEPS] = 1 + XM_STEP_END_NOTED;
 	CHECK(!shutdown(raw.link.file, SHUT_WR));
@@ -303,7 +310,7 @@ TEST(P4_a_peer_that_ends_again_and_again_delays_nobody)
 	note_stopped(is_stopped(daemon) ? daemon : 0);
 	SAME(steps[XM_STEP_END_NOTED], 1);
 	SAME(hear(asker), 0);
-	steps[XM_STEPS] = 0;		/* the ends of the clients here shall not stop it */
+	steps[XM_STEPS] = 0;		/* the ends of the clients here must not stop it */
 	raw_close(&raw);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of payloads: how much of it one buffer keeps after its owner's end, when a process
- * that has mapped it lets it go, who is shown to keep what, and that data is right meanwhile.
+ * Memory of payloads: how much of it one buffer keeps after its owner's end, when a process unmaps
+ * it, which client is shown to keep which memory, and that the data is right meanwhile.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -20,10 +20,10 @@ struct maker {
 	unsigned int calls;		/* of preallocate, each of: */
 	unsigned int buffers;
 	size_t bytes;
-	unsigned int publish;		/* so many are published and kept */
+	unsigned int publish;		/* this many are published and kept */
 };
 
-/* Tells its client id and the tokens, and stays. Each publication has its number as stamp. */
+/* Report its client id and the tokens, and stay. Each publication's stamp is its number. */
 static void make(void *argument)
 {
 	const struct maker *maker = argument;
@@ -60,7 +60,7 @@ static struct xmem_buffer *get_next(struct xmem_pool *pool, struct child *child)
 	return b;
 }
 
-/* Payload files that this process has mapped, as the kernel says it. */
+/* The number of payload files that this process maps, as the kernel counts them. */
 static unsigned int mapped_files(void)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
@@ -112,7 +112,7 @@ TEST(P10_a_held_buffer_keeps_a_small_file_of_a_dead_owner)
 	SAME(info.bytes_files, 16 * MB);
 	SAME(info.bytes_kept, 16 * MB);
 	SAME(info.bytes_mapped, 16 * MB);
-	/* By whom. */
+	/* The clients that keep it are named. */
 	other = open_reader(maker.name);
 	SAME(client_of(other, me).bytes_kept, 16 * MB);
 	SAME(client_of(other, me).bytes_mapped, 16 * MB);
@@ -205,11 +205,11 @@ TEST(API_a_listed_pool_says_what_the_dead_keep)
 	xmem_pool_close(pool);
 }
 
-/* ---- an idle reader lets go at its next slow call ---- */
+/* ---- an idle reader unmaps at its next slow call ---- */
 
 static struct xmem_pool *idle;			/* the reader */
 static struct xmem_pool *steady;		/* a writer that lives */
-static struct xmem_subscription *follows;	/* it */
+static struct xmem_subscription *follows;	/* of the steady writer */
 
 static void by_stat(void)
 {
@@ -227,7 +227,7 @@ static void by_unsubscribing(void)
 	follows = NULL;
 }
 
-/* It sleeps until the time-out, so it is woken by nobody. */
+/* It sleeps until the timeout, so nothing wakes it. */
 static void by_sleeping(void)
 {
 	REFUSED(xmem_receive(follows, 1 * MS), ETIMEDOUT);
@@ -244,8 +244,8 @@ static void by_data_of_another(void)
 }
 
 /*
- * The reader holds nothing when another reader's release is the last, so the host does not
- * hear from it.
+ * The reader holds nothing when another reader's release is the last, so it has nothing to tell the
+ * host.
  */
 static void let_go(void (*slow)(void), bool subscribed)
 {
@@ -253,7 +253,7 @@ static void let_go(void (*slow)(void), bool subscribed)
 	struct xmem_pool *last = OPEN(maker.name, .slots = 1024, .ring = 256);
 	struct xmem_buffer *b, *of_last;
 	struct child *child = start_maker(&maker, NULL);
-	/* Whoever subscribes maps what the steady writer has. */
+	/* A subscriber maps the steady writer's files ahead. */
 	unsigned int ahead = subscribed, left;
 	uint64_t token;
 
@@ -358,16 +358,16 @@ TEST(P10_mapping_many_files_takes_no_look_at_others)
 	SAME(mapped_files(), FILES);
 	kill_child(child);
 	EVENTUALLY(stat_of(pool).limbo == FILES);
-	/* All stay attached, so nothing has gone, and nobody looks. */
+	/* All stay attached, so no file is gone and the library checks nothing. */
 	SAME(steps_seen(), 0);
-	/* That they go one by one does not make each of them cost a look at all rows. */
+	/* Files that go one by one do not each cost a check of all rows. */
 	for (i = 1; i < FILES; i++)
 		release_and_see(pool, b[i]);
 	if (steps_seen() > FILES / 3 * (slots + FILES))
 		FAIL("%u looks at %u rows and %u mappings", steps_seen(), slots, FILES);
 	EVENTUALLY(stat_of(pool).limbo == 1);
 	SAME(mapped_files(), 1);
-	/* One file that goes costs one look at each row and at each mapping. */
+	/* One file that is gone costs one check of each row and of each mapping. */
 	count_looks();
 	xmem_release(b[0]);
 	EVENTUALLY(!stat_of(pool).bytes_mapped);
@@ -377,7 +377,7 @@ TEST(P10_mapping_many_files_takes_no_look_at_others)
 	xmem_pool_close(pool);
 }
 
-/* However many slots other writers have, or how many these are. */
+/* The work does not depend on how many slots other writers have, or how many writers there are. */
 TEST(P10_a_subscribe_looks_at_the_slots_of_its_publisher)
 {
 	const char *name = new_name();
@@ -421,7 +421,7 @@ TEST(P10_data_that_is_mapped_ahead_needs_no_descriptor)
 	highest = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(highest >= 0 && !getrlimit(RLIMIT_NOFILE, &old));
 	low = old;
-	low.rlim_cur = highest;		/* none is free below: the next open fails */
+	low.rlim_cur = highest;		/* no lower one is free, so the next open fails */
 	CHECK(!setrlimit(RLIMIT_NOFILE, &low));
 	for (i = 0; i < 3; i++) {
 		struct xmem_buffer *b = get_next(pool, child);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Errors name what is wrong: the field, the host that was asked, both numbers, and who
- * holds the buffers.
+ * Errors name what is wrong: the field, the host that was asked, both numbers, and the clients that
+ * hold the buffers.
  */
 #include <stdlib.h>
 
@@ -131,7 +131,7 @@ TEST(API_a_descriptor_of_an_ended_pool_is_EBADF)
 	close(fd);
 }
 
-/* It does not become a writer, so waiting for it would never end. */
+/* The client does not become a writer, so waiting for it would never end. */
 TEST(API_subscribing_to_a_reader_is_refused_at_once)
 {
 	const char *name = new_name();
@@ -143,7 +143,7 @@ TEST(API_subscribing_to_a_reader_is_refused_at_once)
 	CHECK(!subscribe_for(pool, client, 0, XMEM_FOREVER));
 	SAYS(ENOENT, NULL, name, "is no writer, but a reader");
 	xmem_pool_close(reader);
-	/* Nobody has the id now: a writer may come and get it. */
+	/* The id is free now: a writer may join and get it. */
 	CHECK(!subscribe_for(pool, client, 0, MS));
 	SAYS(ETIMEDOUT, NULL, name, "did not come in time");
 	xmem_pool_close(pool);
@@ -203,7 +203,7 @@ TEST(API_a_pool_that_is_too_small_is_ERANGE_and_both_numbers)
 	xmem_pool_close(pool);
 }
 
-/* The host is not there, and looking does not start it. */
+/* The host is not running, and the query does not start it. */
 #define SAYS_NOTHING_RUNS(not, ...) do { \
 	struct xmem_host_info info_ = { .size = sizeof(info_) }; \
 	SAME(xmem_host_query(&info_), -ENODEV); \
@@ -233,7 +233,7 @@ TEST(API_a_host_that_is_not_there_is_named)
 	refuse(name, NULL);
 	SAYS(ENODEV, NULL, "XMEM_DAEMON=/nonexist", "no xmemd");
 	setenv("XMEM_DAEMON", "none", 1);
-	setenv("XMEM_DEVICE", "", 1);		/* as unset */
+	setenv("XMEM_DEVICE", "", 1);		/* as if unset */
 	setenv("XMEM_BACKEND", "kernel", 1);
 	if (!on_kernel()) {
 		refuse(name, NULL);
@@ -287,7 +287,7 @@ TEST(API_a_buffer_that_large_is_not_there)
 	xmem_pool_close(pool);
 }
 
-/* Receives @count publications, holds them until it is told. */
+/* Receive @count publications, and hold them until told otherwise. */
 struct holder {
 	const char *name, *label;
 	int publisher, count;
@@ -330,7 +330,7 @@ TEST(API_acquire_names_who_has_the_buffers)
 	}
 	/* The sixth is still in flight, but only for subscribers that may lose it. */
 	CHECK((b[2] = xmem_acquire(writer, 10, 0)));
-	/* Their ids depend on which of them was the first to join. */
+	/* Their ids depend on which of them joined first. */
 	snprintf(holders[0], sizeof(holders[0]), " viewer pid %d: 5, client ", child[0]->pid);
 	snprintf(holders[1], sizeof(holders[1]), " logger pid %d: 3)", child[1]->pid);
 	CHECK(!xmem_acquire(writer, 10, 20 * MS));
@@ -349,7 +349,7 @@ TEST(API_acquire_names_who_has_the_buffers)
 	xmem_pool_close(writer);
 }
 
-/* Follows and receives nothing until it is killed. */
+/* Follow a writer, and receive nothing until it is killed. */
 struct laggard {
 	const char *name;
 	int publisher;
@@ -405,7 +405,7 @@ TEST(API_acquire_says_when_the_ring_is_full)
 	hear(child);
 	for (i = 0; i < 4; i++)
 		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
-	/* The subscriber owes nothing: it is the writer that has filled the ring. */
+	/* The subscriber is not behind: the writer itself has filled the ring. */
 	CHECK(!xmem_acquire(writer, 10, 0));
 	SAYS(EAGAIN, "yet to", name, "4 being written by this writer itself, 4 free",
 	     "at most 4 buffers (ring_entries)", "acquired and unpublished, and 4 are");

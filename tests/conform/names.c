@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Names of pools: as long as users have them, and with slashes; and as many pools as one user may
- * have. Whose name it is: users.c; which names no host takes: fields.c; what an error says of
- * them: messages.c.
+ * Names of pools: their lengths, slashes, and how many pools one user may have. users.c tests who
+ * owns a name, fields.c the names that hosts refuse, and messages.c what errors say of names.
  */
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -38,7 +37,7 @@ static unsigned int clients_of(const char *name)
 	return 0;
 }
 
-/* Joined by its whole name from another handle, published in, and listed. */
+/* Join by its whole name from another handle, publish, and find it in the list. */
 static void use(const char *name)
 {
 	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader;
@@ -73,7 +72,7 @@ TEST(API_a_name_has_slashes)
 	use(name + 1);
 }
 
-/* Each has its pool: a name is what it is from the first to the last character. */
+/* Each name has its own pool: all its characters count, from the first to the last. */
 TEST(API_names_that_are_alike_are_two)
 {
 	const char *name[6];
@@ -99,7 +98,7 @@ TEST(API_names_that_are_alike_are_two)
 		xmem_pool_close(pool[i]);
 }
 
-/* The pool of a child by fork is joined by its name. */
+/* A forked child joins the pool by its name. */
 static void reopen(void *pool)
 {
 	struct xmem_pool *again = xmem_pool_reopen(pool);
@@ -199,7 +198,7 @@ TEST(P4_a_number_is_one)
 	SAME(join_by("@1234567890123456789", XMEM_ROLE_READER, XMEM_JOIN_EXISTING), -ENOENT);
 }
 
-/* Root's pool has mode 0600: neither its number nor anything else lets others in. */
+/* Root's pool has mode 0600: neither its number nor anything else lets other users in. */
 static void look_at(void *tag)
 {
 	be_user(65534);
@@ -231,7 +230,7 @@ TEST(P4_a_number_lets_in_whom_the_mode_does)
 /* ---- as many as one user may have ---- */
 
 #define POOLS		1024u
-#define PROCESSES	4u	/* a daemon gives none of them all connections */
+#define PROCESSES	4u	/* a daemon gives all its connections to none of them */
 
 /* The module's limits do not bind root. */
 static void be_one_user(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of history, of what writers keep, and of depth share. */
+/* Helpers for the tests of history, of what writers keep, and of depth. */
 #ifndef PAST_H
 #define PAST_H
 
@@ -26,7 +26,7 @@ static inline struct xmem_subscription *follow_past(struct xmem_pool *pool, int 
 	return follow_some(pool, publisher, history, 0);
 }
 
-/* The next one has this stamp, which is its number too. */
+/* The next publication has this stamp, which is also its number. */
 static inline void receive_stamp(struct xmem_subscription *s, uint64_t stamp)
 {
 	struct xmem_buffer *b = xmem_receive(s, 0);
@@ -50,8 +50,8 @@ static inline void publish_stamps(struct xmem_pool *writer, uint64_t from, uint6
 }
 
 /*
- * Publish and receive, so that the reader knows where all buffers are: then its receives can go
- * their short way (lib/follow/receive.c). Returns the next stamp.
+ * Publish and receive, so that the reader knows where all buffers are. Afterwards its receives can
+ * take the fast path (lib/follow/receive.c). Returns the next stamp.
  */
 static inline uint64_t warm_up(struct xmem_pool *writer, struct xmem_pool *reader, uint64_t count)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which files can be payloads, and where slots can lie in them. P6 and P7 rest on
- * this: only sealed memfds that are allocated whole are taken.
+ * Which files can be payloads, and where slots can lie in them. P6 and P7 need this: the host takes
+ * only sealed memfds that are allocated whole.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -24,7 +24,7 @@ static void scene_end(void)
 {
 	uint32_t slot;
 
-	/* Nothing stays behind of what was refused. */
+	/* The refused attach leaves nothing behind. */
 	for (slot = 0; slot < raw.map.slots; slot++)
 		SAME(xm_load(&xm_slot_row(&raw.map, slot)->owner), XMEM_OWNER_NONE);
 	raw_close(&raw);
@@ -62,7 +62,7 @@ TEST(P6_a_payload_without_all_seals_is_ENOEXEC)
 	scene_end();
 }
 
-/* Who follows all writers would map it ahead, and fail. */
+/* A client that follows all writers would map it ahead, and fail. */
 TEST(P6_a_payload_that_nobody_can_read_is_EACCES)
 {
 	int file = new_memfd(BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE), blind;
@@ -153,7 +153,7 @@ TEST(P7_a_file_of_a_tmpfs_is_no_payload)
 	unlink(path);
 	CHECK(!posix_fallocate(file, 0, BYTES));
 	scene_start();
-	/* It is shmem as a memfd is; what it cannot have is the seals. */
+	/* It is shmem as a memfd is, but it cannot have the seals. */
 	err = raw_attach(&raw, file, 1, NULL);
 	CHECK(err == -ENOEXEC || err == -EMEDIUMTYPE);
 	scene_end();
@@ -199,7 +199,7 @@ TEST(P7_an_anonymous_inode_is_no_payload)
 	}
 }
 
-/* Cycles: a pool that keeps itself alive. */
+/* These would make cycles: a pool that keeps itself alive. */
 TEST(P7_our_own_files_are_no_payload)
 {
 	struct xmem_pool_fd_request request = { .size = sizeof(request) };
@@ -208,7 +208,7 @@ TEST(P7_our_own_files_are_no_payload)
 	scene_start();
 	raw_open(&other);
 	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &request), 0);
-	/* The daemon's is a memfd, an empty one. */
+	/* The daemon's file is a memfd, and it is empty. */
 	refused_file(request.fd, on_kernel() ? -EMEDIUMTYPE : -ERANGE);
 	refused_file(raw.link.file, -EMEDIUMTYPE);
 	refused_file(other.link.file, -EMEDIUMTYPE);
@@ -224,8 +224,8 @@ TEST(P4_a_descriptor_that_is_not_open_is_EBADF)
 	scene_start();
 	refused_file(900, -EBADF);
 	refused_file(0x7fffffff, -EBADF);
-	SAME(raw_attach(&raw, -1, 1, NULL), -EINVAL);	/* none, and no payload named either */
-	if (on_kernel()) {	/* another process's idea of what an O_PATH descriptor is */
+	SAME(raw_attach(&raw, -1, 1, NULL), -EINVAL);	/* no file, and no payload named either */
+	if (on_kernel()) {	/* processes differ in what they take an O_PATH descriptor for */
 		char name[40];
 
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
@@ -282,7 +282,7 @@ static int attach_at(int file, uint64_t offset, uint64_t stride, uint64_t length
 	return raw_request(&raw, XMEM_IOC_ATTACH, &request);
 }
 
-/* What clients do when a file goes, they do not for one that never was there. */
+/* An attach that never happened does not make clients do the work for a file that is gone. */
 TEST(P7_a_refused_attach_counts_no_file)
 {
 	int file = new_memfd(8 * BYTES, GOOD_SEALS), i;
@@ -353,7 +353,7 @@ TEST(P4_slots_are_added_to_ones_own_payload_alone)
 	raw_start(&other, (const char *)raw.link.join.name, XMEM_ROLE_WRITER);
 	SAME(raw_attach(&other, file, 1, &first), 0);
 	SAME(attach_at(-1, BYTES, BYTES, BYTES, 1, first.payload + 1), -ENOENT);
-	/* Another client's: with it one could publish what that one may still write. */
+	/* With another client's payload, a client could publish what that one may still write. */
 	CHECK(attach_at(-1, BYTES, BYTES, BYTES, 1, first.payload) < 0);
 	raw_close(&other);
 	EVENTUALLY(xm_load(&xm_slot_row(&raw.map, first.slot[0])->owner) == XMEM_OWNER_NONE);
@@ -368,8 +368,8 @@ TEST(P4_slots_are_added_to_ones_own_payload_alone)
 }
 
 /*
- * In builds for tests, which the daemon here is, the first id is the last one of 32 bits, and the
- * lower half of the next is 0. A module begins so if it was made with XMEM_DEBUG.
+ * In builds for tests, as the daemon's here, the first id is the last one of 32 bits, and the lower
+ * half of the next is 0. A module that was made with XMEM_DEBUG begins like this, too.
  */
 TEST(P7_ids_of_payloads_have_64_bits)
 {

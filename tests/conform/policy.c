@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The owner's policy: whom it waits for and until when (P3, P9), what it evicts, which buffer
- * it takes, and what it says about itself to those who poll. The tests have buffers below,
- * equal to and above the ring's 8 entries.
+ * The owner's policy: which subscribers it waits for and until when (P3, P9), what it evicts, which
+ * buffer it takes, and what it shows to those that poll. The tests have fewer buffers than the
+ * ring's 8 entries, as many, and more.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void pair_close(struct pair *p)
 	xmem_pool_close(p->writer);
 }
 
-/* Publish as long as an acquire that does not wait finds something, at most @most times. */
+/* Publish as long as an acquire that does not wait finds a buffer, at most @most times. */
 static unsigned int publish_at_once(struct xmem_pool *writer, unsigned int most)
 {
 	struct xmem_buffer *b;
@@ -88,14 +88,14 @@ static void is_demoted(struct pair *p)
 {
 	unsigned int i;
 
-	/* The first of these that finds no room waits for the bound, the others do not. */
+	/* The first one that finds no room waits for the bound. The others do not. */
 	for (i = 0; i < 100; i++)
 		publish_stamp(p->writer, i);
 }
 
 #define BOUND	(SECOND / 10)
 
-/* A writer of small and large buffers, whose large ones a subscriber has yet to receive. */
+/* A writer of small and large buffers. A subscriber has not received the large ones. */
 static struct pair pair_of_two_sizes(void)
 {
 	struct pair p = pair_open(new_name(), 4, BOUND, XMEM_SUBSCRIBE_WAITS);
@@ -208,7 +208,7 @@ static void join_all(struct waiter *waiter)
 		CHECK(!pthread_join(waiter[i].thread, NULL));
 }
 
-/* One that looks in vain does not make the others look, who would make it look again. */
+/* A waiter that checks in vain does not wake the others, which would wake it again. */
 TEST(P9_who_waits_for_another_size_is_left_asleep)
 {
 	struct pair p = pair_open(new_name(), 4, 3600 * SECOND, XMEM_SUBSCRIBE_WAITS);
@@ -224,7 +224,7 @@ TEST(P9_who_waits_for_another_size_is_left_asleep)
 	REFUSED(xmem_acquire(p.writer, BYTES, 100 * MS), ETIMEDOUT);
 	b = receive_one(p.s);
 	join_all(waiter);
-	/* Two times each, if nothing wakes it, and once more for what wakes it. */
+	/* Each checks twice if nothing wakes it, and once more for each wake-up. */
 	if (steps_seen() > 10 * WAITERS)
 		FAIL("looked %u times", steps_seen());
 	no_step();
@@ -233,8 +233,8 @@ TEST(P9_who_waits_for_another_size_is_left_asleep)
 }
 
 /*
- * An acquire failed long ago. A subscriber has always had something to receive since, but never
- * for long. What it has yet to receive now is new, so it is waited for.
+ * An acquire failed long ago. Since then a subscriber has always had something to receive, but
+ * never for long. Its present publications are new, so it is waited for.
  */
 static bool bound_of_long_ago(int64_t bound_ns)
 {
@@ -257,7 +257,7 @@ static bool bound_of_long_ago(int64_t bound_ns)
 	over = now_ns() + bound_ns;
 	REFUSED(xmem_acquire(p.writer, 64 * BYTES, 0), EAGAIN);
 	n = publish_at_once(p.writer, 100);
-	/* Else the new bound may have passed, too. */
+	/* Otherwise the new bound may have passed, too. */
 	seen = now_ns() < over;
 	if (seen) {
 		SAME(n, 2);
@@ -315,7 +315,7 @@ TEST(P3_a_new_client_does_not_inherit_a_demotion)
 	}
 }
 
-/* L18: buffers that were in hand before the subscriber came. */
+/* L18: these buffers were in hand before the subscriber came. */
 TEST(P3_a_publication_demotes_whom_it_overtakes_and_never_waits)
 {
 	const char *name = new_name();
@@ -332,7 +332,7 @@ TEST(P3_a_publication_demotes_whom_it_overtakes_and_never_waits)
 	late = open_reader(name);
 	s = follow(late, xmem_pool_client(p.writer), XMEM_SUBSCRIBE_WAITS);
 	raw_start(&raw, name, XMEM_ROLE_READER);
-	/* A cursor and a note stand in one struct, but in different areas. */
+	/* A cursor and a note are in one struct, but in different areas. */
 	note = (void *)((char *)raw.map.area[xmem_pool_client(p.writer)] +
 			xmem_pool_client(late) * raw.map.cursor_stride);
 	for (i = 0; i < RING + 3; i++) {
@@ -345,7 +345,7 @@ TEST(P3_a_publication_demotes_whom_it_overtakes_and_never_waits)
 	SAME(note->demoted_incarnation,
 	     xm_client_row(&raw.map, xmem_pool_client(late))->incarnation);
 	SAME(note->demoted_at, 0);
-	/* What is left of the ring, after one that a slow receiver is near to losing. */
+	/* The rest of the ring, without one that a slow receiver is near to losing. */
 	SAME(receive_all(s), RING - 1);
 	SAME(sub_info(s).lost, 4);
 	SAME(publish_at_once(p.writer, 100), RING);
@@ -367,7 +367,7 @@ TEST(P9_a_subscriber_that_may_lose_the_oldest_never_blocks_its_publisher)
 		struct pair p = pair_open(new_name(), counts[i], 0, 0);
 		struct xmem_buffer *kept[64];
 
-		/* All buffers but one are held: no protected depth is left. */
+		/* All buffers but one are held, so no protected depth is left. */
 		for (k = 0; k < counts[i] - 1; k++) {
 			publish_kept(p.writer, k, &kept[k]);
 			SAME(publish_at_once(p.writer, 20), 20);
@@ -424,7 +424,7 @@ TEST(P3_nothing_is_evicted_while_a_buffer_is_free)
 
 	WORKED(xmem_preallocate(p.writer, 4 * BYTES, 1, NULL));
 	SAME(publish_at_once(p.writer, RING - 2), RING - 2);
-	/* Not the large one is too good for this, but the publications are. */
+	/* The large buffer may be used for this, but the publications are spared. */
 	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
 	SAME(xmem_capacity(b), 4 * BYTES);
 	SAME(receive_all(p.s), RING - 2);
@@ -453,7 +453,10 @@ TEST(API_acquire_takes_the_smallest_buffer_that_is_large_enough)
 			SAME(xmem_capacity(b[i]), takes[i].capacity);
 		}
 		REFUSED(xmem_acquire(p.writer, 1, 0), EAGAIN);
-		/* Published and received, or given up: it is the same. */
+		/*
+		 * It makes no difference whether the buffer was published and received, or given
+		 * up.
+		 */
 		for (i = 0; i < 4; i++)
 			if (round)
 				xmem_release(b[i]);
@@ -466,7 +469,7 @@ TEST(API_acquire_takes_the_smallest_buffer_that_is_large_enough)
 
 /* ---- an acquire that fails is not tried again in vain, but in time (L17) ---- */
 
-/* All of 128 buffers are held by the reader: acquires fail, and keep failing. */
+/* The reader holds all of 128 buffers: acquires fail, and keep failing. */
 static void use_up(struct pair *p, struct xmem_buffer **held)
 {
 	unsigned int i;
@@ -496,7 +499,7 @@ TEST(P9_an_acquire_that_failed_succeeds_as_soon_as_it_can)
 	unsigned int i;
 
 	use_up(&p, held);
-	/* The last hold of a buffer goes, whichever it is. */
+	/* The last hold of any buffer ends. */
 	for (i = 3; i < 128; i += 31) {
 		xmem_release(held[i]);
 		found_at_once(&p);
@@ -504,7 +507,7 @@ TEST(P9_an_acquire_that_failed_succeeds_as_soon_as_it_can)
 		REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
 		REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
 	}
-	/* A clone keeps it; only the last one counts. */
+	/* A clone keeps it; only the last hold counts. */
 	b = xmem_clone(held[7]);
 	xmem_release(held[7]);
 	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
@@ -512,7 +515,7 @@ TEST(P9_an_acquire_that_failed_succeeds_as_soon_as_it_can)
 	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
 	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
 	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
-	/* One is given up, others are made. */
+	/* One is given up, and others are made. */
 	xmem_release(b);
 	CHECK((b = xmem_acquire(p.writer, BYTES, 0)));
 	REFUSED(xmem_acquire(p.writer, BYTES, 0), EAGAIN);
@@ -543,7 +546,7 @@ TEST(P9_an_acquire_that_failed_succeeds_when_a_smaller_one_is_enough)
 	pair_close(&p);
 }
 
-/* Subscribers that are waited for stand in the way: one moves, leaves, or is demoted. */
+/* A subscriber that is waited for blocks the acquire, until it receives, leaves, or is demoted. */
 TEST(P9_an_acquire_that_failed_succeeds_when_who_it_waits_for_is_no_more_in_the_way)
 {
 	const char *name = new_name();
@@ -567,7 +570,7 @@ TEST(P9_an_acquire_that_failed_succeeds_when_who_it_waits_for_is_no_more_in_the_
 	pair_close(&p);
 }
 
-/* ---- what the pages say, for those who poll ---- */
+/* ---- what the pages show to those that poll ---- */
 
 static bool writable(const struct raw *raw, const struct pair *p, uint64_t now,
 		     uint64_t *ret_deadline)
@@ -608,7 +611,7 @@ TEST(P9_the_pages_say_whether_an_acquire_would_succeed)
 	CHECK((b[1] = xmem_acquire(p.writer, 200, 0)));
 	SAME(ring->wanted, 0);
 	SAME(ring->demote_at_ns, 0);
-	/* It wants more than there is at all. */
+	/* The writer asks for more than all buffers have. */
 	REFUSED(xmem_acquire(p.writer, BYTES + 1, 0), ENOSPC);
 	xmem_release(b[0]);
 	xmem_release(b[1]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Descriptors to poll: level-triggered for poll, select and epoll, and no wake-up is lost
- * on the way. Many at once, in processes that do nothing but wait, are in poll_stress.c.
+ * Descriptors to poll: level-triggered for poll, select and epoll, and no wake-up is lost on the
+ * way. poll_stress.c has many at once, in processes that only wait.
  */
 #include <signal.h>
 #include <sys/select.h>
@@ -12,7 +12,7 @@
 
 #define BYTES	4096
 
-/* ---- the three ways to ask ---- */
+/* ---- the three ways to poll ---- */
 
 static short by_select(int fd, short events)
 {
@@ -34,7 +34,7 @@ static short by_select(int fd, short events)
 	return found;
 }
 
-/* All three say the same about @events. What is true may be some time in coming. */
+/* All three ways agree about @events. It may take time until they see the result. */
 static void says(int fd, int epoll, short events, bool yes)
 {
 	short want = yes ? events : 0;
@@ -45,7 +45,7 @@ static void says(int fd, int epoll, short events, bool yes)
 	SAME(by_epoll(epoll, 0), want);		/* level-triggered */
 }
 
-/* A socket may say EPOLLERR too. */
+/* A socket may report EPOLLERR too. */
 static void hangs_up(uint64_t events)
 {
 	SAME(events & (EPOLLIN | EPOLLHUP), EPOLLIN | EPOLLHUP);
@@ -119,7 +119,7 @@ TEST(API_poll_of_two_subscriptions)
 	xmem_pool_close(first);
 }
 
-/* K1: epoll asks for the queue only once, and nobody has armed the ring yet. */
+/* K1: epoll asks for the queue only once, and the ring has not been armed yet. */
 TEST(P9_a_poll_that_began_before_the_subscription)
 {
 	const char *name = new_name();
@@ -141,7 +141,7 @@ TEST(P9_a_poll_that_began_before_the_subscription)
 	xmem_pool_close(writer);
 }
 
-/* The end of a client disarms all words of the pool, whoever has armed them. */
+/* The end of a client disarms all words of the pool, whichever client has armed them. */
 static void somebody_ends(const char *name)
 {
 	xmem_pool_close(open_reader(name));
@@ -193,7 +193,7 @@ static void wait_by_epoll(void *argument)
 	tell_parent(by_epoll(epoll, -1));
 }
 
-/* The descriptor says in another process what it says here. */
+/* In another process the descriptor is ready as it is here. */
 TEST(API_poll_in_another_process)
 {
 	const char *name = new_name();
@@ -217,7 +217,7 @@ TEST(API_poll_in_another_process)
 
 /* ---- ends ---- */
 
-/* What has ended stays readable, however often that has been said, until it is dropped. */
+/* An ended subscription stays readable, however often that has been seen, until it is dropped. */
 static void ends_once(bool joint)
 {
 	const char *name = new_name();
@@ -287,7 +287,7 @@ static void poll_hears_of_the_end(bool killed)
 	SAME(by_epoll(epoll, WAIT_MS), EPOLLIN);
 	SAME(by_poll(own, POLLIN, WAIT_MS), POLLIN);
 	REFUSED(xmem_receive(s, 0), EPIPE);
-	/* Both go on saying so, until the subscription is dropped. */
+	/* Both stay readable until the subscription is dropped. */
 	says(fd, epoll, POLLIN, true);
 	SAME(by_poll(own, POLLIN, 0), POLLIN);
 	REFUSED(xmem_receive(s, 0), EPIPE);
@@ -356,7 +356,7 @@ TEST(P10_poll_hears_of_the_hosts_end)
 
 #define MANY	300
 
-/* K10: exact, also with more slots than anybody would look at one by one. */
+/* K10: this is exact, also with more slots than a check would visit one by one. */
 TEST(API_poll_says_whether_a_buffer_is_free)
 {
 	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 320,
@@ -389,7 +389,7 @@ TEST(API_poll_says_whether_a_buffer_is_free)
 	xmem_pool_close(writer);
 }
 
-/* What is refused for good changes nothing. */
+/* A call that can never succeed changes nothing. */
 TEST(API_poll_is_not_about_a_buffer_that_cannot_be_had)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
@@ -406,7 +406,7 @@ TEST(API_poll_is_not_about_a_buffer_that_cannot_be_had)
 	xmem_pool_close(writer);
 }
 
-/* It is about buffers of the size that the last acquire wanted. */
+/* The descriptor is for buffers of the size of the last acquire. */
 TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
@@ -429,7 +429,7 @@ TEST(API_poll_says_whether_a_buffer_of_that_size_is_free)
 	CHECK(b);
 	REFUSED(xmem_acquire(writer, 4 * BYTES, 0), EAGAIN);
 	says(fd, epoll, POLLOUT, false);
-	kept = xmem_acquire(writer, BYTES, 0);	/* smaller ones there are, and one more now */
+	kept = xmem_acquire(writer, BYTES, 0);	/* there were smaller ones, and now one more */
 	CHECK(kept);
 	says(fd, epoll, POLLOUT, true);
 	xmem_release(kept);
@@ -513,7 +513,7 @@ static void follow_jointly(struct raw *raw, struct xmem_pool *writer)
 	SAME(raw_request(raw, XMEM_IOC_SUBSCRIBE, &request), 0);
 }
 
-/* On the daemon's host nobody but the client takes what made it readable. */
+/* On the daemon's host only the client takes the byte that made it readable. */
 static void take_byte(int fd)
 {
 	char byte;
@@ -558,7 +558,7 @@ static void wait_for_a_writer(void *argument)
 	tell_parent(by_epoll(epoll, WAIT_MS));
 }
 
-/* Also before the client follows any ring as one of several. */
+/* This also holds before the client follows any ring in a joint subscription. */
 TEST(API_poll_says_that_the_first_writer_has_come)
 {
 	const char *name = new_name();
@@ -593,7 +593,10 @@ static void follow_raw(struct raw *raw, struct xmem_pool *writer)
 	SAME(raw_request(raw, XMEM_IOC_SUBSCRIBE, &request), 0);
 }
 
-/* K2, and K1: before it has mapped anything it says nothing, and then all that it has to. */
+/*
+ * K2 and K1: before the client has mapped anything the file is not ready. Afterwards it shows
+ * everything.
+ */
 TEST(P9_poll_of_the_device_before_it_maps)
 {
 	const char *name = new_name();
@@ -638,7 +641,7 @@ TEST(P9_poll_of_the_device_before_it_subscribes)
 	xmem_pool_close(writer);
 }
 
-/* K10: no buffer is free, and nobody is told so again and again. */
+/* K10: no buffer is free, and the poll does not report writable again and again. */
 TEST(P9_poll_of_the_device_is_exact)
 {
 	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_SLOTS };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The file of the kernel's device itself, polled by clients without the library: what it arms,
- * and who is woken. More of it is at the end of poll.c.
+ * The file of the kernel's device itself, polled by clients without the library: which words it
+ * arms, and which clients it wakes. The end of poll.c has more.
  */
 #include "harness.h"
 #include "polling.h"
@@ -43,7 +43,7 @@ static u32 *slots_waiters(const struct raw *raw)
 	return &xm_client_row(&raw->map, raw->link.join.client)->slots_waiters;
 }
 
-/* As an owner does that has made something free. */
+/* Do what an owner does that has made something free. */
 static void wake_slots(struct raw *raw)
 {
 	struct xmem_wait_request wake = {
@@ -54,11 +54,11 @@ static void wake_slots(struct raw *raw)
 		SAME(raw_request(raw, XMEM_IOC_WAKE, &wake), 0);
 }
 
-/* ---- many who poll ---- */
+/* ---- many that poll ---- */
 
 #define MANY	100			/* more than are woken at once */
 
-/* K13: who publishes does not wake them all by itself, but each of them is woken. */
+/* K13: the publisher itself does not wake all of them, but each of them is woken. */
 TEST(P9_all_of_many_pollers_are_woken)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET }, ready[MANY];
@@ -94,7 +94,7 @@ TEST(P9_all_of_many_pollers_are_woken)
 		got = receive_one(s);
 		SAME(stamp_of(got), round);
 		xmem_release(got);
-		/* By edges: nobody is told again of what is there. */
+		/* Edge-triggered: an event is not reported again. */
 		while (epoll_wait(set, ready, MANY, 0) > 0)
 			;
 	}
@@ -106,7 +106,7 @@ TEST(P9_all_of_many_pollers_are_woken)
 	xmem_pool_close(writer);
 }
 
-/* So many together that to wake them takes longer than a publication. */
+/* So many that waking them all takes longer than a publication. */
 #define CROWD	500			/* descriptors */
 #define SETS	16			/* that each of them is in */
 
@@ -121,7 +121,9 @@ static void publish_when_told(void *name)
 	xmem_pool_close(pool);
 }
 
-/* Whoever has been woken looks, sleeps again, and is woken again while the others are yet to be. */
+/*
+ * Those that have been woken check, sleep again, and are woken again before the others are woken.
+ */
 TEST_WITHIN(P9_a_wake_while_many_are_being_woken_is_not_lost, 60)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -147,10 +149,10 @@ TEST_WITHIN(P9_a_wake_while_many_are_being_woken_is_not_lost, 60)
 		for (i = 0; i < CROWD; i++)
 			SAME(epoll_ctl(set[n], EPOLL_CTL_ADD, fd[i], &event), 0);
 	}
-	mine = new_epoll(fd_of(reader), EPOLLIN);	/* first of all, for it came last */
+	mine = new_epoll(fd_of(reader), EPOLLIN);	/* woken first, as it came last */
 	for (round = 1; round <= rounds; round++) {
 		tell(child, round);
-		/* Not by poll(), which looks once more when its time is over. */
+		/* Not by poll(), which checks once more when its time is over. */
 		SAME(by_epoll(mine, WAIT_MS), EPOLLIN);
 		got = receive_one(s);
 		SAME(stamp_of(got), round);
@@ -167,7 +169,7 @@ TEST_WITHIN(P9_a_wake_while_many_are_being_woken_is_not_lost, 60)
 	xmem_pool_close(reader);
 }
 
-/* While there is always something, publications cost no request for those who poll. */
+/* While there is always something, publications cost no request for those that poll. */
 TEST(P9_poll_that_finds_something_to_receive_arms_nothing)
 {
 	const char *name = new_name();
@@ -203,7 +205,7 @@ TEST(P9_poll_that_finds_a_buffer_arms_nothing)
 	raw_close(&raw);
 }
 
-/* Only what is asked about is armed. */
+/* Only the words for the polled events are armed. */
 TEST(P9_poll_arms_what_it_is_asked_about)
 {
 	const char *name = new_name();
@@ -219,7 +221,7 @@ TEST(P9_poll_arms_what_it_is_asked_about)
 	xmem_pool_close(writer);
 }
 
-/* Edge-triggered, the next publication is told of although this one is still there. */
+/* Edge-triggered, the next publication is reported although this one is still there. */
 TEST(P9_poll_by_edges_hears_of_each_publication)
 {
 	const char *name = new_name();
@@ -242,7 +244,7 @@ TEST(P9_poll_by_edges_hears_of_each_publication)
 	xmem_pool_close(writer);
 }
 
-/* F9: a client's first slots, while it waits for some. */
+/* F9: a client gets its first slots while it waits for some. */
 TEST(P9_attach_wakes_those_who_wait_for_a_slot)
 {
 	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = XMEM_WAIT_SLOTS };
@@ -264,7 +266,7 @@ TEST(P9_attach_wakes_those_who_wait_for_a_slot)
 	raw_close(&raw);
 }
 
-/* What a look in vain has found is not believed once something has changed. */
+/* The result of a check in vain does not hold once something has changed. */
 TEST(P9_poll_looks_again_when_something_has_changed)
 {
 	struct xmem_attach_request attached;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * No lost wake-ups: publishers and subscribers that wait in epoll_wait and nowhere else.
- * The subscribers are waited for, so each of them must get everything. A wake-up that is
- * lost leaves one of them waiting, and the test ends by its time limit.
+ * No lost wake-ups: publishers and subscribers that wait in epoll_wait and nowhere else. The
+ * publishers wait for the subscribers, so each of these must get everything. A lost wake-up leaves
+ * one of them waiting, and the test ends by its time limit.
  */
 #include <sys/epoll.h>
 
@@ -16,7 +16,7 @@ struct plan {
 	const char *name;
 	unsigned int count;		/* publications of each writer */
 	int writer[WRITERS];
-	bool each;			/* wait on each subscription's descriptor, not the pool's */
+	bool each;			/* wait on the subscriptions' descriptors */
 };
 
 static void add(int epoll, int fd, unsigned int events, unsigned int number)
@@ -64,7 +64,7 @@ static void publish_all(void *argument)
 	xmem_pool_close(pool);
 }
 
-/* Take what there is, and no more than @most. */
+/* Receive all that is there, but no more than @most. */
 static unsigned int take(struct xmem_subscription *s, unsigned int next, unsigned int most)
 {
 	struct xmem_buffer *b;

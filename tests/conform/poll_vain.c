@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * A descriptor says nothing in vain, but for what xmem.h names: the state it had before stays
- * until a look has found something else.
+ * A descriptor is ready in vain only where xmem.h says so: its earlier state stays until a check
+ * has found another one.
  */
 #include "harness.h"
 #include "polling.h"
 
 #define BYTES	4096
 
-/* A writer that is refused says so to the daemon, which may still be about the look before. */
+/* A writer whose acquire fails tells the daemon, which may not have finished its earlier check. */
 TEST(API_poll_forgets_no_refusal)
 {
 	struct xmem_pool *writer;
@@ -30,8 +30,8 @@ TEST(API_poll_forgets_no_refusal)
 }
 
 /*
- * What was sent to another client is nothing to receive, but a writer may wait until it is passed:
- * so whoever sleeps in poll is woken for it, and by then has to pass it.
+ * A publication to another client is nothing to receive, but a writer may wait until it is passed.
+ * So a subscriber that sleeps in poll is woken for it, and must have passed it by then.
  */
 TEST(API_poll_says_that_there_is_something_to_pass)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of descriptors that are polled share: how they ask. */
+/* Helpers for the tests of poll descriptors: the ways to poll. */
 #ifndef POLLING_H
 #define POLLING_H
 
@@ -45,6 +45,6 @@ static inline int fd_of(struct xmem_pool *pool)
 	return fd;
 }
 
-#define WAIT_MS	((int)(patience_ns() / MS))	/* for what has to come */
+#define WAIT_MS	((int)(patience_ns() / MS))	/* for an expected event */
 
 #endif

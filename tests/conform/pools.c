@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The part of the harness that knows pools: it opens them, stamps and checks
- * contents, checks a pool's state, and sends requests straight to the host.
+ * The part of the harness that knows pools: it opens them, stamps and checks contents, checks a
+ * pool's state, and sends requests straight to the host.
  */
 #include <sched.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ void several_users_or_skip(void)
 void be_user(uid_t uid)
 {
 	CHECK(!setgid(uid) && !setuid(uid));
-	CHECK(!prctl(PR_SET_DUMPABLE, 1));	/* or its files of /proc would stay root's */
+	CHECK(!prctl(PR_SET_DUMPABLE, 1));	/* else root owns its files in /proc */
 }
 
 void daemon_only(const char *why)
@@ -241,7 +241,7 @@ void fill_at(struct xmem_buffer *buffer, uint64_t *word, uint64_t stamp)
 {
 	size_t i;
 
-	/* Atomic, as those who check whether contents change under them read it so. */
+	/* Atomic, because processes that check whether contents change under them read them so. */
 	for (i = 0; i < xmem_size(buffer) / 8; i++)
 		__atomic_store_n(&word[i], stamp, __ATOMIC_RELAXED);
 	xmem_metadata_mut(buffer)->id = stamp;
@@ -369,7 +369,7 @@ void raw_start(struct raw *raw, const char *name, uint32_t role)
 	raw->mapped = true;
 }
 
-/* Newer kernels let nobody say it of memory that mremap() may not enlarge. */
+/* Newer kernels refuse MADV_DOFORK for memory that mremap() may not enlarge. */
 void forks_have_mappings_or_skip(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -421,7 +421,7 @@ void raw_hold(const struct raw *raw, uint64_t token)
 {
 	int err = xm_get(&raw->map, raw->link.join.client, token);
 
-	if (err == -EAGAIN)	/* it is held, but not known to be there */
+	if (err == -EAGAIN)	/* it is held, but may not be there */
 		EVENTUALLY((err = xm_look(&raw->map, token)) != -EAGAIN);
 	SAME(err, 0);
 }
@@ -492,7 +492,7 @@ void interrupt_the_daemon(void)
 	CPU_SET(i, &one);
 	CHECK(!sched_setaffinity(0, sizeof(one), &one));
 	CHECK(!sched_setaffinity(daemon, sizeof(one), &one));
-	if (sched_setscheduler(0, SCHED_FIFO, &first))	/* who may not goes the other way round */
+	if (sched_setscheduler(0, SCHED_FIFO, &first))	/* else lower the daemon */
 		CHECK(!sched_setscheduler(daemon, SCHED_IDLE, &last));
 	continue_daemon(daemon);
 }

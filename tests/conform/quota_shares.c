@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P4 among users: no user, nor its sub-uids, uses up what others need, nor has others pay for it.
- * These tests change the module's parameters, so they need the kernel module and a machine of
- * their own. quotas.c has what a single user may have.
+ * P4 among users: no user, nor its sub-uids, uses up what others need or makes others pay. These
+ * tests change the module's parameters, so they need the kernel module and a machine of their own.
+ * quotas.c tests what a single user may have.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -49,7 +49,7 @@ TEST(P4_what_one_user_uses_up_another_still_has)
 	child = spawn(have_many_pools, &user);
 	hear(child);
 	finish_child(spawn(have_one_pool, &victim));
-	/* root is counted, and not refused. */
+	/* Root is counted, and not refused. */
 	have_one_pool(&(unsigned int){ 0 });
 	set_parameter("user_max_pools", old, NULL);
 	kill_child(child);
@@ -74,7 +74,7 @@ static void take_pools(void *argument)
 	hear_parent();
 }
 
-/* Who comes later finds some, although nobody has reached what a user may have. */
+/* A later user still finds some free, although no user has reached its limit. */
 TEST(P4_users_leave_each_other_half_of_what_is_free)
 {
 	unsigned int user = new_user(), second = user + 10000, third = user + 20000;
@@ -109,7 +109,7 @@ static void own_a_pool(void *argument)
 	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
 	send_file(parent_link(), xmem_pool_fd(pool));
 	hear_parent();
-	/* There is room for more of its own than the guest has left to other guests. */
+	/* The owner has room for more of its own than the guest has left to other guests. */
 	WORKED(xmem_preallocate(pool, BYTES, 8 * 64 + 63, NULL));
 	tell_parent(1);
 	hear_parent();
@@ -124,7 +124,7 @@ static void be_a_guest(void *argument)
 
 	become(*(unsigned int *)argument);
 	file = receive_file(parent_link());
-	/* Of 8 places for clients the owner has one. */
+	/* The owner has one of 8 places for clients. */
 	for (i = 0; i < 8; i++) {
 		pool[i] = open_by_fd(file, XMEM_OPEN_WRITER);
 		if (!pool[i])
@@ -140,7 +140,7 @@ static void be_a_guest(void *argument)
 	SAME(xmem_get_last_error(NULL), -EDQUOT);
 	CHECK(strstr(why, "as many groups of slots in another user's pool as it may have: 7 of 7"));
 	SAME(n, 7);
-	/* Nor has it more by another client. */
+	/* Another client does not give it more. */
 	SAME(xmem_preallocate(pool[1], BYTES, 1, NULL), -EDQUOT);
 	tell_parent(1);
 	hear_parent();
@@ -166,8 +166,8 @@ TEST_WITHIN(P4_guests_leave_the_owner_of_a_pool_half_of_it, 60)
 }
 
 /*
- * A pool that is made by a file which another user has opened is its maker's, although the other
- * pays for its table: neither is a guest there.
+ * A pool that is made by a file that another user has opened belongs to its maker, although the
+ * other user pays for its table. Neither is a guest there.
  */
 static void own_by_anothers_file(void *argument)
 {
@@ -220,7 +220,7 @@ static void write_file(const char *format, int pid, const char *text)
 	close(file);
 }
 
-/* Two pools for each of the user's uids in there, and one more. */
+/* Two pools for each of the user's uids in the namespace, and one more. */
 static void use_sub_uids(void *argument)
 {
 	struct raw raw[5];
@@ -229,7 +229,7 @@ static void use_sub_uids(void *argument)
 	become(*(unsigned int *)argument);
 	CHECK(!unshare(CLONE_NEWUSER));
 	tell_parent(1);
-	hear_parent();				/* there is a map of uids now */
+	hear_parent();				/* the map of uids is there now */
 	for (i = 0; i < 5; i++) {
 		CHECK(!seteuid(0) && !seteuid(1 + i / 2));
 		raw_open(&raw[i]);
@@ -289,7 +289,7 @@ static void *ask_again_and_again(void *argument)
 	return NULL;
 }
 
-/* However many threads ask at once: a millisecond is counted for the slot. */
+/* However many threads ask at once, a millisecond is counted for the slot. */
 TEST_WITHIN(P4_a_slot_has_a_tenancy_a_millisecond_whoever_asks, 60)
 {
 	struct xmem_attach_request attached;
@@ -310,10 +310,12 @@ TEST_WITHIN(P4_a_slot_has_a_tenancy_a_millisecond_whoever_asks, 60)
 		CHECK(!pthread_create(&thread[i], NULL, ask_again_and_again, &asker));
 	for (i = 0; i < ASKERS; i++)
 		pthread_join(thread[i], NULL);
-	/* Each millisecond has one at most; the first and the last need not be whole. */
+	/*
+	 * Each millisecond has at most one. The first and the last millisecond need not be whole.
+	 */
 	CHECK(now_ns() - begin >= (ASKERS * ASKED - 2) * MS);
 	SAME(xm_slot_row(&raw.map, attached.slot[0])->tenancies, 1 + ASKERS * ASKED);
-	/* Who detaches and attaches gets slots that are old enough. */
+	/* A client that detaches and attaches gets slots that are old enough. */
 	for (i = 0; i < 20; i++) {
 		struct xmem_slot_request slot = { .size = sizeof(slot), .slot = attached.slot[0] };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10 among users: what a user has is counted, refused where it is too much, by an error of which
- * `quota` says which limit it was, and counted no more when it is gone. Each test has a user of its
- * own, for whom it changes the module's parameters, so these tests need the kernel module and a
- * machine of their own. quota_shares.c has what users leave each other.
+ * P10 among users. A user's things are counted until they are gone. A request beyond a limit is
+ * refused, and `quota` says which limit it was. Each test has a user of its own, for which it
+ * changes the module's parameters, so these tests need the kernel module and a machine of their
+ * own. quota_shares.c tests what users leave to each other.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "quota_users.h"
 
-#define MORE	3		/* how many more of a thing than at first a user may have */
+#define MORE	3		/* how many more than at first a user may have */
 
 /* ---- users ---- */
 
@@ -133,7 +133,7 @@ static int one_dead_pool(struct scene *s)
 	header = *raw->map.pool;
 	CHECK(!munmap(raw->map.area[raw->link.join.client], header.area_stride));
 	SAME(raw_request(raw, XMEM_IOC_POOL_FD, &pool_fd), -ENOTCONN);
-	/* A process that closes a descriptor of it finds all of the end done. */
+	/* When a process closes a descriptor of the file, the end is complete. */
 	SAME(close(dup(raw->link.file)), 0);
 	return 0;
 }
@@ -187,8 +187,8 @@ struct kind {
 	uint32_t quota;
 	const char *name;		/* of the parameter */
 	int (*one)(struct scene *scene);
-	void (*undo)(struct scene *scene);	/* NULL: one less does not make it less */
-	bool joins;			/* a file of its own is refused, not the writer */
+	void (*undo)(struct scene *scene);	/* NULL: taking one away does not lower the count */
+	bool joins;			/* its own file is refused, not the writer's */
 };
 
 static const struct kind pools = {
@@ -228,7 +228,7 @@ static void undo_one(struct scene *s, const struct kind *kind)
 	kind->undo(s);
 }
 
-/* What is refused changes no count, whatever else was counted before it was. */
+/* A refused request changes no count, even of things that were counted before the refusal. */
 static void is_refused(struct scene *s, const struct kind *kind)
 {
 	uint64_t before[XMEM_QUOTA_USER_MAPPINGS + 1];
@@ -360,7 +360,7 @@ TEST_WITHIN(P10_mappings_of_a_user_are_counted_and_limited, 60)
 
 /* ---- splits ---- */
 
-/* It is too late to refuse a part of a mapping that is there, but it counts. */
+/* It is too late to refuse a part of an existing mapping, but the part counts. */
 static void split_a_mapping(void *argument)
 {
 	size_t page = page_size();
@@ -404,8 +404,8 @@ static int ask_as_a_client(struct raw *raw)
 }
 
 /*
- * Forks cannot be refused, and MADV_DOFORK gives a child copies. They count, and the client of
- * which a user has more than it may have by a fork ends.
+ * Forks cannot be refused, and MADV_DOFORK gives a child copies. The copies count, and the client
+ * that takes its user above the limit by a fork ends.
  */
 static void copy_a_mapping(void *argument)
 {
@@ -489,7 +489,7 @@ TEST(P10_quota_lists_all_limits)
 
 /* ---- whose refusal it was ---- */
 
-/* By a file of which nobody but this test knows. */
+/* Ask by a file that only this test knows. */
 static int ask_by(int file, unsigned int request, void *argument)
 {
 	return ioctl(file, request, argument) ? -errno : 0;
@@ -553,7 +553,7 @@ static void everybody_asks(void *argument)
 	SAME(refused_last(client[1]), -ENOENT);
 }
 
-/* Clients that have joined by one file of the device, and who joins by it next. */
+/* Several clients have joined by one file of the device, and another joins by it next. */
 TEST(P10_nobody_is_told_what_another_was_refused)
 {
 	unsigned int user = new_user();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10: a request that fails changes nothing, whatever it fails of: an attach takes neither
- * slots nor pages, and what a limit refuses is available as soon as somebody gives it back.
+ * P10: a request that fails changes nothing, for whatever reason it fails. An attach that fails
+ * takes neither slots nor pages, and what a limit refuses is available as soon as a client gives it
+ * back.
  */
 #include "harness.h"
 

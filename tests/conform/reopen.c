@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem_pool_reopen: a child that has inherited a handle joins anew, as its parent did, whatever
- * the parent's threads were doing; and so does who has lost its host, or wants a second client.
+ * xmem_pool_reopen: a child that has inherited a handle joins again, as its parent did, whatever
+ * the parent's threads were doing. A process that has lost its host, or wants a second client, can
+ * do so, too.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -26,7 +27,7 @@ static struct xmem_client_info client_of(struct xmem_pool *pool)
 	return info;
 }
 
-/* Publish, let the parent look, and wait for its word. */
+/* Publish, let the parent receive, and wait for its message. */
 static void publish_for_parent(struct xmem_pool *pool, uint64_t stamp)
 {
 	struct xmem_buffer *kept;
@@ -58,7 +59,9 @@ static void reopen_as_writer(void *argument)
 	xmem_pool_close(pool);
 }
 
-/* The parent's view of a child that publishes: it receives what came, then lets it go. */
+/*
+ * The parent's side of a child that publishes: it receives the contents, then lets the child end.
+ */
 static void receive_from_child(struct child *child, struct xmem_pool *pool, uint64_t stamp)
 {
 	int client = hear(child);
@@ -90,7 +93,7 @@ TEST(P2_a_child_joins_anew_as_its_parent_did)
 	receive_from_child(child, heir.pool, 0xc1);
 	tell(child, 1);
 	finish_child(child);
-	/* And one that is killed in the middle, which leaves nothing either. */
+	/* Another child is killed in the middle, and it leaves nothing either. */
 	child = spawn(reopen_as_writer, &heir);
 	receive_from_child(child, heir.pool, 0xc1);
 	kill_child(child);
@@ -118,7 +121,7 @@ static void reopen_and_receive(void *argument)
 	SAME(stamp_of(b), 0xd2);
 	xmem_release(b);
 	xmem_unsubscribe(s);
-	/* Each generation hands on what it has opened, and what it has inherited. */
+	/* Each generation passes on what it has opened, and what it has inherited. */
 	if (heir->generations--) {
 		struct heir next = *heir;
 		struct child *child;
@@ -142,7 +145,7 @@ TEST(P2_children_of_children_join_anew)
 
 	heir.pool = open_reader(heir.name);
 	child = spawn(reopen_and_receive, &heir);
-	for (i = 0; i < 4; i++) {	/* the words of all generations come by the first one */
+	for (i = 0; i < 4; i++) {	/* the messages of all generations come by the first one */
 		SAME(hear(child), 1);
 		publish_stamp(writer, 0xd2);
 	}
@@ -157,13 +160,13 @@ static void reopen_is(void *argument)
 	struct heir *heir = argument;
 	struct xmem_pool *pool;
 
-	hear_parent();		/* who has closed the pool by now */
+	hear_parent();		/* the parent has closed the pool by now */
 	pool = xmem_pool_reopen(heir->pool);
 	tell_parent(pool ? 0 : -xmem_peek_last_error(NULL));
 	hear_parent();
 }
 
-/* The pool has ended with the parent's client: a new one is made, or not. */
+/* The pool has ended with the parent's client. A new one is made, or not. */
 static void reopen_what_has_ended(uint32_t flags, int error)
 {
 	struct heir heir = { .name = new_name() };
@@ -199,7 +202,7 @@ static void join_without_a_name(void *argument)
 	REFUSED(xmem_pool_reopen(heir->pool), EOPNOTSUPP);
 	why = last_message();
 	CHECK(strstr(why, "XMEM_OPEN_INHERIT"));
-	/* By hand it is done so: */
+	/* A program can do so by hand: */
 	pool = open_by_fd(heir->fd, 0);
 	CHECK(pool);
 	SAME(stat_of(pool).clients, 2);
@@ -231,7 +234,7 @@ static void join_by_what_was_inherited(void *argument)
 	SAME(client_of(pool).role, XMEM_CLIENT_WRITER);
 	SAME(stat_of(pool).clients, heir->generations);
 	xmem_pool_close(second);
-	/* The descriptor goes with the handle that was inherited, once. */
+	/* The descriptor is closed with the inherited handle, once. */
 	files = open_files();
 	xmem_pool_close(heir->pool);
 	SAME(open_files(), files - 1);
@@ -261,7 +264,7 @@ TEST(P2_a_child_joins_an_anonymous_pool_anew)
 	xmem_pool_close(heir.pool);
 }
 
-/* By its descriptor it is the same pool, or none. */
+/* By its descriptor a child joins that pool, or none. */
 TEST(API_reopen_by_a_descriptor_makes_no_pool)
 {
 	struct heir heir = { .name = new_name() };
@@ -360,7 +363,10 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* In the child: all that a client can do, with what it joins anew. 0, or where it stopped. */
+/*
+ * In the child: do all that a client can do, with a pool that it joins again. Returns 0, or where
+ * it stopped.
+ */
 static int live_anew(void)
 {
 	struct xmem_pool *writer = xmem_pool_reopen(busy.writer);
@@ -408,7 +414,7 @@ TEST_WITHIN(P2_children_join_anew_whatever_threads_were_doing, 120)
 
 		CHECK(pid >= 0);
 		if (!pid) {
-			alarm(patience_ns() / SECOND);	/* should it hang */
+			alarm(patience_ns() / SECOND);	/* in case it hangs */
 			_exit(live_anew());
 		}
 		CHECK(waitpid(pid, &status, 0) == pid);

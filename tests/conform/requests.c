@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Bad requests, sent straight to the host and not through the library. Each gets
- * the errno that the table in uapi.h names, and changes nothing. Which file may
- * be a payload is tested in payload_files.c, mmap in mappings.c, and the daemon's
- * datagrams in datagrams.c.
+ * Bad requests, sent straight to the host and not through the library. Each gets the errno that the
+ * table in uapi.h names, and changes nothing. payload_files.c tests which files may be payloads,
+ * mappings.c tests mmap, and datagrams.c the daemon's datagrams.
  */
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -12,7 +11,7 @@
 
 #define BYTES	4096
 
-/* Somebody to make requests as: joined, an owner of slots, beside another writer. */
+/* A caller for requests: it has joined, owns slots, and another writer is beside it. */
 struct caller {
 	const char *name;
 	struct xmem_pool *other;	/* a writer, its id in @publisher */
@@ -44,7 +43,7 @@ static void caller_end(struct caller *caller)
 	xmem_pool_close(caller->other);
 }
 
-/* One kind of request: how a good one is made, what it answers, how it is undone. */
+/* One kind of request: how a good one is made, its answer, and how it is undone. */
 struct kind {
 	const char *name;
 	unsigned int request;
@@ -129,7 +128,7 @@ static void make_wait(struct caller *caller, void *request)
 	struct xmem_wait_request *sleep = request;
 
 	make_waiters(caller, sleep);
-	sleep->value = 0xfffffffe;	/* long past: it does not sleep */
+	sleep->value = 0xfffffffe;	/* long past, so it does not sleep */
 	sleep->deadline_ns = ~0ULL;
 }
 
@@ -239,8 +238,8 @@ static const struct kind *kind_of(unsigned int request)
 }
 
 /*
- * A good request of @size bytes, and the answer. Of a longer one all that the host
- * does not know is @tail; behind the caller's size nothing may ever change.
+ * Send a good request of @size bytes, and check the answer. If it is longer than the host's struct,
+ * @tail fills the rest. The bytes behind the caller's size must never change.
  */
 static int ask(struct caller *caller, const struct kind *kind, uint32_t size, int tail)
 {
@@ -258,7 +257,7 @@ static int ask(struct caller *caller, const struct kind *kind, uint32_t size, in
 	if (memcmp((char *)before + known, (char *)space + known, sizeof(space) - known))
 		FAIL("%s of %u bytes: the answer goes beyond what the caller knows",
 		     kind->name, size);
-	/* What was not answered cannot be undone: it goes with the caller. */
+	/* A request without an answer cannot be undone: its effect ends with the caller. */
 	if (!err && kind->undo && (size >= kind->size || kind->request != XMEM_IOC_ATTACH))
 		kind->undo(caller, space);
 	return err;
@@ -280,7 +279,10 @@ TEST(P4_lengths_of_a_struct_##name_) \
 	every_length(kind_of(XMEM_IOC_##request_)); \
 }
 
-/* Too short, of an older caller, exact, of a newer one: with zeros, with anything else. */
+/*
+ * A struct that is too short, of an older caller, exact, and of a newer one, whose tail is zeros or
+ * not.
+ */
 static void every_length(const struct kind *kind)
 {
 	struct caller caller;
@@ -378,7 +380,7 @@ TEST(P4_unknown_requests_are_ENOTTY)
 	caller_end(&caller);
 }
 
-/* ---- query and pools: for those who have not joined ---- */
+/* ---- query and pools: for those that have not joined ---- */
 
 TEST(API_a_host_says_what_it_is)
 {
@@ -463,7 +465,7 @@ static void all_say(struct raw *raw, int want)
 		int err;
 
 		if (kinds[i].request == XMEM_IOC_NARROW)
-			continue;	/* for whoever has the descriptor, joined or not */
+			continue;	/* for all that have the descriptor, joined or not */
 		err = raw_request(raw, kinds[i].request, good[i]);
 		if (err != want)
 			FAIL("%s: %d and not %d", kinds[i].name, err, want);
@@ -485,7 +487,7 @@ TEST(P4_requests_before_joining_are_ENOTCONN)
 	caller_end(&caller);
 }
 
-/* The kernel's device makes as many clients as it is asked for: client_file.c. */
+/* The kernel's device makes as many clients as a process asks for: client_file.c. */
 TEST(P4_joining_twice_is_EISCONN)
 {
 	struct caller caller;
@@ -584,7 +586,7 @@ TEST(P4_structs_that_cannot_be_read_are_EFAULT)
 		SAME(errno, EFAULT);
 		SAME(ioctl(caller.raw.link.file, kinds[i].request, (void *)0xffff800000000000), -1);
 		SAME(errno, EFAULT);
-		*end = kinds[i].size;	/* says more than is mapped */
+		*end = kinds[i].size;	/* claims more than is mapped */
 		SAME(ioctl(caller.raw.link.file, kinds[i].request, end), -1);
 		SAME(errno, EFAULT);
 	}
@@ -606,7 +608,7 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 	before = stat_of(caller.other);
 	files = open_files();
 	for (i = 0; i < KINDS; i++) {
-		switch (kinds[i].request) {	/* those that answer */
+		switch (kinds[i].request) {	/* those that have an answer */
 		case XMEM_IOC_POOL_FD:
 		case XMEM_IOC_POLL_FD:
 		case XMEM_IOC_ATTACH:
@@ -626,7 +628,7 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 	}
 	SAME(open_files(), files);
 	SAME(stat_of(caller.other).attached, before.attached);
-	/* Not even subscribed. */
+	/* It is not even subscribed. */
 	answers(&caller, kind_of(XMEM_IOC_SUBSCRIBE), sizeof(struct xmem_subscribe_request), 0, 0);
 	munmap(page, BYTES);
 	caller_end(&caller);

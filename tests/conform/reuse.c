@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P1: contents are not replaced while any live client holds them. The tests begin
- * without races; then one client acts in the midst of another's step (both are in
- * one process, so that each order is exact); then all goes on at once, with kills.
+ * P1: contents are not replaced while any live client holds them. The first tests have no races.
+ * Then one client acts in the midst of another's step (both are in one process, so that each order
+ * is exact). At last all go on at once, with kills.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -97,7 +97,7 @@ TEST(P1_the_oldest_entry_of_a_full_ring_is_still_in_flight)
 	s = follow(reader, xmem_pool_client(writer), 0);
 	for (i = 0; i < 4; i++)
 		publish_stamp(writer, i);
-	/* Two are free. The third is evicted from the oldest publication, which is then lost. */
+	/* Two are free. The third acquire evicts the oldest publication, which is then lost. */
 	for (i = 0; i < 3; i++) {
 		taken[i] = xmem_acquire(writer, BYTES, 0);
 		CHECK(taken[i]);
@@ -260,7 +260,7 @@ TEST(P1_a_receive_in_the_midst_of_a_evict)
 	}
 }
 
-/* Publish as often as there is a buffer, many times round. */
+/* Publish as often as there is a buffer, many times round the ring. */
 static void overtake(int step)
 {
 	unsigned int i;
@@ -294,7 +294,7 @@ TEST(P1_the_publisher_overtakes_in_the_midst_of_a_receive)
 		if (steps[i] == XM_STEP_RECEIVE_VALID)
 			SAME(stamp_of(race.got), 7);
 		overtake(0);
-		/* Whatever it was, it is still that, and is what its sequence says. */
+		/* The contents are those that the sequence number names. */
 		if (info_of(race.got).sequence == 0)
 			SAME(stamp_of(race.got), 7);
 		else
@@ -318,7 +318,7 @@ TEST(P1_the_publisher_overtakes_in_the_midst_of_a_get)
 		at_step(steps[i], 0, STEP_CALL, overtake);
 		race.got = xmem_get(race.reader, race.token);
 		SAME(race.called, 1);
-		CHECK(race.got);	/* it held before the scan looked */
+		CHECK(race.got);	/* it held before the scan checked */
 		overtake(0);
 		SAME(stamp_of(race.got), 7);
 		race_end();
@@ -327,7 +327,10 @@ TEST(P1_the_publisher_overtakes_in_the_midst_of_a_get)
 
 /* ---- everything at once ---- */
 
-/* More than three readers hold (6) and those who may lose the oldest are spared (half). */
+/*
+ * More than the three readers hold (6), plus those spared for subscribers that may lose the oldest
+ * (half).
+ */
 #define STRESS_BUFFERS	16
 
 static void stress_writer(void *name)
@@ -348,7 +351,7 @@ struct stress_reader {
 	uint64_t random;
 };
 
-/* Hold up to two at a time, check each when it comes and when it goes. */
+/* Hold up to two at a time, and check each when it is received and when it is released. */
 static void stress_reader(void *argument)
 {
 	struct stress_reader *arg = argument;
@@ -375,7 +378,7 @@ static void stress_reader(void *argument)
 	}
 }
 
-/* Reports that its children send, thrown away: a full socket would block them. */
+/* Read and drop what the children report: a full socket would block them. */
 static void drain(struct child *child, unsigned int count)
 {
 	while (count--)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Roles: a client that has opened a pool without saying which is a reader, and becomes a writer by
- * its first call that is for writers.
+ * Roles: a client that opens a pool without naming a role is a reader, and becomes a writer by its
+ * first call that is for writers.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ static void publish_first(struct xmem_pool *pool, uint64_t stamp)
 
 struct scene {
 	struct xmem_pool *owner;	/* a writer of the pool, with a shared buffer */
-	struct xmem_pool *pool;		/* joins as either */
+	struct xmem_pool *pool;		/* joins without a role */
 	struct xmem_buffer *held;	/* by @pool, of the owner */
 };
 
@@ -207,7 +207,7 @@ TEST(P9_who_receives_follows_a_client_that_becomes_a_writer)
 	xmem_pool_close(reader);
 }
 
-/* ---- who may not ---- */
+/* ---- who may not? ---- */
 
 TEST(P4_a_client_that_may_only_read_becomes_no_writer)
 {
@@ -215,7 +215,7 @@ TEST(P4_a_client_that_may_only_read_becomes_no_writer)
 	int all = xmem_pool_fd(writer), reads = xmem_pool_fd_narrow(all, XMEM_MAY_READ);
 
 	CHECK(all >= 0 && reads >= 0);
-	/* What is for writers alone is no reason to refuse it. */
+	/* An option for writers alone is no reason to refuse it. */
 	pool = xmem_pool_open(NULL, XMEM_OPTIONS(xmem_pool_options, .flags = XMEM_OPEN_FD,
 						 .fd = reads, .wait_bound_ns = SECOND, .keep = 1));
 	CHECK(pool);

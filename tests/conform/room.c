@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where there is too little memory a preallocation is refused with a message, and nobody is
+ * Where there is too little memory a preallocation is refused with a message, and no process is
  * killed: the limits of memory cgroups, of the machine and of files.
  */
 #include <malloc.h>
@@ -107,17 +107,17 @@ TEST(P10_room_is_what_the_tightest_cgroup_leaves)
 	write_in("cgroup/a/b/memory.max", "max\n");
 	write_in("cgroup/a/b/memory.current", "5000\n");
 	left(900 << 10, 1000 << 10, "/proc/meminfo");
-	/* The one above it; swap is not allowed there. */
+	/* The group above has no limit on swap, but this one allows none. */
 	write_in("cgroup/a/memory.max", "300000\n");
 	write_in("cgroup/a/memory.current", "100000\n");
 	write_in("cgroup/a/memory.swap.max", "0\n");
 	write_in("cgroup/a/memory.swap.current", "0\n");
 	left(200000, 300000, "cgroup/a/memory.max");
-	/* What can be dropped does not count as used. */
+	/* Memory that can be dropped does not count as used. */
 	write_in("cgroup/a/memory.stat", "anon 5\ninactive_file 1000\nactive_file 200\nfile 9999\n"
 					 "slab_reclaimable 30\n");
 	left(201230, 300000, "cgroup/a/memory.max");
-	/* Above `high` a process is slowed down until it stands. */
+	/* Above `high` a process is slowed down until it stands still. */
 	write_in("cgroup/a/b/memory.high", "15000\n");
 	write_in("cgroup/a/b/memory.swap.max", "0\n");
 	write_in("cgroup/a/b/memory.swap.current", "0\n");
@@ -147,7 +147,7 @@ TEST(P10_room_with_cgroups_of_version_1)
 	left(60000, 200000, "memory/a/memory.limit_in_bytes");
 	write_in("cgroup/memory/a/memory.stat", "inactive_file 7\ntotal_inactive_file 500\n");
 	left(60500, 200000, "memory/a/memory.limit_in_bytes");
-	/* The path is one of another namespace. */
+	/* The path belongs to another namespace. */
 	write_in("proc/self/cgroup", "4:memory:/not/here\n");
 	write_in("cgroup/memory/memory.limit_in_bytes", "100001\n");
 	write_in("cgroup/memory/memory.memsw.limit_in_bytes", "100001\n");
@@ -174,7 +174,7 @@ static void put(const char *name, const char *text)
 		FAIL("%s: %s", path, strerror(errno));
 }
 
-/* One below that of this process, so that it counts for whom this process counts. */
+/* Make it below the cgroup of this process, so that the limits of this process apply to it. */
 static void make_cgroup(uint64_t limit)
 {
 	char line[300], path[300] = "", number[32], file[600];
@@ -195,7 +195,7 @@ static void make_cgroup(uint64_t limit)
 	}
 	version_2 = version_2 && strncmp(path, "/memory", 7);
 	fclose(lines);
-	/* A test that was killed has left one, maybe of the same process number. */
+	/* A test that was killed may have left one, perhaps of this process number. */
 	snprintf(cgroup, sizeof(cgroup), "/sys/fs/cgroup%s/conform-XXXXXX", path);
 	if (!mkdtemp(cgroup))
 		skip("%s: %s", cgroup, strerror(errno));
@@ -241,7 +241,7 @@ static void preallocate_too_much(void *name)
 TEST_WITHIN(P10_preallocating_beyond_a_cgroups_limit_kills_nobody, 60)
 {
 	const char *name = new_name();
-	struct xmem_pool *pool = open_reader(name);	/* the daemon runs outside of the cgroup */
+	struct xmem_pool *pool = open_reader(name);	/* the daemon runs outside the cgroup */
 	struct child *bystander, *child;
 
 	make_cgroup(64 * MB);
@@ -250,7 +250,7 @@ TEST_WITHIN(P10_preallocating_beyond_a_cgroups_limit_kills_nobody, 60)
 	child = spawn(preallocate_too_much, (void *)name);
 	SAME(hear(child), 2);
 	kill_child(child);
-	kill_child(bystander);		/* it fails if that was dead already */
+	kill_child(bystander);		/* this fails if the child was dead already */
 	EVENTUALLY(!rmdir(cgroup));
 	xmem_pool_close(pool);
 }
@@ -294,9 +294,9 @@ TEST(P10_a_buffer_beyond_RLIMIT_FSIZE_is_EFBIG)
 	xmem_pool_close(pool);
 }
 
-/* ---- many files, all of them or none ---- */
+/* ---- many files: all are made or none ---- */
 
-#define LARGE	(64 << 10)	/* with RLIMIT_FSIZE the same, each buffer has a file of its own */
+#define LARGE	(64 << 10)	/* if RLIMIT_FSIZE is as large, each buffer has a file of its own */
 
 TEST(P10_a_thousand_large_buffers_have_a_file_each)
 {
@@ -316,7 +316,7 @@ TEST(P10_a_thousand_large_buffers_have_a_file_each)
 	xmem_pool_close(pool);
 }
 
-/* What a failed preallocation has prepared in this process is taken back. */
+/* A failed preallocation frees all that it has prepared in this process. */
 TEST(P10_preallocations_that_fail_keep_no_memory)
 {
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);

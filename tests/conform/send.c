@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Publications for one subscriber alone, and those that their publisher takes back. */
+/* Publications for one subscriber alone, and publications that their publisher retracts. */
 #include <poll.h>
 
 #include "line.h"
@@ -23,7 +23,7 @@ TEST(P3_send_reaches_one_subscriber_and_the_others_lose_nothing)
 	b = receive_one(line.in);
 	SAME(stamp_of(b), 2);
 	SAME(sub_info(line.in).lost, 0);
-	/* Forwarded to one alone, too. */
+	/* A forwarded buffer can be sent to one subscriber, too. */
 	SAME(send_to(b, me, NULL), -ENOENT);
 	WORKED(send_to(b, xmem_pool_client(line.reader), NULL));
 	b = receive_one(line.out);
@@ -53,7 +53,7 @@ TEST(P9_send_to_another_is_nothing_to_receive)
 	CHECK(look.fd >= 0);
 	fill(b, 1);
 	WORKED(send_to(b, xmem_pool_client(line.stage), NULL));
-	/* It may say so in vain, and after the look it is quiet. */
+	/* The descriptor may be ready in vain, and after that check it is quiet. */
 	CHECK(poll(&look, 1, 0) >= 0);
 	REFUSED(xmem_receive(s, 0), EAGAIN);
 	EVENTUALLY(poll(&look, 1, 0) == 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P9: calls keep their time-outs whatever the host does, and no call is stuck behind another
- * thread's. Between the library and the host is a stand-in that does not answer. It notes how long
- * it would have been waited for, so that no test measures time.
+ * P9: calls keep their timeouts whatever the host does, and no call waits for another thread's
+ * call. Between the library and the host is a stand-in that does not answer. It records how long
+ * the library would have waited for it, so that no test measures time.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -20,12 +20,12 @@ static struct {
 	const struct xmem_backend *real;
 	bool holds;		/* the next request stays in the host until `go` */
 	sem_t there, go;
-	int64_t longest;	/* that an answer would have been waited for */
+	int64_t longest;	/* that the library would have waited for an answer */
 	unsigned int asked;
-	uint64_t answers;	/* that have come so far */
+	uint64_t answers;	/* that have arrived so far */
 } silent;
 
-/* What needs no answer of xmemd: the library does it itself. */
+/* Requests that need no answer of xmemd, because the library does the work itself. */
 static bool is_local(unsigned int request)
 {
 	return request == XMEM_IOC_ARM || request == XMEM_IOC_WAIT || request == XMEM_IOC_WAKE ||
@@ -91,7 +91,7 @@ static void answer_again(struct xmem_pool *pool)
 	xm_store(&pool->asking.again_ns, 0);
 }
 
-/* ---- what each call needs the host for ---- */
+/* ---- why each call needs the host ---- */
 
 struct scene {
 	struct xmem_pool *pool, *other;
@@ -195,7 +195,7 @@ static bool acquire(struct scene *scene, int64_t timeout_ns)
 	return had(xmem_acquire(scene->pool, BYTES, timeout_ns));
 }
 
-/* It works if it says that there are none in time, as it does when the host answers. */
+/* A call that reports in time that there are none has worked, as when the host answers. */
 static bool wait_subscribers(struct scene *scene, int64_t timeout_ns)
 {
 	return xmem_wait_subscribers(scene->pool, 0, timeout_ns) == 0;
@@ -235,7 +235,7 @@ static void end(struct scene *scene)
 	xmem_pool_close(scene->pool);
 }
 
-/* What a new writer publishes comes once it is followed, and nothing else says when that is. */
+/* A new writer's publication arrives once the writer is followed, and no other event shows that. */
 static bool works(unsigned int row, struct scene *scene)
 {
 	if (rows[row].begin != newcomer)
@@ -261,7 +261,7 @@ static void try(unsigned int row, int64_t timeout_ns)
 	if (silent.longest > (timeout_ns ? timeout_ns + BRIEFLY : SECOND))
 		FAIL("%s: within %lld ns it waited for the host for %lld", rows[row].name,
 		     (long long)timeout_ns, (long long)silent.longest);
-	/* It is not asked again at once by a call that does not wait. */
+	/* A call that does not wait does not ask it again at once. */
 	silent.asked = 0;
 	if (!timeout_ns) {
 		CHECK(!rows[row].call(&scene, 0));
@@ -282,11 +282,11 @@ TEST(P9_every_call_keeps_its_timeout_when_the_host_is_silent)
 	daemon_only(ANSWERS);
 	for (row = 0; row < sizeof(rows) / sizeof(*rows); row++)
 		for (t = 0; t < sizeof(timeouts) / sizeof(*timeouts); t++)
-			if (timeouts[t] || rows[row].call != subscribe)	/* its 0 is for ever */
+			if (timeouts[t] || rows[row].call != subscribe)	/* its 0 means no limit */
 				try(row, timeouts[t]);
 }
 
-/* An answer to anything says that the host is there again. */
+/* An answer to any request means that the host works again. */
 TEST(P9_a_host_that_has_answered_is_asked_again)
 {
 	struct xmem_pool *pool;
@@ -306,7 +306,7 @@ TEST(P9_a_host_that_has_answered_is_asked_again)
 	xmem_pool_close(pool);
 }
 
-/* The pages say it. */
+/* The pages have the answer. */
 TEST(P9_who_waits_for_subscribers_asks_the_host_for_nothing)
 {
 	struct xmem_subscriber_info info = { .size = sizeof(info) };
@@ -343,7 +343,7 @@ TEST(P9_calls_without_a_timeout_are_bounded_when_the_host_is_silent)
 	SAME(xmem_pool_poll_fd(scene.pool), -ETIMEDOUT);
 	SAME(silent.asked, 2);
 	CHECK(silent.longest <= SECOND);
-	/* No client has that number, which the pages say. */
+	/* No client has that number, as the pages show. */
 	SAME(xmem_pool_client_info(scene.pool, 40, &info), -ENOENT);
 	SAME(silent.asked, 2);
 	answer_again(scene.pool);
@@ -354,7 +354,7 @@ TEST(P9_calls_without_a_timeout_are_bounded_when_the_host_is_silent)
 
 /* ---- beside another thread ---- */
 
-/* A call of @thread is in the host and waits there, until the test lets it go on. */
+/* A call of @thread is in the host and waits there until the test lets it continue. */
 static void begin_elsewhere(struct xmem_pool *pool, pthread_t *thread, void *(*call)(void *),
 			    void *argument)
 {
@@ -382,7 +382,7 @@ static void *receive_elsewhere(void *argument)
 	return b;
 }
 
-/* The host has been asked to map a file, or to follow a writer, for a receive without time-out. */
+/* The host has a request to map a file, or to follow a writer, of a receive without a timeout. */
 static void nobody_waits_for_a_receive(void (*begin)(struct scene *scene))
 {
 	struct scene scene = { .s = NULL };
@@ -417,7 +417,7 @@ static void *subscribe_elsewhere(void *argument)
 	return NULL;
 }
 
-/* It is dropped while another thread's request to follow has no answer. */
+/* The subscription is dropped while another thread's request to follow has no answer. */
 TEST(P9_an_unsubscribe_waits_for_no_other_subscribe)
 {
 	struct scene scene = { .s = NULL };
@@ -454,7 +454,7 @@ static void hear_no_unsubscribe(struct xmem_link *link, unsigned int request, co
 		silent.real->post(link, request, argument);
 }
 
-/* The host has yet to hear of the end of the subscription. */
+/* The host does not know yet of the end of the subscription. */
 TEST(P9_a_publisher_waits_for_nobody_who_has_unsubscribed)
 {
 	struct xmem_pool *writer, *reader;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * All slots of the pool are in use, and an acquire wants a buffer of another size: it waits, and
- * whoever polls waits, until those who use them let go of as many as it takes.
+ * All slots of the pool are in use, and an acquire wants a buffer of another size. The acquire
+ * waits, and a writer that polls waits, until other clients have released enough buffers.
  */
 #include <sys/resource.h>
 
@@ -11,7 +11,7 @@
 
 #define BYTES	4096
 #define LARGE	100000
-#define LIMIT	(256 * page_size())	/* of bytes, which are not what is lacking */
+#define LIMIT	(256 * page_size())	/* of bytes, of which there are enough */
 #define SLOTS	64
 
 static struct xmem_pool *open_small(const char *name)
@@ -19,7 +19,7 @@ static struct xmem_pool *open_small(const char *name)
 	return OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = SLOTS, .demand_bytes = LIMIT);
 }
 
-/* Small ones of its own, of which the reader holds all. */
+/* The writer's own small buffers, all of which the reader holds. */
 static void fill_slots(struct xmem_pool *writer, struct xmem_pool *reader,
 		       struct xmem_buffer **held)
 {
@@ -57,7 +57,7 @@ static void says(const char *words)
 		FAIL("no '%s' in: %s", words, why);
 }
 
-/* This writer has no slots, and will not have any before another one ends: it does not wait. */
+/* This writer has no slots, and gets none before another writer ends, so it does not wait. */
 static void refused_without_slots(struct xmem_pool *writer, const char *words)
 {
 	const char *why;
@@ -78,7 +78,7 @@ static void refused_for_slots(struct xmem_pool *writer)
 	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));
 }
 
-/* Whoever polls gets it too, and is told in vain not too often. */
+/* A writer that polls gets one too, and its descriptor is not ready in vain too often. */
 static void gets_one_by_poll(struct xmem_pool *pool)
 {
 	struct xmem_buffer *b;
@@ -128,7 +128,7 @@ TEST(P9_who_polls_hears_of_slots)
 	xmem_pool_close(writer);
 }
 
-/* Buffers in hand and small ones that are free keep slots too. */
+/* Buffers in hand and small free ones keep slots too. */
 TEST(P9_who_polls_hears_of_slots_that_it_gives_up)
 {
 	const char *name = new_name();
@@ -165,7 +165,7 @@ TEST(P9_a_file_that_is_let_go_leaves_a_slot)
 	xmem_release(b[0]);
 	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
 	gets_one_by_poll(writer);
-	/* That one is idle now, and goes for another file, which somebody then holds. */
+	/* That one is idle now, and makes way for another file, which a reader then holds. */
 	b[0] = attach_stamp(writer, 7);
 	WORKED(xmem_publish(b[0], &keep, &token));
 	CHECK((got = xmem_get(reader, token)));
@@ -185,7 +185,7 @@ TEST(P9_a_file_that_is_let_go_leaves_a_slot)
 	xmem_pool_close(writer);
 }
 
-/* A stopped subscriber that may lose them keeps no slots: of files, nor of small ones. */
+/* A stopped subscriber that may lose them keeps no slots: neither of files nor of small buffers. */
 TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
 {
 	const char *name = new_name();
@@ -221,7 +221,10 @@ TEST(P9_a_stopped_subscriber_does_not_keep_the_slots)
 	xmem_pool_close(writer);
 }
 
-/* Two groups, of which another writer has one: it may end, but those of this one come free, too. */
+/*
+ * Two groups, of which another writer has one. That writer may end, but slots of this one's group
+ * become free, too.
+ */
 TEST(P9_an_acquire_waits_if_it_has_slots_beside_others)
 {
 	const char *name = new_name();
@@ -243,7 +246,7 @@ TEST(P9_an_acquire_waits_if_it_has_slots_beside_others)
 	xmem_pool_close(writer);
 }
 
-/* A writer that takes the only group of slots, and one that is refused for it and polls. */
+/* A writer takes the only group of slots. Another is refused because of it, and polls. */
 static struct xmem_pool *refused_by_another(struct xmem_pool **ret_other)
 {
 	const char *name = new_name();
@@ -267,7 +270,10 @@ TEST(P9_who_polls_hears_of_the_slots_of_others)
 	xmem_pool_close(writer);
 }
 
-/* A group is its owner's, also when it uses none of its slots any more: they wait for its end. */
+/*
+ * A group stays its owner's, even if the owner uses none of its slots any more: others wait for its
+ * end.
+ */
 TEST(P9_slots_that_others_keep_unused_are_in_use)
 {
 	struct xmem_pool *other, *writer = refused_by_another(&other);
@@ -291,7 +297,7 @@ static void take_all_slots(void *name)
 	hear_parent();
 }
 
-/* It has ended, but what follows may not be done: that is no reason to refuse a buffer. */
+/* It has ended, but the host may not have cleaned up yet. That is no reason to refuse a buffer. */
 TEST(P9_who_wants_slots_of_one_that_was_killed_gets_them)
 {
 	const char *name = new_name();
@@ -315,7 +321,7 @@ TEST(P9_who_wants_slots_of_one_that_was_killed_gets_them)
 	xmem_pool_close(pool);
 }
 
-/* Who has the slots is named, also when its buffers have stayed behind. */
+/* The message names the client that has the slots, even if only its buffers are left. */
 TEST(API_a_refusal_for_slots_says_who_has_them)
 {
 	const char *name = new_name();
@@ -350,7 +356,10 @@ TEST(API_a_refusal_for_slots_says_who_has_them)
 	xmem_pool_close(writer);
 }
 
-/* Two writers leave a group each, of which @keeper holds all, and one what is to be received. */
+/*
+ * Two writers leave a group each. @keeper holds all of one group, and has not received all of the
+ * other.
+ */
 static struct xmem_subscription *leave_groups(const char *name, struct xmem_pool *keeper,
 					      struct xmem_buffer **held)
 {
@@ -370,7 +379,7 @@ static struct xmem_subscription *leave_groups(const char *name, struct xmem_pool
 	return s;
 }
 
-/* This client holds all of two groups of the dead, and has yet to receive from the third. */
+/* This client holds all of two groups of dead writers, and has not received from the third. */
 TEST(P9_no_acquire_waits_for_what_its_own_client_keeps)
 {
 	const char *name = new_name();
@@ -384,10 +393,10 @@ TEST(P9_no_acquire_waits_for_what_its_own_client_keeps)
 	says("until this client itself releases or receives");
 	says("129 slots of clients that have ended are still used (client 0 conform pid ");
 	SAME(by_poll(fd_of(writer), POLLOUT, 0), 0);
-	/* Another client can wait for that, as this one may let go. */
+	/* Another client can wait for them, because this one may release them. */
 	other = OPEN(name, .flags = XMEM_OPEN_WRITER);
 	refused_for_slots(other);
-	/* Of a ring that is over nothing but what is held is kept. */
+	/* Of an ended ring only held buffers are kept. */
 	b = receive_one(s);
 	xmem_unsubscribe(s);
 	SAME(by_poll(fd_of(writer), POLLOUT, WAIT_MS), POLLOUT);
@@ -401,7 +410,10 @@ TEST(P9_no_acquire_waits_for_what_its_own_client_keeps)
 	xmem_pool_close(writer);
 }
 
-/* A file that would get no slots is not made: it takes long, and whoever waits looks often. */
+/*
+ * A file that would get no slots is not made: making it takes long, and a waiting writer tries
+ * often.
+ */
 TEST(P9_who_lacks_slots_makes_no_file)
 {
 	struct xmem_pool *other, *writer = refused_by_another(&other);
@@ -418,8 +430,8 @@ TEST(P9_who_lacks_slots_makes_no_file)
 }
 
 /*
- * Nothing is lost for an acquire that fails all the same. @lack fails, while one of the buffers is
- * held; all the others could be evicted.
+ * An acquire that fails in the end evicts nothing. It fails for lack of @lack while one of the
+ * buffers is held. All the others could be evicted.
  */
 static void evicts_nothing(struct xmem_pool *writer, const char *name, int count,
 			   void (*lack)(struct xmem_pool *writer))
@@ -448,7 +460,7 @@ static void evicts_nothing(struct xmem_pool *writer, const char *name, int count
 	xmem_pool_close(writer);
 }
 
-/* All slots are of one file, which cannot go. */
+/* All slots belong to one file, which cannot be given back. */
 TEST(P9_nothing_is_evicted_in_vain)
 {
 	const char *name = new_name();
@@ -465,7 +477,7 @@ static void refused_for_bytes(struct xmem_pool *writer)
 	says("(demand_bytes)");
 }
 
-/* All bytes but those of one page could be had, and that is one page too few. */
+/* All bytes but those of one page could be freed, and that is one page too few. */
 TEST(P9_nothing_is_evicted_in_vain_for_bytes)
 {
 	const char *name = new_name();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Handles of buffers: one that was dropped is found out whatever is done with it, and is never
- * somebody else's buffer; they can be taken in one thread and dropped in another; and the last
- * one ends a pool that was closed before, once.
+ * Handles of buffers. The library detects a dropped handle in every call, and never takes it for
+ * another buffer. A handle can be taken in one thread and dropped in another. The last handle ends
+ * a pool that was closed before, once.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -20,7 +20,7 @@
 #define STALE(call) do { xmem_clear_last_error(); call; SAME(xmem_peek_last_error(NULL), -EBADF); \
 		} while (0)
 
-/* Use @b in all ways; returns in how many. */
+/* Use @b in every way. Returns how many ways worked. */
 static unsigned int use_stale(struct xmem_buffer *b)
 {
 	struct xmem_buffer_info info = XMEM_INIT(info);
@@ -55,7 +55,7 @@ TEST(API_a_stale_handle_is_EBADF_in_every_function)
 	SAME(xmem_peek_last_error(NULL), -EBADF);
 	CHECK(strstr(why, "dropped"));
 	SAME(stat_of(reader).stale_handles, uses);
-	/* Also when the same memory stands for other buffers by now. */
+	/* This holds even if other buffers have got that memory by now. */
 	for (i = 0; i < 3; i++) {
 		next[i] = i ? xmem_clone(next[0]) : xmem_get(reader, token);
 		CHECK(next[i] && next[i] != old);
@@ -75,7 +75,7 @@ TEST(API_a_stale_handle_is_EBADF_in_every_function)
 	xmem_pool_close(writer);
 }
 
-/* What L25 was: the second release gave up the buffer that was acquired in between. */
+/* This was L25: the second release gave up the buffer that was acquired in between. */
 TEST(P1_a_double_release_leaves_the_next_buffer_alone)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
@@ -103,7 +103,7 @@ TEST_WITHIN(API_a_handle_can_be_used_as_often_as_one_likes, 60)
 	uint64_t token = publish_kept(writer, 9, &kept);
 	unsigned int i;
 
-	/* Beyond the generations of one handle, of which there are 2^23. */
+	/* More than the 2^23 generations of one handle. */
 	for (i = 0; i < (1u << 23) + 100; i++) {
 		b = xmem_get(writer, token);
 		if (!b)
@@ -181,7 +181,7 @@ static long resident_pages(void)
 	return resident;
 }
 
-/* Less than 2,000 pages? A sanitizer's own memory grows with each thread, so it says nothing. */
+/* Less than 2,000 pages? A sanitizer's own memory grows with each thread, so it does not count. */
 static bool grown_little(long before)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -225,7 +225,7 @@ TEST_WITHIN(API_handles_taken_in_one_thread_are_dropped_in_another, 60)
 	run_team(get_or_drop, 2);
 	SAME(stat_of(team.pool).holds, 1);
 	SAME(stat_of(team.pool).stale_handles, 0);
-	/* 200,000 handles that did not come back would be 6,250 pages. */
+	/* 200,000 handles that did not return would be 6,250 pages. */
 	CHECK(grown_little(before));
 	xmem_release(kept);
 	xmem_pool_close(team.pool);
@@ -266,7 +266,7 @@ TEST_WITHIN(API_a_threads_handles_come_back_at_its_end, 60)
 
 /* ---- the end of a pool ---- */
 
-/* Clone on from the last clone, and drop the one before it, so that one is always in use. */
+/* Clone the last clone, and drop the one before it, so that one is always in use. */
 static void *relay(void *argument)
 {
 	struct xmem_buffer *b = team.given[(uintptr_t)argument], *next;
@@ -388,7 +388,7 @@ TEST(API_the_handle_of_a_pool_that_has_ended_is_EBADF)
 	xmem_pool_close(pool);
 }
 
-/* A subscribe that fails uses a number as well. */
+/* A subscribe that fails uses a number, too. */
 TEST(API_the_handle_of_a_subscription_does_not_come_back_soon)
 {
 	const char *name = new_name();

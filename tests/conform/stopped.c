@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * P9: xmemd is stopped. Time-outs and signals end what waits for its answer, and what it
- * serves later is undone; who only tells it something does not wait at all.
+ * P9: xmemd is stopped. Timeouts and signals end the waits for its answers, and what it serves
+ * later is undone. A call that only sends it a message does not wait at all.
  */
 #include <poll.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ TEST(P9_a_subscription_given_up_in_time_is_undone)
 	publish_stamp(writer, 1);
 	xmem_release(receive_one(s));
 
-	/* One that would be refused does not end the one that is there. */
+	/* A subscribe that would be refused does not end the existing subscription. */
 	daemon = stop_daemon();
 	REFUSED(subscribe_for(reader, publisher, 0, 100 * MS), EEXIST);
 	continue_daemon(daemon);
@@ -156,7 +156,7 @@ TEST(P9_signals_end_what_waits_for_a_stopped_daemon)
 		struct pollfd heard = { .fd = child[i]->link, .events = POLLIN };
 
 		tell(child[i], 1);
-		do	/* One signal may come before it waits: send until it has been heard. */
+		do	/* a signal may come before it waits: repeat until one has an effect */
 			CHECK(!kill(child[i]->pid, SIGUSR1));
 		while (!poll(&heard, 1, 20));
 		SAME(hear(child[i]), 2);
@@ -170,7 +170,7 @@ TEST(P9_signals_end_what_waits_for_a_stopped_daemon)
 	xmem_pool_close(writer);
 }
 
-/* ---- who only tells it something ---- */
+/* ---- messages without an answer ---- */
 
 #define MANY	1000
 
@@ -185,7 +185,7 @@ static void publish_many(void *argument)
 	hear_parent();
 }
 
-/* A reader that has released more while the daemon stops than there is room for in the socket. */
+/* A reader that has released more while the daemon is stopped than the socket has room for. */
 static struct xmem_pool *release_many(struct xmem_pool **ret_looker)
 {
 	struct xmem_buffer *held[MANY];
@@ -210,7 +210,7 @@ static struct xmem_pool *release_many(struct xmem_pool **ret_looker)
 	return reader;
 }
 
-/* None is lost, and none waits. */
+/* No release is lost, and none waits. */
 TEST(P9_a_release_does_not_wait_for_a_stopped_daemon)
 {
 	struct xmem_pool *reader, *looker;
@@ -218,13 +218,13 @@ TEST(P9_a_release_does_not_wait_for_a_stopped_daemon)
 	daemon_only("the kernel does not stop");
 	use_own_daemon();
 	reader = release_many(&looker);
-	host_has_served(reader);	/* what was released is served before */
+	host_has_served(reader);	/* the releases are served before this request */
 	SAME(stat_of(reader).attached, 0);
 	xmem_pool_close(looker);
 	xmem_pool_close(reader);
 }
 
-/* Nothing else has to be asked for: the reader itself makes no further call. */
+/* No other request is needed: the reader itself makes no further call. */
 TEST(P9_what_was_released_meanwhile_goes_by_itself)
 {
 	struct xmem_pool *reader, *looker;
@@ -238,8 +238,8 @@ TEST(P9_what_was_released_meanwhile_goes_by_itself)
 }
 
 /*
- * A writer that has let go of more attached files while the daemon stops than there is room for in
- * the socket. Each of them is detached by a datagram of its own.
+ * A writer that has dropped more attached files while the daemon is stopped than the socket has
+ * room for. One datagram detaches each of them.
  */
 static struct xmem_pool *detach_many(void)
 {
@@ -266,12 +266,12 @@ TEST(P9_detaching_does_not_wait_for_a_stopped_daemon)
 	daemon_only("the kernel does not stop");
 	use_own_daemon();
 	writer = detach_many();
-	host_has_served(writer);	/* what there was no room for is sent first */
+	host_has_served(writer);	/* the datagrams that had no room are sent first */
 	SAME(stat_of(writer).attached, 0);
 	xmem_pool_close(writer);
 }
 
-/* Nothing else has to be asked for: who looks what there is sends it. */
+/* No other request is needed: a call that counts what there is sends them. */
 TEST(P9_what_was_detached_meanwhile_goes_when_one_looks)
 {
 	struct xmem_pool *writer;
@@ -314,7 +314,7 @@ TEST(P9_the_end_of_a_ring_does_not_wait_for_a_stopped_daemon)
 	kill_child(child);
 	EVENTUALLY(stat_of(reader).clients == 1);
 	daemon = stop_daemon();
-	CHECK((b = xmem_receive(s, 0)));	/* its data would have to be asked for */
+	CHECK((b = xmem_receive(s, 0)));	/* mapping its data would need a request */
 	xmem_release(b);
 	REFUSED(xmem_receive(s, XMEM_FOREVER), EPIPE);
 	xmem_unsubscribe(s);
@@ -324,7 +324,10 @@ TEST(P9_the_end_of_a_ring_does_not_wait_for_a_stopped_daemon)
 	xmem_pool_close(reader);
 }
 
-/* Closing waits for a moment, so that who opens again does not meet its old client. */
+/*
+ * Closing waits for a moment, so that a program that opens the pool again does not meet its old
+ * client.
+ */
 TEST(P9_closing_does_not_wait_long_for_a_stopped_daemon)
 {
 	struct xmem_pool *pool[2];
@@ -345,7 +348,7 @@ TEST(P9_closing_does_not_wait_long_for_a_stopped_daemon)
 	continue_daemon(daemon);
 }
 
-/* A host that is late has refused nothing, so the next acquire asks it again. */
+/* A late host has refused nothing, so the next acquire asks it again. */
 TEST(P9_an_acquire_that_met_a_stopped_daemon_is_no_refusal)
 {
 	struct xmem_buffer *held, *b;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Other processes, strangers among them, try to delay the end of a dead client
- * or to slow the living ones (P2, P4). Also two traps: holes that are hidden by
- * blocks beyond a file's end (P7), and clocks of other time namespaces (P9).
- * These tests need the kernel module.
+ * Other processes, strangers among them, try to delay the end of a dead client or to slow the
+ * living ones (P2, P4). Also two traps: holes that blocks beyond a file's end hide (P7), and clocks
+ * of other time namespaces (P9). These tests need the kernel module.
  */
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -20,7 +19,7 @@
 #define CLONE_NEWTIME	0x80
 #endif
 
-/* ---- looking at the dead ---- */
+/* ---- watching the dead ---- */
 
 static void joins_and_waits(void *name)
 {
@@ -31,8 +30,7 @@ static void joins_and_waits(void *name)
 }
 
 /*
- * Reads @arg's command line into a page that nobody will ever fill. Its parent
- * gets the userfaultfd.
+ * Read @arg's command line into a page that nobody will ever fill. Its parent gets the userfaultfd.
  */
 static void looks_for_ever(void *arg)
 {
@@ -72,7 +70,7 @@ TEST(P2_who_looks_at_the_dead_does_not_keep_them)
 	hear(victim);
 	onlooker = spawn(looks_for_ever, victim);
 	faults.fd = receive_file(onlooker->link);
-	/* Now the onlooker stands in the kernel, with a reference to the victim's memory. */
+	/* Now the onlooker is in the kernel, with a reference to the victim's memory. */
 	SAME(poll(&faults, 1, -1), 1);
 	kill_child(victim);
 	EVENTUALLY(stat_of(pool).clients == 1 && stat_of(pool).attached == 0);
@@ -134,7 +132,7 @@ static void waits_a_moment(void *name)
 	REFUSED(xmem_subscribe(open_reader(name), &options), ETIMEDOUT);
 }
 
-/* A moment that was before the initial namespace's clock began, and moments that never come. */
+/* A moment before the clock of the initial namespace began, and moments that never come. */
 static void waits_for_odd_moments(void *name)
 {
 	static const u64 past[] = { 1, 0, 1000 };
@@ -175,7 +173,7 @@ static struct raw bounded_writer(const char *name, u32 *ret_slot)
 	return raw;
 }
 
-/* The bound ends so late that no clock can tell: nobody is woken for it, or only once. */
+/* The bound ends later than any clock can show: no client is woken for it, or only once. */
 static void polls_for_odd_moments(void *name)
 {
 	static const u64 late[] = { INT64_MAX - 5, INT64_MAX, ~0ULL };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Structs of the public header grow at their end. A program that was compiled against an
- * older or a newer header passes shorter or longer ones: here each struct is tried one
- * field short, exact, longer with zeros and longer with something else.
+ * Structs of the public header grow at their end. A program that was compiled against an older or a
+ * newer header passes shorter or longer ones. The tests try each struct one field short, exact,
+ * longer with zeros, and longer with other bytes.
  */
 #include <stddef.h>
 
@@ -20,7 +20,7 @@ TEST(API_pool_options_grow)
 	LONGER(xmem_pool_options) o = { .known = { .label = (const char *)1 } };
 	struct xmem_pool *pool;
 
-	/* The older header ends before the label, which then is not looked at. */
+	/* The older header ends before the label, so the label is not read. */
 	o.known.size = offsetof(struct xmem_pool_options, label);
 	o.known.flags = XMEM_OPEN_WRITER;
 	pool = xmem_pool_open(new_name(), &o.known);
@@ -74,7 +74,7 @@ TEST(API_subscribe_options_grow)
 	REFUSED(xmem_subscribe(reader, &o.known), EINVAL);
 
 	o.known.timeout_ns = 0;
-	/* The header before ends here, so what is behind it is not looked at. */
+	/* An earlier header ends here, so nothing behind it is read. */
 	o.known.history = o.known.depth = ~0u;
 	o.known.label = (const char *)1;
 	o.known.size = offsetof(struct xmem_subscribe_options, history);
@@ -101,7 +101,7 @@ TEST(API_a_source_grows)
 	struct xmem_metadata *said = xmem_metadata_mut(b);
 
 	CHECK(said);
-	/* The older header ends before the clock, which then is not looked at. */
+	/* The older header ends before the clock, so the clock is not read. */
 	o.known.size = offsetof(struct xmem_source, clock);
 	WORKED(xmem_describe_source(b, &o.known));
 	CHECK(!strcmp(said->producer, "p") && !strcmp(said->clock, "CLOCK_MONOTONIC"));
@@ -180,7 +180,9 @@ static int ask_slot(struct xmem_pool *pool, void *ret)
 	return xmem_pool_slot_info(pool, 0, ret);
 }
 
-/* The answer to a struct of @size bytes is @size of @whole, and nothing behind is touched. */
+/*
+ * The answer to a struct of @size bytes is the first @size of @whole, and no byte behind changes.
+ */
 static void answered(const struct question *question, const unsigned char *whole, size_t size)
 {
 	union {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a writer knows of its subscribers: how many there are, which, how far they are behind; it
- * waits until some are there, and is told by a descriptor when they change.
+ * What does a writer know of its subscribers? How many there are, which they are, and how far they
+ * are behind. It waits until some are there, and its descriptor is ready when they change.
  */
 #include <pthread.h>
 
@@ -204,7 +204,7 @@ static void no_more(struct xmem_pool *writer, uint32_t first)
 	SAME(xmem_subscriber_next(writer, first, &info), -ENOENT);
 }
 
-/* As @reader is; a copy of what the pool says of it. */
+/* @info describes @reader. Its strings are copies of what the pool has. */
 static void is(const struct xmem_subscriber_info *info, struct xmem_pool *reader)
 {
 	struct xmem_client_info client = { .size = sizeof(client) };
@@ -247,7 +247,7 @@ TEST(API_a_writer_sees_its_subscribers_and_how_far_they_are_behind)
 	SAME(info.demoted, 0);
 	no_more(writer, info.client + 1);
 	no_more(writer, ~0u);
-	/* The ring is full for those that it waits for, until the bound has passed. */
+	/* The ring is full for the subscribers that it waits for, until the bound has passed. */
 	for (i = 0; i < 3; i++)
 		publish_stamp(writer, i);
 	info = next(writer, xmem_pool_client(right));
@@ -291,8 +291,8 @@ struct polled {
 };
 
 /*
- * epoll looks again only when it is woken. Both are level-triggered: they go on saying so until the
- * program looks.
+ * epoll checks again only when it is woken. Both are level-triggered: they stay ready until the
+ * program reads the subscribers.
  */
 static void has_changed(const struct polled *polled)
 {
@@ -336,7 +336,7 @@ TEST(API_a_descriptor_says_that_subscribers_have_come_or_gone)
 	s = follow(reader, xmem_pool_client(writer), 0);
 	has_changed(&polled);
 	SAME(xmem_wait_subscribers(writer, 1, SECOND), 1);
-	looked_at(&polled, 1);		/* that was no look */
+	looked_at(&polled, 1);		/* waiting did not read them */
 	publish_stamp(writer, 1);
 	xmem_release(receive_one(s));
 	has_not(&polled);
@@ -344,7 +344,7 @@ TEST(API_a_descriptor_says_that_subscribers_have_come_or_gone)
 	SAME(hear(child), 1);
 	has_changed(&polled);
 	next(writer, xmem_pool_client(reader) + 1);
-	has_changed(&polled);		/* that was no look at all of them */
+	has_changed(&polled);		/* that did not read all of them */
 	next(writer, 0);
 	has_not(&polled);
 	kill_child(child);
@@ -360,7 +360,7 @@ TEST(API_a_descriptor_says_that_subscribers_have_come_or_gone)
 	xmem_pool_close(writer);
 }
 
-/* It may be polled for as long as the program lives. */
+/* The descriptor may be polled for as long as the program lives. */
 TEST(API_a_poll_for_subscribers_makes_nobody_wake_the_writer)
 {
 	const char *name = new_name();

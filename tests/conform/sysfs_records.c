@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Reading the binary files of a pool in sysfs (P10): at any offset, by readers in other namespaces,
- * while what they show changes, and while pools come and go.
+ * while the contents change, and while pools come and go.
  */
 #include <dirent.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include "../shown.h"
 
 #define BYTES	4096
-#define PAGE	page_size()		/* a read of a file of sysfs gives no more */
+#define PAGE	page_size()		/* a read of a file of sysfs returns no more */
 #define WHY	"the daemon has no sysfs"
 #define FILES	3
 
@@ -45,7 +45,7 @@ static int open_in(const char *folder, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The whole of it, by reads of @step bytes; *ret_bytes: how many there are. */
+/* Read all of the file, by reads of @step bytes; *ret_bytes: its length. */
 static char *read_by(int file, size_t step, size_t *ret_bytes)
 {
 	size_t room = 1 << 20, at = 0;
@@ -84,7 +84,7 @@ static void check_steps(int file, unsigned int records)
 		CHECK(!memcmp(all, part, bytes));
 		free(part);
 	}
-	/* The last byte, and what is behind the end. */
+	/* Read the last byte, and from behind the end. */
 	SAME(pread(file, &again, 8, bytes - 1), 1);
 	SAME(pread(file, &again, 8, bytes), 0);
 	SAME(pread(file, &again, 8, (off_t)1 << 62), 0);
@@ -124,13 +124,13 @@ TEST_WITHIN(P10_sysfs_records_are_read_at_any_offset, 60)
 
 /* ---- namespaces ---- */
 
-/* In namespaces of its own, of which the writer is not: 0, or the line that is wrong. */
+/* In namespaces of its own, without the writer: 0, or the line that is wrong. */
 static int look_from_elsewhere(const char *folder, unsigned int writer)
 {
 	struct xmem_shown_client client = shown_client(folder, writer);
 
 	if (client.state != XMEM_CLIENT_ALIVE || client.role != XMEM_ROLE_WRITER)
-		return __LINE__;	/* it is the owner's, whatever it is called in there */
+		return __LINE__;	/* it is the owner's, whatever its number in there */
 	if (client.pid)
 		return __LINE__;
 	return client.uid == 65534 ? 0 : __LINE__;
@@ -169,8 +169,8 @@ TEST(P10_sysfs_records_speak_of_the_readers_namespaces)
 /* ---- one moment ---- */
 
 /*
- * Of every second generation it has a hold for as long as the slot is live, and of the others
- * none. All this it may store where it likes: it is its own slot, and its own area.
+ * As long as the slot is live, the client has a hold of every second generation, and none of the
+ * others. It may store all this: slot and area are its own.
  */
 static void flip(void *argument)
 {
@@ -195,7 +195,7 @@ static void flip(void *argument)
 	}
 }
 
-/* As a tool reads it that reads all: with others, together with which the kernel looks at it. */
+/* Read the slot as a tool does that reads all: the kernel reads it together with others. */
 static struct xmem_shown_slot shown_among_others(const char *folder, unsigned int slot)
 {
 	unsigned int first = slot / 16 * 16;
@@ -245,10 +245,10 @@ TEST_WITHIN(P10_sysfs_records_are_of_one_moment, 60)
 
 /* ---- pools come and go ---- */
 
-/* What the reader and the test say to each other. */
+/* Messages between the reader and the test. */
 struct talk {
 	unsigned int looks;		/* at all files of all pools */
-	unsigned int pages, gone;	/* whole ones; files that were not there any more */
+	unsigned int pages, gone;	/* whole ones; files that were gone already */
 	unsigned int stop;
 };
 
@@ -309,11 +309,11 @@ TEST_WITHIN(P10_sysfs_is_read_while_pools_come_and_go, 120)
 	for (i = 0; i < scaled(400); i++) {
 		raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
 		folder_of(raw.link.file, folder);
-		/* It is there as soon as the pool is, and not a moment later. */
+		/* The folder exists as soon as the pool does, and not a moment later. */
 		CHECK(!access(folder, F_OK));
 		SAME(raw_attach(&raw, file, 1, NULL), 0);
 		begun = xm_load(&talk->looks);
-		if (i % 4 == 0)		/* half of it is seen at least */
+		if (i % 4 == 0)		/* at least half of them are seen */
 			EVENTUALLY(xm_load(&talk->looks) > begun);
 		raw_close(&raw);
 	}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The other half of P10: one can read under /sys/class/xmem which pools, clients and slots there
- * are, and whose they are. These tests need the kernel module; sysfs_records.c has those about
- * reading itself.
+ * The other half of P10: /sys/class/xmem shows which pools, clients and slots there are, and which
+ * users they belong to. These tests need the kernel module; sysfs_records.c tests reading itself.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 static char pool_dir[64];
 
-/* One line of a file in @pool_dir, without its newline; "" where there is none. */
+/* One line of a file in @pool_dir, without its newline; "" if there is none. */
 static const char *attribute(const char *name)
 {
 	static char text[256];
@@ -40,7 +39,7 @@ static long number(const char *name)
 	return *text ? strtol(text, NULL, 10) : -1;
 }
 
-/* The directory of the pool @name, into pool_dir: is there one? */
+/* Put the directory of the pool @name into pool_dir. Returns whether there is one. */
 static bool find_pool(const char *name)
 {
 	DIR *folder = opendir("/sys/class/xmem");
@@ -136,7 +135,7 @@ TEST(P10_sysfs_shows_slots_and_who_holds_them)
 	SAME(slot.holds, 0);
 	CHECK(!shown_holds(&slot, id));
 	EVENTUALLY(!shown_client(pool_dir, id).pid);
-	EVENTUALLY(number("alive") == 1);	/* a work item ends it, which may come later */
+	EVENTUALLY(number("alive") == 1);	/* a work item ends the client, perhaps later */
 	xmem_pool_close(writer);
 	EVENTUALLY(!find_pool(holder.name));
 }
@@ -202,7 +201,7 @@ TEST(P10_sysfs_shows_what_the_dead_have_left)
 	xmem_pool_close(reader);
 }
 
-/* What a look at each kind of file says to another user, who opens them before the mode changes. */
+/* Another user opens each kind of file before the mode changes, and reads it then. */
 static void look_as_somebody_else(void *unused)
 {
 	static const char *const names[] = { "attached", "slots", "clients", "devices" };
@@ -223,7 +222,7 @@ static void look_as_somebody_else(void *unused)
 	}
 }
 
-/* What the files say is for who may join by the name, as it is when they are read. */
+/* Users that may join by the name at the time of the read can read the files. */
 TEST(P10_sysfs_is_for_whom_the_mode_lets_in)
 {
 	static const struct {
@@ -277,7 +276,7 @@ TEST(P10_sysfs_shows_what_a_pool_was_made_with)
 	SAME(number("clients_max"), 9);
 	SAME(number("ring_entries"), 32);
 	SAME(number("limbo_bytes_max"), 3 * BYTES);
-	/* What holds for all pools is the parameters'; here it is less than the pool has. */
+	/* The parameter holds for all pools; here it is lower than the pool's limit. */
 	set_parameter("max_limbo_bytes", "4096", limbo);
 	SAME(number("limbo_bytes_max"), 4096);
 	set_parameter("max_limbo_bytes", limbo, NULL);
@@ -288,7 +287,7 @@ TEST(P10_sysfs_shows_what_a_pool_was_made_with)
 	xmem_pool_close(pool);
 }
 
-/* Memory that a limit counts comes back, so the same limit lets the same client in again. */
+/* Memory that a limit counts is given back, so that limit then lets the client join again. */
 TEST(P10_pages_are_counted_and_given_back)
 {
 	const char *name = new_name();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Metadata: what one process says of a tensor or an image is what another one reads, and whatever
- * a publisher writes there, at whatever moment, a reader stays within the contents.
+ * Metadata: a process reads the description of a tensor or an image that another process has
+ * written. Whatever a publisher writes there, at any moment, a reader stays within the contents.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static struct xmem_buffer *hand_over(struct pair *pair, struct xmem_buffer *b)
 	return b;
 }
 
-/* ---- what is said is what is read ---- */
+/* ---- what is written is what is read ---- */
 
 TEST(API_a_tensor_is_described_and_read_back)
 {
@@ -65,7 +65,7 @@ TEST(API_a_tensor_is_described_and_read_back)
 	struct xmem_image image = VIEW(xmem_image);
 
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_FLOAT32, 2, SHAPE(3, 5), NULL));
-	/* All that was there before has gone. */
+	/* Nothing of the earlier description is left. */
 	WORKED(xmem_metadata_view(b, &m));
 	SAME(m.image_stride | m.reserved[18], 0);
 	SAME(m.id | m.user[7] | m.timestamp_ns | m.image | m.storage, 0);
@@ -88,7 +88,7 @@ TEST(API_a_tensor_is_described_and_read_back)
 	SAME(t.element_strides[0], 5);
 	SAME(t.flags, XMEM_TENSOR_DENSE | XMEM_TENSOR_ALIGNED | XMEM_TENSOR_DLPACK);
 	CHECK(t.data == xmem_data(b));
-	/* A view that may be of a GPU's memory is of the CPU's, too. */
+	/* A view that may be of a GPU's memory may also be of the CPU's. */
 	SAME(t.device_id, XMEM_CPU);
 	WORKED(xmem_tensor_view(b, XMEM_VIEW_CUDA, &same));
 	CHECK(!memcmp(&t, &same, sizeof(t)));
@@ -192,7 +192,7 @@ TEST(API_a_wrong_description_is_refused_and_changes_nothing)
 	UNCHANGED(SOURCE(b, .producer = "fits", .flags = 1), EINVAL);
 	UNCHANGED(SOURCE(b, .producer = "fits", .reserved = 1), EINVAL);
 	UNCHANGED(xmem_describe_source(b, NULL), EINVAL);
-	/* and the largest that fit */
+	/* and the largest ones that fit */
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT8, 2, SHAPE(2, 2), SHAPE(58, 1)));
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_INT32, 0, NULL, NULL));
 	WORKED(SOURCE(b, .content_type = long_name + 1, .producer = long_name + 1));
@@ -225,7 +225,7 @@ TEST(API_what_a_source_does_not_say_stays_as_it_is)
 	WORKED(SOURCE(b, .timestamp_ns = 6, .clock = "CLOCK_TAI"));
 	CHECK(!strcmp(m->content_type, "c") && !strcmp(m->clock, "CLOCK_TAI"));
 	SAME(m->timestamp_ns, 6);
-	WORKED(SOURCE(b, .clock = "/dev/ptp0"));	/* a clock without a time: there is none */
+	WORKED(SOURCE(b, .clock = "/dev/ptp0"));	/* a clock without a time is none */
 	CHECK(!strcmp(m->clock, "/dev/ptp0"));
 	SAME(m->timestamp_ns, 0);
 	xmem_release(b);
@@ -261,7 +261,7 @@ TEST(API_only_who_writes_a_buffer_describes_it)
 	close_pair(&pair);
 }
 
-/* An answer is cut to the caller's size, and what a newer caller has behind it is left alone. */
+/* An answer is cut to the caller's size, and does not change what a newer caller has behind it. */
 TEST(API_views_are_answers_that_grow)
 {
 	struct { struct xmem_tensor t; uint64_t more; } newer;
@@ -356,7 +356,7 @@ struct liar {
 	bool stop;
 };
 
-/* Now one word of metadata, now another, is something else and again what it was, many times. */
+/* Change one word of metadata after another to something else and back, many times. */
 static void *lie(void *argument)
 {
 	static const int64_t number[] = {

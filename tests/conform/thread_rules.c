@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * The rule for threads of each public function, and what cancelled threads and signals leave.
+ * The rule for threads of each public function, and the effects of cancelled threads and of
+ * signals.
  *
  * Each function has a row here, which calls it as its header allows. All rows run in several
- * threads at once, with the same handles; with a cancellation pending, which none may act on;
- * in threads that are cancelled at any moment; and under a storm of signals. A public function
- * without a row is a failure that says so. The rows of what came with 0.4 are in
- * thread_rules_more.c.
+ * threads at once, with handles that they share; with a cancellation pending, on which no function
+ * may act; in threads that are cancelled at any moment; and under a storm of signals. A public
+ * function without a row makes a test fail that names it. thread_rules_more.c has the rows of
+ * functions that came with 0.4.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +20,7 @@
 
 struct stage stage;
 
-/* ---- what may go wrong ---- */
+/* ---- allowed errors ---- */
 
 void was_refused(const char *what, int error, int more)
 {
@@ -114,7 +115,7 @@ ROW(pool_set_mode)
 	NUMBER(xmem_pool_set_mode(stage.writer, 0600, XMEM_GID_SAME));
 }
 
-/* The stage's pools stay: one that is made for this is drained. */
+/* The stage's pools stay, so this drains a new one. */
 ROW(pool_drain)
 {
 	struct xmem_pool *pool = HANDLE(xmem_pool_open(NULL, NULL), 0);
@@ -185,9 +186,9 @@ ROW(subscribe)
 		.publisher = xmem_pool_client(stage.writer), .timeout_ns = patience_ns(),
 	};
 
-	/* One of the threads has it. */
+	/* One of the threads has the subscription. */
 	xmem_unsubscribe(HANDLE(xmem_subscribe(stage.other, &options), -EEXIST));
-	/* And nobody is there to be followed. */
+	/* No client has this id, so there is nobody to follow. */
 	options.publisher = stat_of(stage.other).clients_max - 1;
 	options.timeout_ns = SHORT;
 	CHECK(!HANDLE(xmem_subscribe(stage.other, &options), 0));
@@ -270,7 +271,7 @@ ROW(release)
 
 	CHECK(b);
 	xmem_release(b);
-	xmem_release(b);		/* it is found out, and counted */
+	xmem_release(b);		/* the library detects it, and counts it */
 	SAME(xmem_peek_last_error(NULL), -EBADF);
 }
 
@@ -374,7 +375,9 @@ static void stage_follow_all(void)
 	CHECK(stage.s);
 }
 
-/* Nothing is held, locked or left: each row works as in the beginning, and then all can go. */
+/*
+ * Nothing is held, locked or left: each row works as in the beginning, and then all can be freed.
+ */
 static void stage_strike(void)
 {
 	struct xmem_buffer *b[BUFFERS];
@@ -497,13 +500,13 @@ static void call_all_cancelled(bool something)
 	}
 }
 
-/* So nothing that a function has begun is left half done: it has no cancellation point. */
+/* A function has no cancellation point, so nothing that it has begun is left half done. */
 TEST_WITHIN(P9_no_function_is_a_cancellation_point, 60)
 {
 	stage_set();
 	stage_follow_all();
 	call_all_cancelled(false);
-	/* Descriptors are polled from here on, and say something most of the time. */
+	/* Descriptors are polled from here on, and are ready most of the time. */
 	WORKED(xmem_pool_poll_fd(stage.reader));
 	WORKED(xmem_pool_poll_fd(stage.writer));
 	WORKED(xmem_subscription_poll_fd(stage.s));
@@ -549,7 +552,7 @@ TEST_WITHIN(P9_threads_that_are_cancelled_leave_nothing, 120)
 	stage_strike();
 }
 
-/* ---- what is published and received, in order and once, by threads that come and go ---- */
+/* ---- threads that come and go publish and receive everything, in order and once ---- */
 
 static struct {
 	struct xmem_pool *writer, *reader;
@@ -612,7 +615,7 @@ static void stream_begin(void)
 	stream.s = follow(stream.reader, xmem_pool_client(stream.writer), XMEM_SUBSCRIBE_WAITS);
 }
 
-/* All that was published comes, once. */
+/* All publications arrive, once. */
 static void stream_end(void)
 {
 	while (stream.received < stream.published)

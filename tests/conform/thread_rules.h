@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the rows of thread_rules.c and thread_rules_more.c share: the stage on which they call the
- * functions of the library, and what may go wrong there.
+ * The common part of thread_rules.c and thread_rules_more.c: the stage on which the rows call the
+ * functions of the library, and the errors that are allowed there.
  */
 #ifndef XMEM_CONFORM_THREAD_RULES_H
 #define XMEM_CONFORM_THREAD_RULES_H
@@ -10,9 +10,9 @@
 
 #define BYTES	1024
 #define BUFFERS	12
-#define SHORT	(MS / 2)	/* a wait that is one, and short */
+#define SHORT	(MS / 2)	/* long enough to be a wait, but short */
 
-/* What all rows share. */
+/* The stage of all rows. */
 struct stage {
 	const char *name;
 	struct xmem_pool *writer, *reader, *other;
@@ -26,19 +26,19 @@ struct stage {
 };
 extern struct stage stage;
 
-/* ---- what may go wrong ---- */
+/* ---- allowed errors ---- */
 
-/* The last call of this thread failed because of others, or of a signal; else the test fails. */
+/* This thread's last call failed because of others, or of a signal; otherwise the test fails. */
 void was_refused(const char *what, int error, int more);
 
-/* A handle, or NULL for a good reason. @more: one more errno, negative, that is a good one. */
+/* A handle, or NULL for an allowed error. @more: one more negative errno that is allowed. */
 #define HANDLE(call, more) ({ \
 	__auto_type handle_ = (call); \
 	if (!handle_) \
 		was_refused(#call, xmem_peek_last_error(NULL), more); \
 	handle_; \
 })
-/* A number of at least 0, or a negative errno for a good reason. */
+/* A number of at least 0, or a negative errno that is allowed. */
 #define NUMBER(call) NUMBER_OR(call, 0)
 #define NUMBER_OR(call, more) ({ \
 	int64_t number_ = (call); \
@@ -46,7 +46,7 @@ void was_refused(const char *what, int error, int more);
 		was_refused(#call, number_, more); \
 	number_; \
 })
-/* The same again if a handler ran: then nothing has changed. */
+/* Repeat the call if a handler ran: the first one has changed nothing then. */
 #define AGAIN(call) ({ \
 	int64_t again_; \
 	do \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * More rows of thread_rules.c: GPUs, where this machine has none. What they do on one is tested in
- * tests/cuda. No driver is used here, also where there is one: it opens descriptors, and keeps
- * them.
+ * More rows of thread_rules.c: functions for GPUs, on a machine without one. tests/cuda tests what
+ * they do on a GPU. These rows never use a driver, even if the machine has one: it would open
+ * descriptors, and keep them.
  */
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ ROW(cuda_device_query)
 	SAME(xmem_cuda_device_query(0, &info), -ENODEV);
 }
 
-/* ---- buffers, of which there are none on a GPU here ---- */
+/* ---- buffers, of which none is on a GPU here ---- */
 
 ROW(acquire_cuda)		{ REFUSED(xmem_acquire_cuda(stage.writer, 1, 0, 0), ENODEV); }
 
@@ -45,7 +45,7 @@ ROW(cuda_ptr)			{ REFUSED(xmem_cuda_ptr(stage.read), EMEDIUMTYPE); }
 ROW(cuda_ptr_mut)		{ REFUSED(xmem_cuda_ptr_mut(stage.written), EMEDIUMTYPE); }
 ROW(cuda_device)		{ SAME(xmem_cuda_device(stage.read), -EMEDIUMTYPE); }
 
-/* With a stream, which is one of a GPU. */
+/* With a stream, which belongs to a GPU. */
 ROW(copy_range)
 {
 	struct CUstream_st *stream = (struct CUstream_st *)1;

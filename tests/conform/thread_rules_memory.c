@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * More rows of thread_rules.c: memory that is made on demand and given back, and limbo. Each
- * row has a pool of its own besides, in which it is alone: what it gives back nobody misses.
+ * More rows of thread_rules.c: memory that is made on demand and given back, and limbo. Each row
+ * also has a pool of its own, in which it is alone, so no other row lacks what it gives back.
  */
 #include "thread_rules.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * More rows of thread_rules.c: claims, pipelines, writing in place, files of others, copies, and
- * what contents are. Those that pass contents on use a second pool, with a ring that is soon full.
+ * More rows of thread_rules.c: claims, pipelines, writing in place, attached files, copies, and
+ * descriptions of contents. The rows that pass contents on use a second pool, whose ring is soon
+ * full.
  */
 #include "thread_rules.h"
 
@@ -12,7 +13,7 @@
 static struct {
 	struct xmem_pool *owner, *stage, *sink, *reader;
 	struct xmem_subscription *out;		/* of the sink, which the stage waits for */
-	struct xmem_subscription *passed;	/* of the reader, which may lose */
+	struct xmem_subscription *passed;	/* of the reader, which may lose publications */
 	struct xmem_buffer *kept;		/* by the owner */
 	uint64_t token;				/* of these contents */
 } line;
@@ -77,7 +78,7 @@ void line_strike(void)
 
 /* ---- claims: each row uses up those that it sets aside ---- */
 
-/* A buffer with so many references in all, or NULL for a good reason. */
+/* A buffer with so many references in all, or NULL for an allowed error. */
 static struct xmem_buffer *with_references(uint32_t count)
 {
 	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
@@ -89,7 +90,7 @@ static struct xmem_buffer *with_references(uint32_t count)
 	return b;
 }
 
-/* The same, without a handle: its token, or 0. */
+/* Set references aside without a handle: returns the token, or 0. */
 static uint64_t set_aside(uint32_t count)
 {
 	struct xmem_buffer *b = with_references(count);
@@ -112,7 +113,7 @@ static struct xmem_buffer *take(uint64_t token, bool by_slot)
 	return b;
 }
 
-/* No reference is left, and perhaps the contents neither. */
+/* No reference is left, and perhaps the contents are gone too. */
 static void none_is_left(int err, int error)
 {
 	if (err != -error && err != -ESTALE)
@@ -191,7 +192,7 @@ ROW(drop_ref)
 	none_is_left(AGAIN(xmem_drop_ref(stage.writer, token)), ERANGE);
 }
 
-/* It may have been done although a handler ran. */
+/* The request may have been served although a handler ran. */
 ROW(void_claims)
 {
 	uint64_t token = set_aside(5);
@@ -241,7 +242,7 @@ static void publish_written(void)
 		SAME(xmem_publish(b, NULL, NULL), 0);
 }
 
-/* Until the ring is full, where it waits. */
+/* Publish until the ring is full, and then wait. */
 static void publish_held(void)
 {
 	struct xmem_buffer *b;
@@ -280,7 +281,7 @@ ROW(publish)
 	publish_to_one();
 }
 
-/* It is retracted, or somebody has it, or it has been received and is gone. */
+/* It is retracted, or a client has it, or it has been received and is gone. */
 static void was_retracted(int err)
 {
 	CHECK(!err || err == -EBUSY || err == -ESTALE);
@@ -303,15 +304,15 @@ ROW(retract)
 	b = get_kept();
 	if (!NUMBER(xmem_publish(b, &keep, &token))) {
 		err = xmem_retract(line.stage, token);
-		/* Another thread has retracted it, or the ring has gone on. */
+		/* Another thread has retracted it, or the ring has moved on. */
 		CHECK(!err || err == -EPERM);
 	}
 	xmem_release(b);
 }
 
-/* ---- writing in place, files of others, and kinds of memory ---- */
+/* ---- writing in place, attached files, and kinds of memory ---- */
 
-/* Shared contents that the stage alone holds, or NULL. */
+/* Shared contents that only the stage holds, or NULL. */
 static struct xmem_buffer *get_shared(void)
 {
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
@@ -343,7 +344,7 @@ ROW(get_mut)
 	b = get_shared();
 	if (b)
 		NUMBER_OR(xmem_get_mut(b), -EBUSY);
-	xmem_release(b);		/* thrown away, if it is written */
+	xmem_release(b);		/* thrown away, if it was being written */
 }
 
 ROW(attach_fd)
@@ -357,7 +358,7 @@ ROW(attach_fd)
 	xmem_release(more);
 }
 
-/* ---- copies, and what contents are ---- */
+/* ---- copies, and descriptions of contents ---- */
 
 ROW(copy)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Threads that share one pool handle do everything at once (P1 and P5 inside one
- * client). Built with TSan, the same tests also judge the library's own memory.
+ * Threads that share one pool handle do everything at once (P1 and P5 inside one client). Built
+ * with TSan, these tests also check the library's own memory.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static struct {
 	struct xmem_pool *writer, *reader;
 	struct xmem_subscription *s;
 	unsigned int rounds;
-	uint64_t token;			/* atomic: of the newest publication */
+	uint64_t token;			/* atomic; of the newest publication */
 	uint64_t received;		/* atomic */
 	bool over;			/* atomic */
 	struct xmem_buffer *shared;
@@ -111,7 +111,7 @@ TEST_WITHIN(P1_threads_get_while_threads_publish, 60)
 	crew_end();
 }
 
-/* Several threads publish by one handle, several receive by one subscription. */
+/* Several threads publish by one handle, and several receive by one subscription. */
 static void *publish_or_receive(void *argument)
 {
 	unsigned int i;
@@ -235,7 +235,7 @@ TEST(API_each_thread_has_its_own_error)
 	crew_end();
 }
 
-/* A thread sleeps for what another one of the same client does. */
+/* A thread sleeps until another thread of its client releases a buffer. */
 static void *wait_or_release(void *argument)
 {
 	if (!argument) {
@@ -260,7 +260,7 @@ TEST(P9_a_thread_sleeps_for_what_another_of_its_client_holds)
 		__atomic_store_n(&crew.over, true, __ATOMIC_RELEASE);
 		run_threads(2, wait_or_release);
 	}
-	/* One that is given up, not put: */
+	/* This one is given up, not put: */
 	crew.shared = xmem_acquire(crew.writer, BYTES, 0);
 	CHECK(crew.shared);
 	run_threads(2, wait_or_release);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * P5: a token that is stale, made up, or of another or an earlier pool gives
- * ESTALE and never somebody else's data. Also the use of tokens: they go through
- * any channel.
+ * P5: a token that is stale, made up, or of another or an earlier pool gives ESTALE and never other
+ * contents. Also the use of tokens: they can be sent through any channel.
  */
 #include "harness.h"
 
@@ -40,7 +39,7 @@ TEST(P5_a_token_is_stale_while_its_slot_is_written_again)
 	CHECK(b);
 	SAME(xmem_token(b), 0);
 	REFUSED(xmem_get(writer, token), ESTALE);
-	/* Nor can the coming one be guessed before it is published. */
+	/* The next token cannot be guessed before it is published. */
 	REFUSED(xmem_get(writer, token + 0x10000), ESTALE);
 	xmem_release(b);
 	REFUSED(xmem_get(writer, token), ESTALE);
@@ -57,7 +56,7 @@ TEST(P5_a_token_of_another_pool_is_stale)
 	uint64_t token[4];
 	unsigned int i;
 
-	/* Like pools, alike used: only the start of the generations differs. */
+	/* The pools are alike and used alike: only the start of the generations differs. */
 	for (i = 0; i < 4; i++) {
 		token[i] = publish_kept(a, i, &of_a[i]);
 		publish_kept(b, i, &of_b[i]);
@@ -131,7 +130,10 @@ TEST(P5_tokens_of_a_slots_earlier_owners_are_stale)
 	xmem_pool_close(reader);
 }
 
-/* The state word is in the owner's page: it can say anything there, of its own tenancy. */
+/*
+ * The state word is in the owner's page, so the owner can write anything there, within its own
+ * tenancy.
+ */
 TEST(P5_an_owner_that_rewinds_does_not_revive_old_tokens)
 {
 	const char *name = new_name();
@@ -151,7 +153,7 @@ TEST(P5_an_owner_that_rewinds_does_not_revive_old_tokens)
 	EVENTUALLY(stat_of(reader).attached == 0);
 	raw_start(&hostile, name, XMEM_ROLE_WRITER);
 	file = new_memfd(64 * BYTES, GOOD_SEALS);
-	SAME(raw_attach(&hostile, file, 64, &attach), 0);	/* all slots: that one, too */
+	SAME(raw_attach(&hostile, file, 64, &attach), 0);	/* all slots, also this one */
 	SAME(hostile.link.backend->map_group(&hostile.link, 0), 0);
 	xm_store_release(&xm_slot(&hostile.map, xm_token_slot(old))->state,
 			 xm_word(xm_generation(old), 0, XMEM_SLOT_LIVE));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Labels as topics: a joint subscription follows the writers whose label fits, also those that
- * join later, and each buffer says the label of its publisher.
+ * Labels as topics: a joint subscription follows the writers whose label fits, also those that join
+ * later, and each buffer has the label of its publisher.
  */
 #include "polling.h"
 
@@ -93,7 +93,7 @@ TEST(API_writers_that_join_are_followed_if_their_label_fits)
 	REFUSED(xmem_receive(s, 0), EAGAIN);
 	other = open_labelled(name, "log");
 	publish_stamp(other, 1);
-	/* It is nobody to follow, so there is nothing to say. */
+	/* The subscription does not follow that writer, so it stays quiet. */
 	EVENTUALLY(!by_poll(fd, POLLIN, 0));
 	SAME(by_poll(pool_fd, POLLIN, 0), 0);
 	REFUSED(xmem_receive(s, 0), EAGAIN);
@@ -106,7 +106,7 @@ TEST(API_writers_that_join_are_followed_if_their_label_fits)
 	publish_stamp(cam, 2);
 	receive_from(s, "cam-1", 2);
 
-	/* It ends when nobody is left whose label fits. */
+	/* The subscription ends when no writer is left whose label fits. */
 	xmem_pool_close(first);
 	xmem_pool_close(cam);
 	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
@@ -169,7 +169,10 @@ TEST(API_a_buffer_says_the_label_of_its_publisher)
 	SAME(info_of(b).publisher, xmem_pool_client(writer));
 	SAME(sub_info(s).publisher, xmem_pool_client(writer));
 
-	/* What was got says it as long as the ring is there, what was received for longer. */
+	/*
+	 * A buffer from a get has the label as long as the ring is there, and a received one for
+	 * longer.
+	 */
 	xmem_release(kept);
 	xmem_pool_close(writer);
 	REFUSED(xmem_receive(s, patience_ns()), EPIPE);
@@ -181,7 +184,10 @@ TEST(API_a_buffer_says_the_label_of_its_publisher)
 	has_label(clone, "writer");
 	SAME(info_of(got).publisher, XMEM_NOBODY);
 	has_label(got, "");
-	/* Once the next client of this id is followed, it is not known; never is it that one's. */
+	/*
+	 * Once the next client with this id is followed, the label is unknown; it is never that of
+	 * the new client.
+	 */
 	SAME(xmem_pool_client(writer), info_of(b).publisher);
 	s = follow(reader, xmem_pool_client(writer), 0);
 	has_label(b, "");
@@ -193,7 +199,7 @@ TEST(API_a_buffer_says_the_label_of_its_publisher)
 	xmem_pool_close(reader);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void refused_label(struct xmem_pool *pool, const char *label, uint32_t flags)
 {
@@ -219,7 +225,7 @@ TEST(API_labels_are_checked)
 	xmem_pool_close(pool);
 }
 
-/* ---- what a client says of itself, whatever it says ---- */
+/* ---- garbage in a client's request for labels ---- */
 
 static void want(struct raw *raw, const char *label)
 {
@@ -258,7 +264,7 @@ TEST(P4_what_a_client_wants_is_its_own_matter)
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		want(&raw, cases[i].label);
-		/* The daemon looks at all descriptors after each request. */
+		/* The daemon checks all descriptors after each request. */
 		fd = raw_poll_fd(&raw, XMEM_POLL_JOINT, 0, 0);
 		if (cases[i].fits)
 			SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
@@ -285,13 +291,13 @@ TEST(P4_what_a_client_says_of_its_history_is_its_own_matter)
 
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	cursor = (struct xmem_cursor *)xm_cursor(&raw.map, raw.link.join.client, publisher);
-	/* Of a ring that it does not follow it may say what it likes. */
+	/* The client may write any history for a ring that it does not follow. */
 	xm_store(&cursor->history, ~0ULL);
 	fd = raw_poll_fd(&raw, XMEM_POLL_CLIENT, 0, 0);
 	SAME(by_poll(fd, POLLIN, 0), 0);
 	SAME(raw_request(&raw, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
 	SAME(by_poll(fd, POLLIN, WAIT_MS), POLLIN);
-	/* Nobody else is told. */
+	/* No other client is woken. */
 	SAME(by_poll(fd_of(reader), POLLIN, 0), 0);
 	REFUSED(xmem_receive(s, 0), EAGAIN);
 	close(fd);

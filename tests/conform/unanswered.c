@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10: a request of the kernel whose answer cannot be written changes nothing, for its caller
- * never learns what it has. The caller's page goes while the request is being done.
+ * P10: a request of the kernel whose answer cannot be written changes nothing, because its caller
+ * never learns what it got. The caller's page is taken away while the request is served.
  */
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -14,16 +14,17 @@
 #include "device.h"
 
 /*
- * The host stores into the caller's struct before it does anything, and the answer when all is
- * done; then, where it has one, the number of a descriptor. The struct lies in two pages, the
- * second of which is protected from writing by userfaultfd. So the host has stored into the first,
- * and has done nothing yet, when it is stopped there; it goes on when the first can be written no
- * more. If only the number is to be lost, the first is protected when the host is stopped at the
- * second, and the second when it is stopped at the first, until it has stored the answer there.
+ * The host stores into the caller's struct before it does anything, and stores the answer when all
+ * is done; then it stores the number of a descriptor, if there is one. The struct lies in two
+ * pages, and userfaultfd protects the second from writing. So when the host stops there, it has
+ * stored into the first page and has done nothing yet. It continues when the first page cannot be
+ * written any more. To lose only the number, the test protects the first page when the host stops
+ * at the second, and the second page when the host stops at the first, until it has stored the
+ * answer there.
  */
 struct page {
 	char *at;
-	bool number;			/* that alone is lost: it lies in the first page */
+	bool number;			/* only the number is lost: it lies in the first page */
 	int faults, stop;		/* descriptors */
 };
 
@@ -38,7 +39,7 @@ static void protect(const struct page *page, unsigned int which, bool protects)
 	CHECK(!ioctl(page->faults, UFFDIO_WRITEPROTECT, &range));
 }
 
-/* In which page the host is stopped; 2: the request is over. */
+/* In which page the host stops; 2: the request is over. */
 static unsigned int next_stop(const struct page *page)
 {
 	struct pollfd wait[] = {
@@ -108,7 +109,7 @@ static int next_number(void)
 
 /*
  * The result of a request whose answer, or the number in it, does not arrive. @first bytes of the
- * struct lie in the first page. No descriptor stays, nor its number.
+ * struct lie in the first page. Neither a descriptor nor its number is left.
  */
 static int request_in(struct page *page, struct raw *raw, unsigned int request,
 		      const void *argument, size_t bytes, size_t first)
@@ -140,7 +141,7 @@ static int request_in(struct page *page, struct raw *raw, unsigned int request,
 #define UNANSWERED(raw, request, argument) \
 	request_in(&(struct page){ .number = false }, (raw), XMEM_IOC_##request, (argument), \
 		   sizeof(*(argument)), 2 * sizeof(u32))
-/* All but the number of the descriptor. */
+/* All but the number of the descriptor arrives. */
 #define UNNUMBERED(raw, request, argument) \
 	request_in(&(struct page){ .number = true }, (raw), XMEM_IOC_##request, (argument), \
 		   sizeof(*(argument)), \
@@ -221,7 +222,7 @@ TEST(P10_a_subscribe_whose_answer_is_lost_is_undone)
 	xmem_pool_close(writer);
 }
 
-/* Nobody is left as the writer of a slot that it does not know to be its own. */
+/* A client must not stay the writer of a slot that it does not know to be its own. */
 TEST(P10_an_upgrade_whose_answer_is_lost_is_undone)
 {
 	const char *name = new_name();
@@ -254,7 +255,10 @@ TEST(P10_an_upgrade_whose_answer_is_lost_is_undone)
 	xmem_pool_close(owner);
 }
 
-/* Both of what is asked for go back, and a question that is lost changes nothing. */
+/*
+ * Both things that the request asks for are given back, and a lost answer to a question changes
+ * nothing.
+ */
 TEST(P10_an_access_whose_answer_is_lost_is_undone)
 {
 	enum { GROUP = 2001 };
@@ -281,10 +285,10 @@ TEST(P10_an_access_whose_answer_is_lost_is_undone)
 }
 
 /*
- * A new pool takes a drained one's name. Who does not learn of it has made none, so the old one has
- * its name again.
+ * A new pool takes a drained one's name. A process that does not learn of it has made no pool, so
+ * the old pool has its name again.
  */
-/* A pool that has its name again is where it was in the list, which goes by age. */
+/* A pool that has its name again has its old place in the list, which is sorted by age. */
 static void listed_in_order(const char *const *names, unsigned int count)
 {
 	struct xmem_pool_entry entry = { .size = sizeof(entry) };
@@ -341,7 +345,7 @@ TEST(P10_a_join_whose_answer_is_lost_takes_no_name)
 	xmem_pool_close(pool);
 }
 
-/* As uapi.h says: what cannot be undone is done, and who asks again is told so. */
+/* uapi.h says: an eviction cannot be undone, so it is done, and a second request says so. */
 TEST(P10_an_eviction_whose_answer_is_lost_is_done)
 {
 	struct xmem_evict_request evict = {
@@ -370,7 +374,7 @@ TEST(P10_an_eviction_whose_answer_is_lost_is_done)
 	raw_close(&raw);
 }
 
-/* The answer has been written when the number cannot be, and no descriptor stays. */
+/* The number cannot be written after the answer has been, and no descriptor is left. */
 TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 {
 	struct xmem_join_request join = {
@@ -407,7 +411,10 @@ TEST(P10_a_descriptor_whose_number_is_lost_is_not_there)
 	xmem_pool_close(all);
 }
 
-/* This one is not opened anew but is the owner's file, which the security modules are asked for. */
+/*
+ * This descriptor is not a new opening but the owner's file, for which the security modules are
+ * asked.
+ */
 TEST(P10_a_descriptor_of_gpu_memory_whose_number_is_lost_is_not_there)
 {
 	struct xmem_payload_request payload = {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Several users on one host: each has names of its own, so nobody joins another user's pool by
- * mistake, or keeps another from a name (P4); who may join what is in access_modes.c. And what the
- * device says to poll. These tests need the kernel module, and the first a machine on which the
- * device's mode may be changed.
+ * Several users on one host. Each has names of its own, so no user joins another user's pool by
+ * mistake, or keeps another from a name (P4). access_modes.c tests who may join which pool. Also
+ * what the device reports to poll. These tests need the kernel module, and the first one a machine
+ * on which the device's mode may be changed.
  */
 #include <poll.h>
 
@@ -32,7 +32,7 @@ static struct xmem_pool_options exclusive = {
 	.size = sizeof(exclusive), .flags = XMEM_OPEN_EXCLUSIVE,
 };
 
-/* Takes the name that root has, and one that root will want. */
+/* Take the name that root has, and one that root will want. */
 static void take_names(void *argument)
 {
 	const char *const *names = argument, *why;
@@ -43,14 +43,14 @@ static void take_names(void *argument)
 	REFUSED(xmem_pool_open(name_of(0, names[0]), NULL), ENOENT);
 	why = last_message();
 	CHECK(strstr(why, "user 0") && strstr(why, "0604") && strstr(why, "0640"));
-	/* It never makes a pool for another, by whatever flags. */
+	/* No flags make a pool for another user. */
 	REFUSED(xmem_pool_open(name_of(0, names[1]), NULL), ENOENT);
 	REFUSED(xmem_pool_open(name_of(0, names[1]), &exclusive), EPERM);
 	own[0] = xmem_pool_open(names[0], &exclusive);
 	own[1] = xmem_pool_open(names[1], &exclusive);
 	CHECK(own[0] && own[1]);
 	SAME(stat_of(own[0]).clients, 1);
-	/* Its own name may stand there, too. */
+	/* A user's own name may have the prefix, too. */
 	REFUSED(xmem_pool_open(name_of(SOMEBODY_ELSE, names[0]), &exclusive), EEXIST);
 	tell_parent(1);
 	hear_parent();
@@ -65,7 +65,7 @@ TEST(P4_a_name_is_of_its_user)
 	several_users_or_skip();
 	child = spawn(take_names, names);
 	hear(child);
-	/* Nobody has joined root's pool, and root's names are free for it. */
+	/* No other client has joined root's pool, and root's names are free for root. */
 	check_quiet(pool, 1);
 	xmem_pool_close(pool);
 	pool = xmem_pool_open(names[0], &exclusive);
@@ -75,7 +75,7 @@ TEST(P4_a_name_is_of_its_user)
 	pool = xmem_pool_open(names[1], &exclusive);
 	CHECK(pool);
 	xmem_pool_close(pool);
-	/* Root may join theirs, if it says so. */
+	/* Root may join the other user's pool, by its prefix. */
 	theirs = xmem_pool_open(name_of(SOMEBODY_ELSE, names[1]), NULL);
 	CHECK(theirs);
 	SAME(stat_of(theirs).clients, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Private views: contents that are held for reading, as memory that their holder may write. What it
- * stores there nobody sees, and later contents of the same slot are seen right.
+ * Private views: held contents, as memory that their holder may write. No other client sees what it
+ * stores there, and the view shows later contents of that slot correctly.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 static const size_t lengths[] = { 8, 104, 4096, 64 << 10, (64 << 10) + 8, MB - 8, LARGE };
 #define LENGTHS	(sizeof(lengths) / sizeof(*lengths))
 
-/* Nobody sees it: not by another handle, nor in another client, nor in the file. */
+/* A store is not seen by another handle, in another client, or in the file. */
 TEST(P1_what_is_stored_in_a_private_view_nobody_sees)
 {
 	struct xmem_buffer *kept, *b, *clone;
@@ -56,8 +56,8 @@ TEST(P1_what_is_stored_in_a_private_view_nobody_sees)
 }
 
 /*
- * The trap: a page in which something was stored does not show the slot's next contents. What was
- * only read, or never looked at, does.
+ * The trap: a page into which something was stored does not show the slot's next contents. A page
+ * that was only read, or never touched, does.
  */
 TEST(P1_later_contents_are_seen_in_a_private_view)
 {
@@ -71,7 +71,7 @@ TEST(P1_later_contents_are_seen_in_a_private_view)
 		for (round = 1; round < 20; round++) {
 			b = give(&s, round, &kept);
 			words = view_of(b, round);
-			stores = round % 4;	/* 0: none, in one page, in two, in all */
+			stores = round % 4;	/* pages with a store: none, one, two, all */
 			if (stores == 3)
 				store_all(words, s.bytes, ~0ULL);
 			if (stores)
@@ -87,7 +87,7 @@ TEST(P1_later_contents_are_seen_in_a_private_view)
 	}
 }
 
-/* Neighbours are in the same page, whether they are copied or mapped. */
+/* Neighbours are in one page, whether they are copied or mapped. */
 TEST(P1_neighbours_of_a_private_view_keep_their_contents)
 {
 	struct xmem_pool *writer = OPEN(new_name(), .flags = XMEM_OPEN_WRITER,
@@ -203,7 +203,7 @@ TEST(P10_what_was_stored_in_a_private_view_is_given_back)
 	end(&s);
 }
 
-/* However a handle goes, its view is ended: else the next one would need a further mapping. */
+/* However a handle ends, its view ends too. Otherwise the next one would need a further mapping. */
 TEST(P10_a_private_view_goes_with_its_handle)
 {
 	struct scene s = start(LARGE, 1, 0);
@@ -241,7 +241,7 @@ TEST(P10_a_private_view_goes_with_its_handle)
 	end(&s);
 }
 
-/* The file's memory is gone when its owner gives it back: no idle view keeps it. */
+/* The file's memory is free when its owner gives it back: no idle view keeps it. */
 TEST(P10_idle_private_views_keep_no_payload)
 {
 	struct scene s = start(LARGE, 3, 0);
@@ -262,7 +262,7 @@ TEST(P10_idle_private_views_keep_no_payload)
 	end(&s);
 }
 
-/* A handle keeps its view beyond the pool's handle. */
+/* A handle keeps its view after the pool's handle is closed. */
 TEST(P1_a_private_view_outlives_its_pool)
 {
 	struct scene s = start(LARGE, 1, 0);
@@ -299,8 +299,8 @@ TEST(P1_a_child_has_no_private_views)
 }
 
 /*
- * The kernel makes copies of all pages that may be written when a program locks its memory, also
- * of idle views. They must not show what the slot had then.
+ * When a program locks its memory, the kernel copies all pages that may be written, also those of
+ * idle views. The copies must not show the slot's earlier contents.
  */
 static void lock_all(void *argument)
 {
@@ -337,8 +337,9 @@ TEST(P1_private_views_of_a_program_that_locks_its_memory)
 /* ---- threads ---- */
 
 /*
- * It is mapped, not copied, but not much longer than that: the first store to each page has the
- * other processors flush it, which takes its time where those are emulated and wait for a turn.
+ * The view is mapped, not copied, but is not much longer than the limit. The first store to each
+ * page makes the other processors flush it, which takes long where they are emulated and wait for a
+ * turn.
  */
 #define SHARED_VIEW	(128u << 10)
 
@@ -398,7 +399,7 @@ static void *take_a_private_view(void *argument)
 	return NULL;
 }
 
-/* What a handle notes of itself when it is first asked for something, threads may see changing. */
+/* A handle records things at its first use. Other threads may see this memory change. */
 TEST_WITHIN(P1_threads_may_ask_a_handle_different_things_at_once, 60)
 {
 	struct scene s = start(SHARED_VIEW, 1, 0);
@@ -420,7 +421,7 @@ TEST_WITHIN(P1_threads_may_ask_a_handle_different_things_at_once, 60)
 	end(&s);
 }
 
-/* ---- misuse, and what it costs ---- */
+/* ---- misuse, and costs ---- */
 
 TEST(API_a_private_view_is_refused)
 {

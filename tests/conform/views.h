@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of private views share. */
+/* Helpers for the tests of private views. */
 #ifndef XMEM_CONFORM_VIEWS_H
 #define XMEM_CONFORM_VIEWS_H
 
@@ -9,7 +9,7 @@
 #define MB	(1u << 20)
 #define LARGE	(6 * MB)
 
-/* ---- looking ---- */
+/* ---- counting ---- */
 
 /* Private writable mappings of payloads that this process has. */
 static inline unsigned int private_mappings(void)
@@ -25,7 +25,7 @@ static inline unsigned int private_mappings(void)
 	return count;
 }
 
-/* Bytes of these that were stored to. What a sanitizer keeps for them is elsewhere. */
+/* Bytes of these mappings that were stored to. A sanitizer's memory for them lies elsewhere. */
 static inline uint64_t stored_bytes(void)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
@@ -62,7 +62,7 @@ static inline void store_all(uint64_t *words, size_t bytes, uint64_t stamp)
 		words[i] = stamp;
 }
 
-/* The private view of @b, which shows what it should. */
+/* The private view of @b, which must show @stamp. */
 static inline uint64_t *view_of(struct xmem_buffer *b, uint64_t stamp)
 {
 	uint64_t *words = xmem_data_private(b);
@@ -99,7 +99,9 @@ static inline void end(struct scene *s)
 	SAME(private_mappings(), 0);
 }
 
-/* Published, and held by both. What was given up in place may be free a little later. */
+/*
+ * Published, and held by both. A buffer that was given up in place may become free a little later.
+ */
 static inline struct xmem_buffer *give(struct scene *s, uint64_t stamp,
 				       struct xmem_buffer **ret_kept)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Private views that are idle, and those for which something is lacking: memory, maps, or the host.
+ * Private views that are idle, and views for which something is lacking: memory, mappings, or the
+ * host.
  */
 #include <linux/capability.h>
 #include <signal.h>
@@ -11,9 +12,9 @@
 #include "attached.h"
 #include "views.h"
 
-/* ---- idle ones starve nobody ---- */
+/* ---- idle views starve no call ---- */
 
-/* Of this resource the process may have so many bytes more. */
+/* The process may have this many bytes more of this resource. */
 static void allow_more(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
@@ -23,7 +24,7 @@ static void allow_more(int resource, uint64_t bytes)
 	CHECK(!setrlimit(resource, &limit));
 }
 
-/* Publish @count, which this holds and the reader may get. */
+/* Publish @count buffers, which this process holds and the reader may get. */
 static void publish_many(struct scene *s, unsigned int count, struct xmem_buffer **ret_kept)
 {
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
@@ -37,7 +38,9 @@ static void publish_many(struct scene *s, unsigned int count, struct xmem_buffer
 	}
 }
 
-/* Take all memory that the idle ones have left. The allocator of a sanitizer would end the test. */
+/*
+ * Take all memory that the idle views have left. The allocator of a sanitizer would end the test.
+ */
 static void fill_heap(void)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -47,7 +50,7 @@ static void fill_heap(void)
 #endif
 }
 
-/* One after the other is looked at, in memory for a few. */
+/* View one after the other, in memory for a few. */
 static void view_in_turn(void *argument)
 {
 	int resource = *(int *)argument;
@@ -112,7 +115,7 @@ TEST(P10_idle_private_views_leave_memory_for_payloads)
 	finish_child(spawn(view_and_map, NULL));
 }
 
-/* There are so many of them, and the newest are there. */
+/* There are as many as the bound allows, and they are the newest. */
 TEST(P10_idle_private_views_have_a_bound)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 1, PAGE);
@@ -139,7 +142,7 @@ TEST(P10_idle_private_views_have_a_bound)
 	first = xmem_data_private(b[7]);
 	CHECK(first == last);
 	CHECK(mapped_bytes(" rw-p 00000000 00:01") > 192 * MB);
-	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);	/* gives them up */
+	CHECK(xmem_collect(writer, XMEM_KEEP_ALL, NULL) >= 0);	/* the collect gives them up */
 	CHECK(mapped_bytes(" rw-p 00000000 00:01") <= 48 * MB);
 	for (i = 0; i < 8; i++)
 		xmem_release(b[i]);
@@ -187,7 +190,7 @@ TEST(API_a_private_view_beyond_the_limit_of_locked_memory_is_ENOMEM)
 		skip("memory is not locked here");
 }
 
-/* The host has gone: what is mapped is there, and can be copied. */
+/* The host has gone: mapped contents are there, and can be copied. */
 TEST(P1_a_private_view_when_the_host_has_gone)
 {
 	struct scene s;

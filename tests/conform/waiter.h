@@ -9,7 +9,7 @@
 
 struct waiter {
 	pthread_t thread;
-	struct raw raw;			/* open as long as it waits, for its end would wake it */
+	struct raw raw;			/* open while it waits: its end would wake it */
 	struct xmem_pool *pool;
 	size_t bytes;
 };
@@ -21,7 +21,7 @@ static void *waiter_run(void *argument)
 	return xmem_acquire(waiter->pool, waiter->bytes, patience_ns());
 }
 
-/* When this returns, it sleeps, if nobody has waited before. */
+/* When this returns, the thread sleeps, if no thread has waited before. */
 static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_pool *pool,
 			  size_t bytes)
 {
@@ -32,7 +32,7 @@ static void begin_to_wait(struct waiter *waiter, const char *name, struct xmem_p
 	until_asleep(&xm_client_row(&waiter->raw.map, xmem_pool_client(pool))->slots_waiters);
 }
 
-/* The buffer that it has got; that it gets one is checked. */
+/* The buffer that the thread has got. Checks that it got one. */
 static struct xmem_buffer *end_of_wait(struct waiter *waiter)
 {
 	void *got;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * P9: nothing waits for ever on a dead process. The tests try each kind of sleep;
- * then the event comes, or the other process ends or dies, or the waiter itself
- * does. A test knows that a client sleeps when the client has armed a waiters word.
+ * P9: nothing waits for ever for a dead process. The tests try each kind of sleep. Then the event
+ * comes, or the other process ends or dies, or the waiter itself does. A test knows that a client
+ * sleeps when the client has armed a waiters word.
  */
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ struct waiter {
 	int publisher;
 	uint32_t flags;
 	int64_t timeout_ns;
-	int expect;			/* errno that ends its sleep; 0: what it wanted */
+	int expect;			/* errno that ends its sleep; 0: success */
 };
 
 static uint32_t *ring_word(const struct raw *raw, int publisher)
@@ -218,7 +218,7 @@ static void interrupted_in_subscribe(void *argument)
 	hear_parent();
 }
 
-/* One signal may come between arming and sleeping: send until it has been heard. */
+/* One signal may come between arming and sleeping: repeat until one has an effect. */
 static void interrupt(struct child *child)
 {
 	struct pollfd heard = { .fd = child->link, .events = POLLIN };
@@ -313,7 +313,7 @@ static void hold_it(void *argument)
 
 enum ending { KILLED, RELEASED, KILLED_WITHOUT_RECEIVING, KILLED_BEFORE_IT_WAKES };
 
-/* An owner sleeps for its one buffer, which a subscriber has, or has yet to receive. */
+/* An owner sleeps until its one buffer is free. A subscriber holds it, or has not received it. */
 static void owner_wakes(enum ending ending)
 {
 	struct waiter waiter = { .name = new_name(), .flags = XMEM_SUBSCRIBE_WAITS };
@@ -332,7 +332,7 @@ static void owner_wakes(enum ending ending)
 		hear(holder);
 	tell(owner, 1);
 	until_asleep(slots_word(&raw, waiter.publisher));
-	if (ending == KILLED_BEFORE_IT_WAKES)	/* as the holder does before it wakes who sleeps */
+	if (ending == KILLED_BEFORE_IT_WAKES)	/* as the holder does before it wakes sleepers */
 		CHECK(xm_disarm(slots_word(&raw, waiter.publisher)));
 	if (ending == RELEASED)
 		tell(holder, 1);
@@ -377,7 +377,7 @@ static void sleep_for_ring_space(void *argument)
 	for (i = 0; i < 4; i++)
 		publish_stamp(pool, i);
 	REFUSED(xmem_acquire(pool, BYTES, 0), EAGAIN);
-	publish_stamp(pool, 4);		/* sleeps: acquire has 10 s, and enough free buffers */
+	publish_stamp(pool, 4);		/* it sleeps: acquire has 10 s, and enough free buffers */
 	tell_parent(2);
 	hear_parent();
 }
@@ -408,7 +408,7 @@ TEST(P9_a_publisher_that_waits_for_ring_space_wakes_when_one_is_received)
 	xmem_pool_close(reader);
 }
 
-/* A holder killed after its last put and before the wake that it owes. */
+/* A holder that is killed after its last put and before the wake that must follow. */
 static void die_owing_a_wake(void *argument)
 {
 	struct waiter *waiter = argument;
@@ -447,7 +447,7 @@ TEST(P9_a_wake_owed_by_a_dead_holder_is_given)
 	raw_close(&raw);
 }
 
-/* A publisher killed after its tail moved and before it wakes its subscribers. */
+/* A publisher that is killed after its tail moved and before it wakes its subscribers. */
 static void die_owing_receivers_a_wake(void *argument)
 {
 	struct waiter *waiter = argument;
@@ -478,7 +478,7 @@ TEST(P9_a_wake_owed_by_a_dead_publisher_is_given)
 	raw_close(&raw);
 }
 
-/* ---- who waits for clients ---- */
+/* ---- waiting for clients ---- */
 
 static void sleep_in_subscribe(void *argument)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A subscription to a pool: it follows all writers, also those that come later, gives each its
- * turn, and is over when the last one is. And xmem_receive_any, which looks at several.
+ * A subscription to a pool: it follows all writers, also those that join later, gives each its
+ * turn, and ends with the last one. Also xmem_receive_any, which watches several.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -57,7 +57,7 @@ TEST(API_a_subscription_says_how_far_it_is_behind)
 	for (left = 4; left; left--) {
 		SAME(sub_info(s).behind, left);
 		if (left == 3)
-			xmem_pool_close(b);	/* what it has published is still there */
+			xmem_pool_close(b);	/* its publications are still there */
 		if (next_stamp(s) == 1)
 			SAME(sub_info(s).publisher, xmem_pool_client(a));
 	}
@@ -83,7 +83,7 @@ TEST(API_a_subscription_says_how_far_it_is_behind)
 	xmem_pool_close(reader);
 }
 
-/* A writer that no subscription follows is no reason to look again. */
+/* A writer that no subscription follows is no reason to check again. */
 TEST(P9_receive_any_sleeps_beside_a_writer_that_nobody_follows)
 {
 	const char *name = new_name();
@@ -105,7 +105,7 @@ TEST(P9_receive_any_sleeps_beside_a_writer_that_nobody_follows)
 	xmem_pool_close(reader);
 }
 
-/* What a writer pretends to have published far ahead is no publication. */
+/* Entries that a writer claims to have published far ahead are no publications. */
 TEST(P4_entries_of_the_far_future_are_none)
 {
 	const char *name = new_name();
@@ -134,7 +134,7 @@ TEST(P4_entries_of_the_far_future_are_none)
 	xmem_pool_close(writer);
 }
 
-/* ---- who is followed ---- */
+/* ---- who is followed? ---- */
 
 TEST(API_a_subscription_receives_from_all_writers)
 {
@@ -180,7 +180,7 @@ TEST(API_a_silent_first_writer_hides_nobody)
 	xmem_pool_close(silent);
 }
 
-/* What a program publishes itself, it does not receive. */
+/* A program does not receive its own publications. */
 TEST(API_a_subscription_to_all_does_not_follow_its_own_client)
 {
 	const char *name = new_name();
@@ -201,7 +201,7 @@ struct sleeper {
 	unsigned int writers;
 };
 
-/* Receives one, asleep until it comes. */
+/* Receive one, asleep until it comes. */
 static void sleep_for_all(void *argument)
 {
 	struct sleeper *sleeper = argument;
@@ -213,7 +213,7 @@ static void sleep_for_all(void *argument)
 	hear_parent();
 }
 
-/* A writer comes while a subscriber of @writers others sleeps; the newcomer alone publishes. */
+/* A writer joins while a subscriber of @writers others sleeps. Only the newcomer publishes. */
 static void newcomer_wakes(unsigned int writers)
 {
 	struct sleeper sleeper = { .name = new_name(), .writers = writers };
@@ -251,7 +251,7 @@ TEST(P9_a_sleeper_with_several_writers_hears_of_a_newcomer)
 	newcomer_wakes(3);
 }
 
-/* One that sleeps for several is woken by each of them. */
+/* A client that sleeps for several writers is woken by each of them. */
 TEST(P9_a_sleeper_is_woken_by_any_of_its_writers)
 {
 	struct sleeper sleeper = { .name = new_name() };
@@ -293,7 +293,7 @@ TEST(API_EPIPE_is_said_when_the_last_writer_has_ended)
 	xmem_pool_close(b);
 	SAME(next_stamp(s), 2);
 	REFUSED(xmem_receive(s, XMEM_FOREVER), EPIPE);
-	/* It is over for good. Who wants to go on subscribes anew. */
+	/* The subscription has ended for good. To continue, a program subscribes again. */
 	a = open_writer(name, 2, BYTES);
 	REFUSED(xmem_receive(s, XMEM_FOREVER), EPIPE);
 	xmem_unsubscribe(s);
@@ -338,7 +338,7 @@ TEST(API_a_busy_writer_starves_no_other)
 		for (i = 0; i < 4; i++)
 			publish_stamp(busy, 1);
 		publish_stamp(rare, 2);
-		/* The two next ones are of both. */
+		/* The next two are one of each writer. */
 		SAME(next_stamp(s) + next_stamp(s), 3);
 	}
 	xmem_unsubscribe(s);
@@ -359,7 +359,7 @@ TEST(API_what_all_writers_overtook_is_counted)
 		publish_stamp(a, i);
 		publish_stamp(b, i);
 	}
-	xmem_pool_close(a);	/* its losses count on */
+	xmem_pool_close(a);	/* its losses still count */
 	for (;;) {
 		struct xmem_buffer *got = xmem_receive(s, 0);
 
@@ -391,13 +391,13 @@ TEST(API_one_pool_handle_subscribes_to_all_once)
 	all = follow_all(reader, 0);
 	REFUSED(xmem_subscribe(reader, NULL), EEXIST);
 	REFUSED(xmem_subscribe(reader, &one), EEXIST);
-	/* What another subscription of this client follows is its own, ... */
+	/* A writer that another subscription of this client follows is not received here, ... */
 	publish_stamp(a, 1);
 	publish_stamp(b, 2);
 	SAME(next_stamp(all), 2);
 	REFUSED(xmem_receive(all, 0), EAGAIN);
 	SAME(next_stamp(alone), 1);
-	/* ... until that one is dropped. */
+	/* ... until that subscription is dropped. */
 	xmem_unsubscribe(alone);
 	REFUSED(xmem_receive(all, 0), EAGAIN);
 	publish_stamp(a, 3);
@@ -427,7 +427,7 @@ TEST(API_writers_that_wait_for_nobody_are_followed_without)
 	REFUSED(xmem_acquire(patient, BYTES, 0), EAGAIN);
 	publish_stamp(hasty, 2);
 	publish_stamp(hasty, 3);
-	publish_stamp(hasty, 4);	/* the oldest is lost, and nobody waited */
+	publish_stamp(hasty, 4);	/* the oldest is lost, and no publisher waited */
 	SAME(next_stamp(s) + next_stamp(s) + next_stamp(s), 1 + 3 + 4);
 	SAME(sub_info(s).lost, 1);
 	xmem_unsubscribe(s);
@@ -464,7 +464,7 @@ TEST(API_receive_any_takes_turns_and_says_which)
 		}
 		SAME(sum, 3);
 	}
-	/* One has ended: that is said when nothing else is there. */
+	/* One subscription has ended. The call says so when nothing else is there. */
 	xmem_pool_close(b);
 	for (i = 0; i < 2; i++) {
 		got = xmem_receive_any(reader, 0, NULL);
@@ -523,7 +523,7 @@ static void wait_once(struct raw *raw, struct xmem_pool *writer, void *(*receive
 	CHECK(!pthread_join(thread, NULL));
 }
 
-/* What the first wait for several writers has needed is kept for the next. */
+/* The resources of the first wait for several writers are kept for the next wait. */
 TEST(P10_waiting_again_needs_no_descriptor)
 {
 	const char *name = new_name();
@@ -539,7 +539,7 @@ TEST(P10_waiting_again_needs_no_descriptor)
 	wait_once(&raw, writer[0], receive_any_in_thread, reader);
 	highest = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	CHECK(highest >= 0);
-	limit_files(&old, highest);	/* none is free below */
+	limit_files(&old, highest);	/* no lower one is free */
 	REFUSED(xmem_receive(s, MS), ETIMEDOUT);
 	REFUSED(xmem_receive_any(reader, MS, NULL), ETIMEDOUT);
 	publish_stamp(writer[1], 3);
@@ -553,7 +553,7 @@ TEST(P10_waiting_again_needs_no_descriptor)
 	xmem_pool_close(writer[0]);
 }
 
-/* Payloads are mapped before they are handed out. */
+/* Payloads are mapped before the receive returns them. */
 static void receive_without_descriptors(void *argument)
 {
 	struct sleeper *sleeper = argument;
@@ -565,12 +565,12 @@ static void receive_without_descriptors(void *argument)
 	limit_files(&old, 0);
 	tell_parent(1);
 	hear_parent();
-	/* It was attached before this client subscribed. */
+	/* This payload was attached before the client subscribed. */
 	b = xmem_receive(s, 0);
 	CHECK(b && xmem_data(b));
 	SAME(stamp_of(b), 1);
 	xmem_release(b);
-	/* This one is new. Nothing is lost because it cannot be mapped now. */
+	/* This payload is new. Nothing is lost because it cannot be mapped now. */
 	tell_parent(2);
 	hear_parent();
 	REFUSED(xmem_receive(s, 0), EMFILE);
