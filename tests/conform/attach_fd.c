@@ -259,7 +259,7 @@ static void wrong(struct xmem_pool *writer, int file, uint64_t offset, uint64_t 
 	REFUSED(xmem_attach_fd(writer, file, offset, length, flags), error);
 	message = last_message();
 	if (!strstr(message, word))
-		FAIL("'%s' does not say '%s'", message, word);
+		FAIL("'%s' does not contain '%s'", message, word);
 	SAME(open_files(), files);
 	SAME(stat_of(writer).attached, 0);
 }

@@ -309,7 +309,7 @@ TEST(P4_a_full_pool_has_room_again_after_an_end)
 	};
 	int i, n;
 
-	kernel_only("the daemon serves one after the other");
+	kernel_only("the daemon serves one request after the other");
 	snprintf((char *)join.name, sizeof(join.name), "%s", name);
 	raw_open(&raw[0]);
 	raw[0].link.join = join;

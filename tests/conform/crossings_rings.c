@@ -147,7 +147,7 @@ TEST(P9_an_owner_sleeps_while_forwarded_contents_have_claims)
 		count_waits();
 		REFUSED(xmem_acquire(l.owner, BYTES, 100 * MS), ETIMEDOUT);
 		if (steps_seen() >= 10)
-			FAIL("looked %u times", steps_seen());
+			FAIL("checked %u times", steps_seen());
 	}
 	lent_end(&l);
 }
@@ -163,7 +163,7 @@ TEST(P9_poll_is_quiet_while_forwarded_contents_have_claims)
 		said += by_poll(fd, POLLOUT, 50) != 0;
 	}
 	if (said > 3)
-		FAIL("writable %u times, and nothing was", said);
+		FAIL("writable %u times in vain", said);
 	lent_end(&l);
 }
 

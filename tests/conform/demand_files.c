@@ -194,7 +194,7 @@ static void reaches_bytes(uint64_t limit, uint64_t spare)
 	CHECK(stat_of(pool).bytes_files <= limit);
 	/* The refused buffer would not have had room in a file of its own either. */
 	if (live->alone + 18 * KB + spare <= limit)
-		FAIL("of %llu bytes only %llu were had", (unsigned long long)limit,
+		FAIL("of %llu bytes only %llu could be used", (unsigned long long)limit,
 		     (unsigned long long)live->alone);
 	let_go(live);
 	xmem_pool_close(pool);
@@ -213,7 +213,7 @@ static void reaches_slots(uint32_t slots, uint64_t from, uint64_t to, uint32_t s
 	struct live *live = make_some(pool, slots, from, to);
 
 	if (live->count + spare < slots)
-		FAIL("of %u slots only %u were had, with %llu to %llu bytes", slots, live->count,
+		FAIL("of %u slots only %u could be used, of %llu to %llu bytes", slots, live->count,
 		     (unsigned long long)from, (unsigned long long)to);
 	let_go(live);
 	xmem_pool_close(pool);

@@ -279,7 +279,7 @@ TEST(P9_the_end_of_a_pool_keeps_no_gpu_waiting)
 	char *page;
 	u32 id, place;
 
-	daemon_only("the module has the pages alone when the pool ends");
+	daemon_only("only the module has the pages when the pool ends");
 	device_host();
 	how.name = new_name();
 	raw_start(&other, how.name, XMEM_ROLE_WRITER);

@@ -623,7 +623,7 @@ TEST_WITHIN(P4_who_is_evicted_in_the_middle_of_its_join, 60)
 	const char *name = new_name();
 	unsigned int i;
 
-	kernel_only("the daemon evicts nobody who lives");
+	kernel_only("the daemon evicts no living process");
 	for (i = 0; i < HOGS + JOINERS; i++)
 		others[i] = spawn(i < HOGS ? hog : join_slowly, (void *)name);
 	for (i = 0; i < scaled(ROUNDS); i++)

@@ -397,7 +397,7 @@ static void ends_with(struct xmem_subscription *s, const char *word, uint64_t lo
 		REFUSED(xmem_receive(s, 0), EPIPE);
 		why = last_message();
 		if (!strstr(why, word))
-			FAIL("the message does not say '%s': %s", word, why);
+			FAIL("the message does not contain '%s': %s", word, why);
 		SAME(sub_info(s).lost, lost);
 	}
 	xmem_unsubscribe(s);

@@ -506,7 +506,7 @@ static void fails_with(struct xmem_buffer *b, const struct xmem_publish_options 
 	why = last_message();
 	SAME(xmem_peek_last_error(NULL), err);
 	if (!strstr(why, words))
-		FAIL("'%s' does not say '%s'", why, words);
+		FAIL("'%s' does not contain '%s'", why, words);
 	SAME(ret, 7);
 	SAME(xmem_token(b), token);
 }
@@ -758,7 +758,7 @@ TEST(P9_an_owner_waits_for_a_stage_as_long_as_its_bound)
 	REFUSED(xmem_acquire(line.owner, BYTES, 50 * MS), ETIMEDOUT);
 	why = last_message();
 	if (!strstr(why, "1 forwarded and not yet received (client 1 stage pid"))
-		FAIL("it says: %s", why);
+		FAIL("the message is: %s", why);
 	xmem_release(receive_one(line.out));
 	SAME(sub_info(line.out).lost, 0);
 	line_end(&line);
@@ -783,7 +783,7 @@ TEST(P9_an_owner_that_polls_waits_for_a_stage_no_longer_than_its_bound)
 		 * clocks of the two clients.
 		 */
 		if (++vain > 100)
-			FAIL("it is told again and again to ask in vain");
+			FAIL("the owner asks again and again in vain");
 	}
 	xmem_release(b);
 	line_end(&line);

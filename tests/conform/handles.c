@@ -95,7 +95,7 @@ static void says(int err, const char *const *words)
 	SAME(xmem_peek_last_error(NULL), err);
 	for (; *words; words++)
 		if (!strstr(why, *words))
-			FAIL("'%s' does not say '%s'", why, *words);
+			FAIL("'%s' does not contain '%s'", why, *words);
 }
 
 /* Whichever call has dropped a handle, the message for its next use names that call. */

@@ -362,7 +362,7 @@ static void send_word(int link, uint64_t what, pid_t who)
 		return;
 	CHECK(errno == EPIPE || errno == ECONNRESET);
 	look_at_end(who);
-	FAIL("process %d has ended and hears nothing", who);
+	FAIL("process %d has ended and gets no message", who);
 }
 
 static uint64_t receive_word(int link, pid_t who)
@@ -375,7 +375,7 @@ static uint64_t receive_word(int link, pid_t who)
 	while (got < 0 && errno == EINTR);
 	if (got != sizeof(what)) {
 		look_at_end(who);
-		FAIL("process %d has ended and said nothing", who);
+		FAIL("process %d has ended without a message", who);
 	}
 	return what;
 }

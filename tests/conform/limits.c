@@ -179,7 +179,7 @@ static void says(int error, const char *word)
 
 	SAME(xmem_get_last_error(NULL), -error);
 	if (!strstr(why, word))
-		FAIL("the message does not say '%s': %s", word, why);
+		FAIL("the message does not contain '%s': %s", word, why);
 }
 
 /* No client can join, and no call can ask the host. Each message names the limit. */
@@ -382,7 +382,7 @@ TEST(P10_a_daemon_that_leaves_while_it_is_asked_is_none)
 	struct xmem_pool_entry entry = { .size = sizeof(entry) };
 	struct child *child;
 
-	daemon_only("the kernel does not leave");
+	daemon_only("the kernel does not exit");
 	use_limited_daemon(1024);
 	child = spawn(leave_at_once, getenv("XMEM_SOCKET"));
 	hear(child);

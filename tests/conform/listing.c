@@ -107,7 +107,7 @@ TEST(API_looking_starts_no_daemon)
 	char name[40];
 	int i;
 
-	daemon_only("the kernel is not started by looking");
+	daemon_only("a query does not start the kernel");
 	snprintf(name, sizeof(name), "xmem-nobody-%d", getpid());
 	setenv("XMEM_SOCKET", name, 1);
 	for (i = 0; i < 2; i++) {

@@ -121,7 +121,7 @@ TEST(API_pids_are_those_of_the_readers_namespace)
 	unsigned int i;
 	int inside;
 
-	kernel_only("the daemon tells the numbers that it sees");
+	kernel_only("the daemon reports the pids that it sees");
 	pool = open_writer(name, 1, BYTES);
 	SAME(xmem_pool_client(pool), 0);
 	SAME(unshare(CLONE_NEWPID), 0);

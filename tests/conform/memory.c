@@ -364,7 +364,7 @@ TEST(P10_mapping_many_files_takes_no_look_at_others)
 	for (i = 1; i < FILES; i++)
 		release_and_see(pool, b[i]);
 	if (steps_seen() > FILES / 3 * (slots + FILES))
-		FAIL("%u looks at %u rows and %u mappings", steps_seen(), slots, FILES);
+		FAIL("%u checks of %u rows and %u mappings", steps_seen(), slots, FILES);
 	EVENTUALLY(stat_of(pool).limbo == 1);
 	SAME(mapped_files(), 1);
 	/* One file that is gone costs one check of each row and of each mapping. */

@@ -18,9 +18,9 @@ static void says(int error, const char *not, const char *const *word)
 	SAME(xmem_get_last_error(NULL), -error);
 	for (; *word; word++)
 		if (!strstr(why, *word))
-			FAIL("the message does not say '%s': %s", *word, why);
+			FAIL("the message does not contain '%s': %s", *word, why);
 	if (not && strstr(why, not))
-		FAIL("the message speaks of '%s': %s", not, why);
+		FAIL("the message contains '%s': %s", not, why);
 }
 #define SAYS(error, not, ...)	says(error, not, (const char *const []){ __VA_ARGS__, NULL })
 
@@ -123,7 +123,7 @@ TEST(API_a_descriptor_of_an_ended_pool_is_EBADF)
 	struct xmem_pool *pool = open_reader(new_name());
 	int fd = xmem_pool_fd(pool);
 
-	daemon_only("in the kernel the descriptor keeps the pool");
+	daemon_only("with the kernel the descriptor keeps the pool");
 	CHECK(fd >= 0);
 	xmem_pool_close(pool);
 	CHECK(!open_by_fd(fd, 0));

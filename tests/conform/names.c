@@ -267,7 +267,7 @@ static void make_one_more(void *argument)
 	REFUSED(xmem_pool_open(NULL, NULL), EDQUOT);
 	why = last_message();
 	if (!strstr(why, "has as many pools as it may have: 1024 of 1024"))
-		FAIL("it says: %s", why);
+		FAIL("the message is: %s", why);
 	tell_parent(1);
 	hear_parent();
 }

@@ -226,7 +226,7 @@ TEST(P9_who_waits_for_another_size_is_left_asleep)
 	join_all(waiter);
 	/* Each checks twice if nothing wakes it, and once more for each wake-up. */
 	if (steps_seen() > 10 * WAITERS)
-		FAIL("looked %u times", steps_seen());
+		FAIL("checked %u times", steps_seen());
 	no_step();
 	xmem_release(b);
 	pair_close(&p);

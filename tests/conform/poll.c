@@ -604,7 +604,7 @@ TEST(P9_poll_of_the_device_before_it_maps)
 	struct raw raw;
 	int epoll;
 
-	kernel_only("the daemon's clients poll what poll_fd gives them");
+	kernel_only("the daemon's clients poll the descriptor of poll_fd");
 	writer = open_writer(name, 4, BYTES);
 	raw_open(&raw);
 	SAME(raw_join(&raw, name, XMEM_ROLE_READER, 0), 0);
@@ -628,7 +628,7 @@ TEST(P9_poll_of_the_device_before_it_subscribes)
 	struct raw raw;
 	int epoll;
 
-	kernel_only("the daemon's clients poll what poll_fd gives them");
+	kernel_only("the daemon's clients poll the descriptor of poll_fd");
 	writer = open_writer(name, 4, BYTES);
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	epoll = new_epoll(raw.link.file, EPOLLIN);
@@ -649,7 +649,7 @@ TEST(P9_poll_of_the_device_is_exact)
 	struct xmem_attach_request attached;
 	int file, epoll, i, n;
 
-	kernel_only("the daemon's clients poll what poll_fd gives them");
+	kernel_only("the daemon's clients poll the descriptor of poll_fd");
 	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
 	wake.client = raw.link.join.client;
 	file = new_memfd(64 * BYTES, GOOD_SEALS);

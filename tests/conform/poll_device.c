@@ -229,7 +229,7 @@ TEST(P9_poll_by_edges_hears_of_each_publication)
 	struct raw raw;
 	int epoll, i;
 
-	kernel_only("the daemon's clients poll what poll_fd gives them");
+	kernel_only("the daemon's clients poll the descriptor of poll_fd");
 	writer = open_writer(name, 8, BYTES);
 	raw = start_reader(name, writer);
 	epoll = new_epoll(raw.link.file, EPOLLIN | EPOLLET);
@@ -251,7 +251,7 @@ TEST(P9_attach_wakes_those_who_wait_for_a_slot)
 	int file, epoll;
 	struct raw raw;
 
-	kernel_only("the daemon's clients poll what poll_fd gives them");
+	kernel_only("the daemon's clients poll the descriptor of poll_fd");
 	file = new_memfd(BYTES, GOOD_SEALS);
 	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
 	epoll = new_epoll(raw.link.file, EPOLLOUT);
@@ -274,7 +274,7 @@ TEST(P9_poll_looks_again_when_something_has_changed)
 	u32 slot;
 	int i;
 
-	kernel_only("the daemon's clients poll what poll_fd gives them");
+	kernel_only("the daemon's clients poll the descriptor of poll_fd");
 	raw = start_writer(&attached);
 	slot = attached.slot[0];
 	for (i = 0; i < 3; i++) {

@@ -224,7 +224,7 @@ const char *last_message(void)
 void error_says(const char *words)
 {
 	if (!strstr(last_message(), words))
-		FAIL("'%s' does not say '%s'", last_message(), words);
+		FAIL("'%s' does not contain '%s'", last_message(), words);
 }
 
 /* ---- stamped contents ---- */

@@ -556,7 +556,7 @@ TEST(P4_requests_by_another_address_space_are_EPERM)
 {
 	struct caller caller;
 
-	kernel_only("the daemon sees one socket, whoever writes to it");
+	kernel_only("the daemon sees one socket for all that write to it");
 	caller_start(&caller);
 	make_all(&caller);
 	kept = dup(caller.raw.link.file);

@@ -21,7 +21,7 @@ static void says(int error, const char *word)
 
 	SAME(xmem_peek_last_error(NULL), -error);
 	if (!strstr(why, word))
-		FAIL("the message does not say '%s': %s", word, why);
+		FAIL("the message does not contain '%s': %s", word, why);
 }
 
 static void nothing_made(struct xmem_pool *pool)

@@ -306,7 +306,7 @@ TEST(P9_who_wants_slots_of_one_that_was_killed_gets_them)
 	struct child *child;
 	int i;
 
-	kernel_only("the daemon hears of an end whenever it looks");
+	kernel_only("the daemon sees an end at each of its checks");
 	for (i = 0; i < 30; i++) {
 		child = spawn(take_all_slots, (void *)name);
 		hear(child);

@@ -62,7 +62,7 @@ TEST(P2_who_looks_at_the_dead_does_not_keep_them)
 	struct child *victim, *onlooker;
 	struct pollfd faults = { .events = POLLIN };
 
-	kernel_only("the daemon goes by the process, not by its memory");
+	kernel_only("the daemon watches the process, not its memory");
 	if (geteuid())
 		skip("userfaultfd is root's");
 	pool = open_reader(name);
@@ -88,7 +88,7 @@ TEST(P4_mappings_of_one_client_are_limited)
 	unsigned int count, i;
 	struct raw raw;
 
-	kernel_only("the daemon maps nothing for anybody");
+	kernel_only("the daemon maps nothing for its clients");
 	raw_start(&raw, new_name(), XMEM_ROLE_READER);
 	for (count = 0; count < 4096; count++) {
 		at[count] = mmap(NULL, raw.link.join.total_bytes, PROT_READ, MAP_SHARED,

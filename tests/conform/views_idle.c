@@ -196,7 +196,7 @@ TEST(P1_a_private_view_when_the_host_has_gone)
 	struct scene s;
 	struct xmem_buffer *kept, *b, *clone;
 
-	daemon_only("the kernel does not go");
+	daemon_only("the kernel does not end");
 	use_own_daemon();
 	s = start(LARGE, 1, 0);
 	b = give(&s, 3, &kept);

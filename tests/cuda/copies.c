@@ -32,7 +32,7 @@ struct work {
 static void must(CUresult result)
 {
 	if (result)
-		FAIL("the driver says %d", result);
+		FAIL("the driver returned %d", result);
 }
 
 /* Streams may use it until the test ends. It stays reachable then, so it is no leak. */

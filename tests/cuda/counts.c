@@ -16,7 +16,7 @@
 static void must(CUresult result)
 {
 	if (result)
-		FAIL("the driver says %d", result);
+		FAIL("the driver returned %d", result);
 }
 
 /* ---- a line of two processes ---- */

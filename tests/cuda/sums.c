@@ -20,7 +20,7 @@ typedef CUresult launch_kernel(void *function, unsigned int grid_x, unsigned int
 static void must(CUresult result)
 {
 	if (result)
-		FAIL("the driver says %d", result);
+		FAIL("the driver returned %d", result);
 }
 
 /* kernels.ptx lies beside the program. */

@@ -7,7 +7,7 @@
 void must(CUresult result)
 {
 	if (result)
-		FAIL("the driver says %d", result);
+		FAIL("the driver returned %d", result);
 }
 
 void *keep(size_t bytes)
