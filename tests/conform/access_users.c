@@ -520,7 +520,7 @@ static void join_anew(void *argument)
 		.size = sizeof(struct xmem_pool_options), .flags = XMEM_OPEN_EXISTING }), ENOENT);
 }
 
-TEST(P4_who_joins_anew_joins_the_same_users_pool)
+TEST(P4_a_reopen_joins_that_users_pool)
 {
 	struct scene scene;
 	struct child *owner;

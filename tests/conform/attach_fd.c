@@ -348,7 +348,7 @@ TEST(P6_a_descriptor_without_access_is_refused)
 	xmem_pool_close(writer);
 }
 
-TEST(P6_who_must_not_attach_is_refused)
+TEST(P6_an_attach_without_the_right_is_refused)
 {
 	const char *name = new_name();
 	struct xmem_pool *reader = open_reader(name);

@@ -201,7 +201,7 @@ TEST(API_a_terminal_that_is_stopped_delays_nobody)
 	wait_and_read(terminal, 0);
 }
 
-TEST(API_a_terminal_is_not_told_what_it_does_not_want_to_hear)
+TEST(API_XMEM_QUIET_keeps_messages_off_a_terminal)
 {
 	name_of_pool = new_name();
 	CHECK(!setenv("XMEM_QUIET", "1", 1));

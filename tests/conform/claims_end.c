@@ -111,7 +111,7 @@ TEST(API_only_the_owner_offers_for_long)
 	xmem_pool_close(writer);
 }
 
-TEST(P9_what_is_offered_is_void_after_its_time_the_later_one)
+TEST(P9_claims_are_void_after_the_later_of_their_times)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 2, BYTES);
 	struct xmem_buffer *b;

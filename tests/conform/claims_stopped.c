@@ -319,7 +319,7 @@ TEST(P8_what_was_handed_over_before_stays_when_a_request_is_given_up)
 }
 
 /* Another thread has dropped a counted handle in between. Its post does not answer the undoing. */
-TEST(API_what_another_thread_posts_does_not_keep_what_was_given_up)
+TEST(API_a_request_is_undone_despite_another_threads_post)
 {
 	struct xmem_pool *writer = open_writer(alone(), 2, BYTES);
 	struct xmem_buffer *b = counted(writer, 5, 3, 0);

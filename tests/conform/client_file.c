@@ -353,7 +353,7 @@ static void narrow_by_anothers_file(void *file)
 }
 
 /* The new descriptor would count for the client's user, and keep the pool at its expense. */
-TEST(P10_nobody_narrows_at_the_expense_of_whose_file_it_has)
+TEST(P10_narrow_by_anothers_file_is_refused)
 {
 	struct xmem_pool_fd_request give = { .size = sizeof(give) };
 	struct xmem_narrow_request narrow = {

@@ -458,7 +458,7 @@ static bool finds_a_buffer(struct xmem_pool *writer)
  * The owner has read the area of the first client, and now reads the next one's at its new place.
  * An id becomes free a moment after its client has ended, so a few clients may get another id.
  */
-TEST(P2_whoever_gets_the_id_of_the_dead_holds_as_they_did)
+TEST(P2_the_next_client_with_a_dead_ones_id_holds)
 {
 	struct victim victim = { .name = new_name() };
 	struct xmem_pool *writer = open_writer(victim.name, 1, BYTES);

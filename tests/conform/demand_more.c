@@ -63,7 +63,7 @@ static void *wait_for_room(void *argument)
 	return NULL;
 }
 
-TEST(P9_who_waits_for_a_large_one_leaves_others_the_small_ones)
+TEST(P9_a_wait_for_a_large_buffer_leaves_the_small_ones)
 {
 	const char *name = new_name();
 	struct waiter waiter = { .bytes = 4 * MB };

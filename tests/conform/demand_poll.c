@@ -60,7 +60,7 @@ static void end(struct scene *s)
 }
 
 /* Two buffers share a file, which is given back only when both are free. */
-TEST(P9_who_polls_hears_of_the_other_half_of_a_file)
+TEST(P9_poll_wakes_for_the_other_half_of_a_file)
 {
 	struct scene s;
 
@@ -73,7 +73,7 @@ TEST(P9_who_polls_hears_of_the_other_half_of_a_file)
 }
 
 /* The file of a buffer is larger than the buffer: it has whole pages. */
-TEST(P9_who_polls_hears_of_buffers_that_do_not_fill_their_pages)
+TEST(P9_poll_wakes_for_buffers_that_do_not_fill_their_pages)
 {
 	struct scene s;
 
@@ -86,7 +86,7 @@ TEST(P9_who_polls_hears_of_buffers_that_do_not_fill_their_pages)
 	end(&s);
 }
 
-TEST(P9_who_polls_hears_of_the_rest_of_what_was_collected)
+TEST(P9_poll_wakes_for_the_rest_of_a_collection)
 {
 	struct scene s;
 
@@ -100,7 +100,7 @@ TEST(P9_who_polls_hears_of_the_rest_of_what_was_collected)
 	end(&s);
 }
 
-TEST(P9_who_polls_hears_of_what_it_retracts_itself)
+TEST(P9_poll_wakes_for_its_own_retractions)
 {
 	struct xmem_subscription *waited;
 	uint64_t token;

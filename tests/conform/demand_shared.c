@@ -194,12 +194,12 @@ static void poll_for_larger(bool publishes)
 	end(&s);
 }
 
-TEST(P9_who_polls_hears_of_what_was_given_up_in_place)
+TEST(P9_poll_wakes_for_buffers_given_up_in_place)
 {
 	poll_for_larger(false);
 }
 
-TEST(P9_who_polls_hears_of_what_was_published_in_place)
+TEST(P9_poll_wakes_for_buffers_published_in_place)
 {
 	poll_for_larger(true);
 }

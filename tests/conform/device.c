@@ -157,7 +157,7 @@ TEST(API_gpu_memory_is_opened_by_what_was_attached)
 	finish(&p);
 }
 
-TEST(API_who_only_asks_for_gpu_memory_gets_no_handle_and_no_file)
+TEST(API_asking_for_gpu_memory_gives_no_handle_and_no_file)
 {
 	static const unsigned char zero[XMEM_HANDLE_BYTES];
 	struct xmem_payload_request answer;

@@ -617,7 +617,7 @@ static void drain_and_end(void *name)
 }
 
 /* A join goes on with the pages of the pool, so a pool ends only after the clients that join it. */
-TEST_WITHIN(P4_who_is_evicted_in_the_middle_of_its_join, 60)
+TEST_WITHIN(P4_evicted_in_the_middle_of_its_join, 60)
 {
 	struct child *others[HOGS + JOINERS];
 	const char *name = new_name();

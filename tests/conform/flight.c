@@ -269,7 +269,7 @@ TEST(P8_the_pool_lives_as_long_as_a_buffer_of_it)
 	xmem_pool_close(reader);
 }
 
-TEST(P3_who_waits_for_its_publisher_loses_nothing)
+TEST(P3_nothing_is_lost_after_a_wait_for_a_publisher)
 {
 	struct source source = { .name = new_name(), .buffers = 3, .wait_bound_ns = 3600 * SECOND };
 	struct xmem_pool *reader = open_reader(source.name);
@@ -452,7 +452,7 @@ static struct xmem_subscription *end_unread(struct source *source, struct xmem_p
 	return s;
 }
 
-TEST(P3_who_is_waited_for_loses_nothing_of_any_number_of_dead_publishers)
+TEST(P3_an_awaited_subscriber_loses_nothing_of_many_dead_publishers)
 {
 	struct source source = {
 		.name = new_name(), .count = 2, .buffers = 2, .wait_bound_ns = patience_ns(),

@@ -203,7 +203,7 @@ TEST(P4_a_token_is_good_for_who_is_let_in)
 	finish_child(reader);
 }
 
-TEST(P1_who_is_let_in_holds_what_a_dead_owner_left)
+TEST(P1_a_client_let_in_later_holds_a_dead_owners_buffer)
 {
 	struct scene scene;
 	struct child *owner = start(&scene), *reader;

@@ -323,7 +323,7 @@ static void cannot_be_written(int fd)
 }
 
 /* This is for programs that share memory by rules of their own. */
-TEST(P6_who_opens_to_share_writes_without_being_alone)
+TEST(P6_a_client_that_shares_memory_writes_beside_others)
 {
 	const char *name = new_name();
 	struct xmem_pool *owner = open_writer(name, 1, BYTES);

@@ -58,7 +58,7 @@ static void strike(struct scene *scene)
 	xmem_pool_close(scene->writer);
 }
 
-TEST(P10_what_an_owner_misses_is_overdue)
+TEST(P10_buffers_that_an_owner_lacks_are_overdue)
 {
 	struct xmem_pool_info info;
 	struct scene s;

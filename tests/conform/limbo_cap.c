@@ -175,7 +175,7 @@ static uint64_t asked_of_the_host(struct raw *raw, unsigned int client, uint32_t
 	return request.limbo_bytes;
 }
 
-TEST(P10_who_holds_what_the_dead_have_left_is_seen)
+TEST(P10_holders_of_limbo_are_shown)
 {
 	struct scene s = { .holder = { { 0, 3, NULL, 0 }, { 2, 2, NULL, 0 } } };
 	struct raw raw;
@@ -235,7 +235,7 @@ TEST(P10_who_holds_too_much_of_limbo_is_evicted)
  * A publisher chooses how long its slots are, and when it ends. So they alone are no reason to
  * evict a client at once.
  */
-TEST(P10_who_lets_go_of_limbo_in_time_stays)
+TEST(P10_limbo_that_is_released_in_time_evicts_nobody)
 {
 	struct scene s = { .holder = { { 0, 3, NULL, 0 }, { 2, 2, NULL, 0 } } };
 

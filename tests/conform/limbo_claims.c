@@ -135,7 +135,7 @@ static uint64_t limbo_of(struct raw *raw, unsigned int client)
 	return request.limbo_bytes;
 }
 
-TEST(P10_who_keeps_what_the_dead_have_left_by_claims_is_seen)
+TEST(P10_keepers_of_limbo_by_claims_are_shown)
 {
 	struct scene s = { .keeper = {
 		{ .which = 7, .timeout_ns = LONG }, { .which = 14, .timeout_ns = SHORTER },

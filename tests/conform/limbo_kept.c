@@ -162,7 +162,7 @@ static void write_all(struct scene *scene)
 	}
 }
 
-TEST(P10_who_writes_in_place_holds_it_whatever_it_says)
+TEST(P10_writing_in_place_counts_as_a_hold)
 {
 	struct scene s;
 

@@ -113,7 +113,7 @@ TEST(P10_a_ring_keeps_no_more_of_limbo_than_a_client_may_hold)
 }
 
 /* By default rings keep any amount, until it has been received. */
-TEST(P10_a_ring_keeps_limbo_for_who_has_yet_to_receive_it)
+TEST(P10_a_ring_keeps_limbo_for_late_subscribers)
 {
 	struct scene s = { .name = new_name() };
 	struct xmem_subscription *out;

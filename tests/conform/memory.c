@@ -150,7 +150,7 @@ TEST(P10_a_file_has_at_most_64_buffers)
 	xmem_pool_close(pool);
 }
 
-TEST(P10_who_has_yet_to_receive_keeps_a_dead_owners_file)
+TEST(P10_a_late_subscriber_keeps_a_dead_owners_file)
 {
 	struct maker maker = { new_name(), 1, 2, BYTES, 2 };
 	struct xmem_pool *pool = OPEN(maker.name, .slots = 1024, .ring = 256);

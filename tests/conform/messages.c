@@ -419,7 +419,7 @@ TEST(API_acquire_says_when_the_ring_is_full)
 	xmem_pool_close(writer);
 }
 
-TEST(API_acquire_in_a_large_pool_says_what_it_knows)
+TEST(API_acquire_in_a_large_pool_counts_the_buffers)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER, .slots = 128,

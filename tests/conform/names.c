@@ -207,7 +207,7 @@ static void look_at(void *tag)
 	hear_parent();
 }
 
-TEST(P4_a_number_lets_in_whom_the_mode_does)
+TEST(P4_a_pool_number_lets_in_no_more_than_the_mode)
 {
 	struct xmem_pool *pool;
 	char tag[2][40];

@@ -209,7 +209,7 @@ static void join_all(struct waiter *waiter)
 }
 
 /* A waiter that checks in vain does not wake the others, which would wake it again. */
-TEST(P9_who_waits_for_another_size_is_left_asleep)
+TEST(P9_a_waiter_for_another_size_stays_asleep)
 {
 	struct pair p = pair_open(new_name(), 4, 3600 * SECOND, XMEM_SUBSCRIBE_WAITS);
 	struct waiter waiter[WAITERS];
@@ -316,7 +316,7 @@ TEST(P3_a_new_client_does_not_inherit_a_demotion)
 }
 
 /* L18: these buffers were in hand before the subscriber came. */
-TEST(P3_a_publication_demotes_whom_it_overtakes_and_never_waits)
+TEST(P3_a_publication_demotes_overtaken_ones_and_never_waits)
 {
 	const char *name = new_name();
 	struct pair p = pair_open(name, 32, 3600 * SECOND, 0);
@@ -547,7 +547,7 @@ TEST(P9_an_acquire_that_failed_succeeds_when_a_smaller_one_is_enough)
 }
 
 /* A subscriber that is waited for blocks the acquire, until it receives, leaves, or is demoted. */
-TEST(P9_an_acquire_that_failed_succeeds_when_who_it_waits_for_is_no_more_in_the_way)
+TEST(P9_a_failed_acquire_succeeds_when_the_subscriber_makes_way)
 {
 	const char *name = new_name();
 	struct pair p = pair_open(name, 128, 3600 * SECOND, XMEM_SUBSCRIBE_WAITS);

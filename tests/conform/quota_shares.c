@@ -39,7 +39,7 @@ static void have_one_pool(void *argument)
 	xmem_pool_close(pool);
 }
 
-TEST(P4_what_one_user_uses_up_another_still_has)
+TEST(P4_one_user_does_not_use_up_anothers_pools)
 {
 	unsigned int user = new_user(), victim = user + 10000;
 	struct child *child;
@@ -195,7 +195,7 @@ static void own_by_anothers_file(void *argument)
 	hear_parent();
 }
 
-TEST(P4_who_makes_a_pool_by_anothers_file_is_no_guest_in_it)
+TEST(P4_the_maker_of_a_pool_by_anothers_file_is_no_guest)
 {
 	unsigned int user = new_user();
 	struct child *child = spawn(own_by_anothers_file, &user);
@@ -290,7 +290,7 @@ static void *ask_again_and_again(void *argument)
 }
 
 /* However many threads ask at once, a millisecond is counted for the slot. */
-TEST_WITHIN(P4_a_slot_has_a_tenancy_a_millisecond_whoever_asks, 60)
+TEST_WITHIN(P4_a_slot_has_one_tenancy_a_millisecond, 60)
 {
 	struct xmem_attach_request attached;
 	pthread_t thread[ASKERS];

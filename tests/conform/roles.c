@@ -145,7 +145,7 @@ static void *subscribe_run(void *pool)
 	return xmem_subscribe(pool, NULL);
 }
 
-TEST(P9_who_waits_for_a_writer_is_woken_when_a_client_becomes_one)
+TEST(P9_a_new_writer_wakes_clients_that_wait_for_one)
 {
 	const char *name = new_name();
 	struct xmem_pool *reader = open_reader(name), *pool = OPEN(name, .flags = 0);
@@ -179,7 +179,7 @@ static void *receive_run(void *subscription)
 }
 
 /* The subscription follows another writer, and sleeps on the word of its ring. */
-TEST(P9_who_receives_follows_a_client_that_becomes_a_writer)
+TEST(P9_a_receiver_follows_a_client_that_becomes_a_writer)
 {
 	const char *name = new_name();
 	struct xmem_pool *first = open_writer(name, 1, BYTES), *reader = open_reader(name);

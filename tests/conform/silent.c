@@ -307,7 +307,7 @@ TEST(P9_a_host_that_has_answered_is_asked_again)
 }
 
 /* The pages have the answer. */
-TEST(P9_who_waits_for_subscribers_asks_the_host_for_nothing)
+TEST(P9_a_wait_for_subscribers_asks_the_host_nothing)
 {
 	struct xmem_subscriber_info info = { .size = sizeof(info) };
 	struct scene scene = { .s = NULL };

@@ -109,7 +109,7 @@ TEST(P9_an_acquire_waits_for_slots)
 	xmem_pool_close(writer);
 }
 
-TEST(P9_who_polls_hears_of_slots)
+TEST(P9_poll_wakes_for_slots)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_small(name), *reader = open_reader(name);
@@ -129,7 +129,7 @@ TEST(P9_who_polls_hears_of_slots)
 }
 
 /* Buffers in hand and small free ones keep slots too. */
-TEST(P9_who_polls_hears_of_slots_that_it_gives_up)
+TEST(P9_poll_wakes_for_slots_that_it_gives_up)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_small(name);
@@ -260,7 +260,7 @@ static struct xmem_pool *refused_by_another(struct xmem_pool **ret_other)
 	return writer;
 }
 
-TEST(P9_who_polls_hears_of_the_slots_of_others)
+TEST(P9_poll_wakes_for_the_slots_of_others)
 {
 	struct xmem_pool *other, *writer = refused_by_another(&other);
 
@@ -298,7 +298,7 @@ static void take_all_slots(void *name)
 }
 
 /* It has ended, but the host may not have cleaned up yet. That is no reason to refuse a buffer. */
-TEST(P9_who_wants_slots_of_one_that_was_killed_gets_them)
+TEST(P9_slots_of_a_killed_writer_can_be_acquired)
 {
 	const char *name = new_name();
 	struct xmem_pool *pool = open_small(name);
@@ -414,7 +414,7 @@ TEST(P9_no_acquire_waits_for_what_its_own_client_keeps)
  * A file that would get no slots is not made: making it takes long, and a waiting writer tries
  * often.
  */
-TEST(P9_who_lacks_slots_makes_no_file)
+TEST(P9_a_writer_without_slots_makes_no_file)
 {
 	struct xmem_pool *other, *writer = refused_by_another(&other);
 	struct rlimit before, none;

@@ -225,7 +225,7 @@ TEST(P9_a_release_does_not_wait_for_a_stopped_daemon)
 }
 
 /* No other request is needed: the reader itself makes no further call. */
-TEST(P9_what_was_released_meanwhile_goes_by_itself)
+TEST(P9_pending_releases_are_sent_without_a_call)
 {
 	struct xmem_pool *reader, *looker;
 
@@ -272,7 +272,7 @@ TEST(P9_detaching_does_not_wait_for_a_stopped_daemon)
 }
 
 /* No other request is needed: a call that counts what there is sends them. */
-TEST(P9_what_was_detached_meanwhile_goes_when_one_looks)
+TEST(P9_pending_detaches_are_sent_by_the_next_stat)
 {
 	struct xmem_pool *writer;
 

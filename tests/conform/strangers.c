@@ -55,7 +55,7 @@ static void looks_for_ever(void *arg)
 	CHECK(read(file, page, bytes) >= 0);
 }
 
-TEST(P2_who_looks_at_the_dead_does_not_keep_them)
+TEST(P2_an_onlooker_does_not_keep_a_dead_client)
 {
 	const char *name = new_name();
 	struct xmem_pool *pool;

@@ -33,7 +33,7 @@ static void receive_once(void *argument)
 	xmem_pool_close(reader);
 }
 
-TEST(P3_what_is_published_once_reaches_who_was_waited_for)
+TEST(P3_one_publication_reaches_awaited_subscribers)
 {
 	unsigned int round;
 
@@ -87,7 +87,7 @@ static int end_of(struct waiter *waiter)
 	return waiter->result;
 }
 
-TEST(P9_who_waits_for_subscribers_is_woken_by_the_last_of_them)
+TEST(P9_the_last_subscriber_wakes_a_waiting_writer)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader[2];
@@ -265,7 +265,7 @@ TEST(API_a_writer_sees_its_subscribers_and_how_far_they_are_behind)
 	xmem_pool_close(writer);
 }
 
-TEST(API_who_may_look_at_subscribers)
+TEST(API_only_a_writer_lists_its_subscribers)
 {
 	const char *name = new_name();
 	struct xmem_pool *writer = open_writer(name, 1, BYTES), *reader = open_reader(name);

@@ -223,7 +223,7 @@ static void look_as_somebody_else(void *unused)
 }
 
 /* Users that may join by the name at the time of the read can read the files. */
-TEST(P10_sysfs_is_for_whom_the_mode_lets_in)
+TEST(P10_sysfs_files_follow_the_mode)
 {
 	static const struct {
 		uint32_t mode;

@@ -202,7 +202,7 @@ TEST(API_a_wrong_description_is_refused_and_changes_nothing)
 	close_pair(&pair);
 }
 
-TEST(API_what_a_source_does_not_say_stays_as_it_is)
+TEST(API_unset_fields_of_a_source_stay_as_they_are)
 {
 	struct pair pair = open_pair();
 	struct xmem_buffer *b = take(&pair, 60);

@@ -48,7 +48,7 @@ TEST(what_nobody_uses_any_more_is_collected)
 	THROWS(EINVAL, xmem::collect(xmem::pool()));
 }
 
-TEST(who_wants_to_know_of_limbo_is_told)
+TEST(a_limbo_hook_is_called)
 {
 	scene s;
 	told last{};

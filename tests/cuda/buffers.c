@@ -76,7 +76,7 @@ TEST(CUDA_contents_go_from_process_to_process_by_descriptor)
 	hand_over(0, XMEM_OPEN_WRITER);
 }
 
-TEST(CUDA_readers_get_them_if_the_owner_lets_them)
+TEST(CUDA_readers_get_gpu_buffers_if_the_owner_allows)
 {
 	hand_over(XMEM_MEMORY_READERS, 0);
 }

@@ -323,7 +323,7 @@ TEST(CUDA_a_copy_outlives_its_stream)
 	publishes(AFTER_ITS_STREAM);
 }
 
-TEST(CUDA_what_gets_a_count_under_a_copy_is_waited_for)
+TEST(CUDA_counting_waits_for_a_running_copy)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
 	struct work *work = new_work();

@@ -342,7 +342,7 @@ TEST(CUDA_what_a_host_function_has_written_costs_no_call)
 	wait_once();
 }
 
-TEST(CUDA_what_has_been_waited_for_by_word_costs_no_call)
+TEST(CUDA_a_word_that_has_been_waited_for_costs_no_call)
 {
 	wait_once();
 }

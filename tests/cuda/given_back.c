@@ -459,7 +459,7 @@ static void *open_it(void *work)
 	return NULL;
 }
 
-TEST(CUDA_a_close_waits_for_what_streams_write_whatever_others_are_to_drop)
+TEST(CUDA_a_close_waits_for_a_stream_that_writes_and_drops)
 {
 	unsigned int files = own_files();
 	struct xmem_pool *pool = cuda_writer(new_name(), 2, WORK_BYTES, 0);

@@ -421,7 +421,7 @@ static bool is_writable(int fd)
 	return poll(&poll_fd, 1, 0) == 1 && poll_fd.revents & POLLOUT;
 }
 
-TEST(CUDA_polls_are_for_where_the_last_acquire_looked)
+TEST(CUDA_poll_is_for_the_device_of_the_last_acquire)
 {
 	const char *name = new_name();
 	struct xmem_pool *pool = cuda_writer(name, 1, BYTES, 0);

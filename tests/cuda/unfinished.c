@@ -111,7 +111,7 @@ TEST(CUDA_who_sends_in_place_waits_for_what_was_there)
 	hand_on_untouched(SEND);
 }
 
-TEST(CUDA_who_counts_in_place_waits_for_what_was_there)
+TEST(CUDA_counting_in_place_waits_for_a_copy)
 {
 	hand_on_untouched(COUNT);
 }

@@ -534,7 +534,7 @@ START_TEST(its_own_is_not_among_those_that_came_after_it_was_void_or_taken)
 END_TEST
 
 /* Asking for more time for other clients' claims gives no right to them. */
-START_TEST(who_adds_none_has_added_none)
+START_TEST(adding_no_claims_gives_no_right)
 {
 	struct scene s = scene_make();
 
@@ -623,7 +623,7 @@ void claims_tests(Suite *suite)
 	tcase_add_test(tcase, a_client_has_one_of_its_own_at_most);
 	tcase_add_test(tcase, its_own_ends_with_a_client_unless_it_is_forgotten);
 	tcase_add_test(tcase, what_is_forgotten_stays_when_counting_in_again_is_refused);
-	tcase_add_test(tcase, who_adds_none_has_added_none);
+	tcase_add_test(tcase, adding_no_claims_gives_no_right);
 	tcase_add_test(tcase, its_own_is_not_among_those_that_came_after_it_was_void_or_taken);
 	tcase_add_test(tcase, all_who_have_added_count_and_not_the_last_alone);
 	suite_add_tcase(suite, tcase);

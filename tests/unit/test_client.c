@@ -500,7 +500,7 @@ static u32 rings_kept_by(u32 readers_user, u32 writers_user, u32 flags, bool dem
 	return kept;
 }
 
-START_TEST(who_is_waited_for_keeps_all_zombies_but_no_stranger_does)
+START_TEST(an_awaited_subscriber_keeps_all_zombies_and_a_stranger_none)
 {
 	ck_assert_uint_eq(rings_kept_by(0, 0, XMEM_SUBSCRIBE_WAIT, false), 10);
 	ck_assert_uint_eq(rings_kept_by(1, 1, XMEM_SUBSCRIBE_WAIT, false), 10);
@@ -619,7 +619,7 @@ void client_tests(Suite *suite)
 	tcase_add_test(tcase, zombie_is_buried_when_its_last_subscriber_ends);
 	tcase_add_test(tcase, held_slot_outlives_the_burial_of_its_owner);
 	tcase_add_test(tcase, one_subscriber_keeps_eight_zombies_the_oldest_go_first);
-	tcase_add_test(tcase, who_is_waited_for_keeps_all_zombies_but_no_stranger_does);
+	tcase_add_test(tcase, an_awaited_subscriber_keeps_all_zombies_and_a_stranger_none);
 	tcase_add_test(tcase, a_subscriber_counts_once_its_cursor_is_there);
 	tcase_add_test(tcase, a_publisher_polls_for_its_own_subscribers);
 	suite_add_tcase(suite, tcase);

@@ -29,7 +29,7 @@ END_TEST
  * A hold that it gets by a token counts, and a get that would not count fails; also in later
  * groups.
  */
-START_TEST(who_may_not_hold_it_is_told_so)
+START_TEST(a_client_that_may_not_hold_gets_an_error)
 {
 	struct scene s = scene_make();
 	u32 more[XMEM_GROUP_SLOTS];
@@ -88,7 +88,7 @@ START_TEST(a_subscribers_holds_count_before_its_cursor_is_there)
 }
 END_TEST
 
-START_TEST(who_followed_an_owner_without_slots_may_hold_its_first)
+START_TEST(followers_of_an_owner_without_slots_hold_its_first)
 {
 	struct scene s = scene_make();
 	u32 slot;
@@ -149,7 +149,7 @@ END_TEST
 
 /* ---- ends ---- */
 
-START_TEST(limbo_is_kept_by_who_could_hold_it_alone)
+START_TEST(only_clients_that_could_hold_it_keep_limbo)
 {
 	struct scene s = scene_make();
 	u32 reader = join_as(s.world, CAROL, XMEM_ROLE_READER), late, again;
@@ -290,12 +290,12 @@ void holders_tests(Suite *suite)
 	TCase *tcase = tcase_create("holders");
 
 	tcase_add_test(tcase, users_hold_their_own_and_the_pools_owner_all);
-	tcase_add_test(tcase, who_may_not_hold_it_is_told_so);
+	tcase_add_test(tcase, a_client_that_may_not_hold_gets_an_error);
 	tcase_add_test(tcase, a_subscribers_holds_count_before_its_cursor_is_there);
-	tcase_add_test(tcase, who_followed_an_owner_without_slots_may_hold_its_first);
+	tcase_add_test(tcase, followers_of_an_owner_without_slots_hold_its_first);
 	tcase_add_test(tcase, who_has_unsubscribed_may_hold_what_it_had);
 	tcase_add_test(tcase, grants);
-	tcase_add_test(tcase, limbo_is_kept_by_who_could_hold_it_alone);
+	tcase_add_test(tcase, only_clients_that_could_hold_it_keep_limbo);
 	tcase_add_test(tcase, an_ids_next_client_begins_anew);
 	tcase_add_test(tcase, what_does_not_count_is_good_for_nothing);
 	tcase_add_test(tcase, the_check_sees_followers_that_may_not_hold_what_they_follow);

@@ -68,7 +68,7 @@ START_TEST(stages_let_in_their_own_subscribers)
 END_TEST
 
 /* May a client that may hold the stage's own buffers hold those that the stage forwards? */
-START_TEST(who_is_known_to_a_stage_may_hold_what_that_forwards)
+START_TEST(clients_let_in_by_a_stage_hold_what_it_forwards)
 {
 	enum { OF_ITS_USER, LET_IN, FOLLOWED_IT_BEFORE };
 	struct scene s = scene_make();
@@ -170,7 +170,7 @@ void holders_rings_tests(Suite *suite)
 
 	tcase_add_test(tcase, what_is_forwarded_its_receivers_may_hold);
 	tcase_add_test(tcase, stages_let_in_their_own_subscribers);
-	tcase_add_loop_test(tcase, who_is_known_to_a_stage_may_hold_what_that_forwards, 0, 3);
+	tcase_add_loop_test(tcase, clients_let_in_by_a_stage_hold_what_it_forwards, 0, 3);
 	tcase_add_test(tcase, a_strangers_ring_keeps_nothing);
 	tcase_add_test(tcase, history_that_one_may_not_hold_has_gone);
 	tcase_add_test(tcase, one_user_stages_by_itself);

@@ -430,7 +430,7 @@ static void sweep_at_that_step(int step, void *arg)
 }
 
 /* A sweep that finds that the hold is gone then checks the ring, and finds the entry. */
-START_TEST(who_lets_go_repairs_its_ring_first)
+START_TEST(an_ending_client_repairs_its_ring_first)
 {
 	struct crowd c = crowd_make();
 
@@ -483,7 +483,7 @@ void reclaim_tests(Suite *suite)
 	tcase_add_test(tcase, a_sweep_sees_what_is_forwarded_while_it_runs);
 	tcase_add_test(tcase, a_put_meanwhile_is_found_by_this_sweep_or_the_next);
 	tcase_add_test(tcase, what_is_written_in_place_meanwhile_is_not_freed);
-	tcase_add_test(tcase, who_lets_go_repairs_its_ring_first);
+	tcase_add_test(tcase, an_ending_client_repairs_its_ring_first);
 	tcase_add_test(tcase, what_the_dead_have_forwarded_while_a_sweep_runs_is_not_lost);
 	tcase_add_test(tcase, a_get_meanwhile_is_good_or_the_slot_is_freed);
 	suite_add_tcase(suite, tcase);
