@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls that use a pool's handle are counted, so that xmem_pool_close can wait for them: calls.h.
+ * The count of calls that use a pool's handle, for which xmem_pool_close waits. calls.h has the
+ * rules.
  */
 #include "lib/base/calls.h"
 #include "lib/host/futex.h"

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that use a pool's handle, and their end by xmem_cancel and xmem_pool_close.
+ * Calls that use a pool's handle are counted, and xmem_cancel and xmem_pool_close end their waits.
  *
- * xmem_cancel is for ever. xmem_pool_close ends the waits that are under way at that time. All
- * calls that use the pool's handle are over before it returns, for they are counted, except:
+ * xmem_cancel ends all waits of the pool, at once and for ever. xmem_pool_close ends the waits that
+ * are under way. Before it returns, it waits until all counted calls have returned. All calls that
+ * use the pool's handle are counted, except two:
  *
- *   xmem_acquire  its short way is not counted. It looks at nothing of the pool that goes away
- *                 before it has owned.lock. Whoever closes takes that lock too, and leaves behind
- *                 that there is no READY slot (xl_owned_close): so all later calls are counted.
- *   xmem_get      its short way is not counted, and has no lock. After xmem_pool_close it finds
- *                 no slots; but it must not run in another thread meanwhile.
+ *   xmem_acquire  Its fast path is not counted. Before it has owned.lock, it reads nothing of the
+ *                 pool that close frees. Close takes owned.lock too, and makes sure that no slot is
+ *                 READY afterwards (xl_owned_close). So all later calls take the slow path, which
+ *                 is counted.
+ *   xmem_get      Its fast path is not counted and takes no lock. After xmem_pool_close it finds
+ *                 no slots, but it must not run in another thread during xmem_pool_close.
  *
- * A call is counted, then looks whether the handle is closed. Whoever closes says so, then looks
- * whether calls are counted. Model: tests/model/close_calls.pml.
+ * A call first adds itself to the count, and then checks whether the handle is closed. Close first
+ * marks the handle as closed, and then reads the count. Model: tests/model/close_calls.pml.
  */
 #ifndef XMEM_BASE_CALLS_H
 #define XMEM_BASE_CALLS_H
 
 #include "lib/private.h"
 
-#define XL_CANCEL_ALWAYS	1u	/* bits of pool->calls.cancels: by xmem_cancel, for ever */
-#define XL_CANCEL_CLOSE		2u	/* by xmem_pool_close */
+#define XL_CANCEL_ALWAYS	1u	/* of pool->calls.cancels: set by xmem_cancel, for ever */
+#define XL_CANCEL_CLOSE		2u	/* set by xmem_pool_close */
 
 /* Has xmem_cancel been called? Then no call of this pool may wait. */
 static inline bool xl_cancelled(const struct xmem_pool *pool)
@@ -28,7 +30,7 @@ static inline bool xl_cancelled(const struct xmem_pool *pool)
 	return unlikely(xm_load(&pool->calls.cancels) & XL_CANCEL_ALWAYS);
 }
 
-/* Is a wait over that began when pool->calls.cancels was @before? */
+/* Has a wait been cancelled that began when pool->calls.cancels was @before? */
 static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
 {
 	u32 now = xm_load(&pool->calls.cancels);
@@ -38,19 +40,20 @@ static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
 }
 
 /*
- * A call that uses the pool's handle and may wait is between these two. Returns what
- * xl_wait_cancelled wants: to such a call a pool that is closed is closed for ever.
+ * These two enclose a call that uses the pool's handle and may wait. xl_wait_begin returns the
+ * value that xl_wait_cancelled takes. It leaves out XL_CANCEL_CLOSE, so the call notices a pool
+ * that was closed before.
  */
 u32 xl_wait_begin(struct xmem_pool *pool);
 void xl_wait_end(struct xmem_pool *pool);
 
-/* What xl_wait_begin returns, for a call that is counted already. */
+/* For a call that is counted already: the value that xl_wait_begin would return. */
 static inline u32 xl_wait_cancels(const struct xmem_pool *pool)
 {
 	return xm_load(&pool->calls.cancels) & ~XL_CANCEL_CLOSE;
 }
 
-/* Can the pool's handle be used, or is it another process's, or closed? */
+/* May this process use the pool's handle? Not if it is another process's, or closed. */
 static inline bool xl_is_open(const struct xmem_pool *pool)
 {
 	return xl_alive(pool) &&
@@ -71,8 +74,8 @@ static inline struct xmem_pool *xl_use(struct xmem_pool *pool)
 }
 
 /*
- * A function that is called with the pool's handle, or NULL, begins with this, then asks
- * xl_is_open. It is counted until it returns, however it does.
+ * A function that is called with a pool's handle, or NULL, begins with this macro, and then asks
+ * xl_is_open. The call is counted until the function returns, at whichever place.
  */
 #define XL_USE(pool) \
 	__attribute__((cleanup(xl_use_over), unused)) struct xmem_pool *const xl_used_ = \

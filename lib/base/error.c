@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calling thread's last error: a number and a sentence. Errors that are part of normal
- * work, such as "nothing published yet", have constant sentences, because formatting is slow.
+ * The calling thread's last error: a number and a sentence. Errors that are part of normal work,
+ * such as "nothing published yet", have constant sentences, because formatting is slow.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ int xl_fail_fast(int error, const char *message)
 }
 
 /*
- * A message may quote a name, a label or a path that anybody has made: no control character
- * (also none of C1, which is 0xc2 0x80 to 0xc2 0x9f) reaches the terminal.
+ * A message may quote a name, a label or a path that any user has made. So control characters do
+ * not reach the terminal, and neither do those of C1 (0xc2 0x80 to 0xc2 0x9f).
  */
 static void make_printable(char *text)
 {
@@ -85,7 +85,7 @@ void xl_error_clear(void)
 	xl_cuda_result = 0;
 }
 
-/* A word in the pages has an impossible value: end the process before it acts on it. */
+/* A word in the pages has an impossible value. End the process before it acts on this value. */
 void xm_check_failed(const char *what, const char *file, int line)
 {
 	fprintf(stderr, "xmem: %s:%d: impossible: not %s\n", file, line, what);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread's last error (error.c), and what the compiler is told. */
+/*
+ * The thread's last error (error.c), and hints to the compiler. "-errno, noted" in a comment means
+ * that the function has also made this errno the thread's last error, with a message.
+ */
 #ifndef XMEM_BASE_ERROR_H
 #define XMEM_BASE_ERROR_H
 
@@ -10,23 +13,23 @@
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
-/* Hot functions leave for these by tail calls, so that they need not save registers. */
+/* A hot function calls such a function last, as a tail call, so it need not save registers. */
 #define XL_SLOW		__attribute__((noinline))
 #define XL_COLD		__attribute__((noinline, cold))
 #define XL_INLINE	inline __attribute__((always_inline))
 
-/* Make it the thread's last error and return -error. The fast one takes a constant message. */
+/* Make it the thread's last error, and return -error. xl_fail_fast takes a constant message. */
 int xl_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 int xl_fail_fast(int error, const char *message);
 
-/* The thread's last error, a negative errno, or 0; and its message. */
+/* The thread's last error: 0 or a negative errno, and its message. */
 int xl_last_error(void);
 const char *xl_last_message(void);
 void xl_error_clear(void);
 
 #define XL_ERROR_BYTES	640
 
-/* A thread's last error and errno, which what the program does in our call must not change. */
+/* A copy of a thread's last error and errno, for a call during which code of the program runs. */
 struct xl_error {
 	int error, number, cuda;
 	const char *message;
@@ -36,7 +39,7 @@ struct xl_error {
 void xl_error_save(struct xl_error *ret);
 void xl_error_restore(const struct xl_error *saved);
 
-/* The thread's last CUresult that was an error, beside that; see xmem/cuda.h. */
+/* The thread's last CUresult that was an error; see xmem/cuda.h. */
 extern __thread int xl_cuda_result __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * The library's own descriptors, noted for a child that is forked: files.h.
- */
+/* The list of the library's own descriptors, which a forked child closes. files.h has the rules. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,8 +8,8 @@
 #include "lib/base/files.h"
 
 /*
- * The number alone does not do: should a descriptor be closed without a word here, the number
- * may be another file's by now, and the child keeps that.
+ * The number of a descriptor is not enough. If the program closes a descriptor of the library, the
+ * number may be that of another file by the time of the fork, and the child must keep that file.
  */
 struct noted {
 	int fd;
@@ -19,7 +17,7 @@ struct noted {
 	ino_t inode;
 };
 
-/* Under the fork lock. */
+/* The list; under the fork lock. */
 static struct noted *files;
 static size_t count, room;
 
@@ -38,7 +36,7 @@ static void forked(void)
 
 static struct xl_fork_hook hook = { .child = forked };
 
-/* An index, or count. */
+/* find returns an index, or count if the descriptor is not in the list. */
 static size_t find(int fd)
 {
 	size_t i;
@@ -48,7 +46,7 @@ static size_t find(int fd)
 	return i;
 }
 
-/* Without memory the descriptor is not noted, and only then would a child keep it. */
+/* Without memory the descriptor is not recorded. Only then would a child keep it. */
 static void make_room(void)
 {
 	size_t more = room ? 2 * room : 16;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's own descriptors, which a forked child must not keep: a socket or file would keep
- * the parent's client alive, and a payload its memory. They are noted from the moment when they
- * are made until they are closed, and the child closes them. Between making and noting one no
- * thread may fork, hence the fork lock (fork.c):
+ * The library's own descriptors. A forked child must not keep them: a socket or file would keep the
+ * parent's client alive, and a payload would keep its memory. The library records each descriptor
+ * when it makes it, until it closes it, and the child closes all recorded ones. No thread may fork
+ * between making and recording a descriptor, so both happen under the fork lock (fork.c):
  *
  *	xl_fork_lock();
  *	fd = xl_file_note(memfd_create(...));
@@ -18,16 +18,16 @@
 
 struct xm_datagram;
 
-/* Note a descriptor; returns it. Nothing is done if it is negative. Under the fork lock. */
+/* Record a descriptor, and return it. A negative one is only returned. Under the fork lock. */
 int xl_file_note(int fd);
 
-/* It is the user's from now on. */
+/* The descriptor becomes the program's: forget it without closing it. */
 void xl_file_forget(int fd);
 
-/* Close it, and keep errno. */
+/* Close the descriptor, and keep errno. */
 void xl_file_close(int fd);
 
-/* As xm_wire_receive; the descriptors that come are noted. */
+/* Like xm_wire_receive; it records the descriptors that come with the datagram. */
 int xl_file_receive(int socket, struct xm_datagram *ret, int flags);
 
 #endif

@@ -7,10 +7,13 @@
 
 #include "lib/base/fork.h"
 
-/* Guards what files.c, process.c and the list of hooks have. Held across fork. */
+/*
+ * Guards the state of files.c and process.c, the list of hooks, and `cancelling`. It is held across
+ * fork.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xl_fork_hook *hooks;
-static int cancelling;		/* the cancel state of the thread that has it, before that */
+static int cancelling;		/* the cancel state that the thread with the lock had before */
 
 static void before_fork(void)
 {
@@ -60,7 +63,7 @@ void xl_fork_add(struct xl_fork_hook *hook)
 	hooks = hook;
 }
 
-/* The handlers come before the first descriptor and mapping of the library. */
+/* The handlers are added before the library makes its first descriptor or mapping. */
 static void add_handlers(void)
 {
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
@@ -72,7 +75,10 @@ void xl_fork_lock(void)
 
 	int before;
 
-	/* A thread that is cancelled in between would leave the lock taken, and end all forks. */
+	/*
+	 * A thread that is cancelled under the lock would leave it locked, and no thread could
+	 * fork.
+	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	pthread_once(&once, add_handlers);
 	pthread_mutex_lock(&lock);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done when the process forks: fork.c. */
+/* The fork lock, and hooks that run when the process forks (fork.c). */
 #ifndef XMEM_FORK_H
 #define XMEM_FORK_H
 
 #include <stdbool.h>
 
-/* No thread forks meanwhile. Nothing that may wait belongs in between. */
+/* No thread forks between these two. Code between them must not wait. */
 void xl_fork_lock(void);
 void xl_fork_unlock(void);
 
-/* What one file does at a fork. A member that is NULL does nothing. */
+/* What does one file do at a fork? A member that is NULL does nothing. */
 struct xl_fork_hook {
 	void (*before)(void);		/* in the parent, under the fork lock */
 	void (*after)(void);		/* in the parent */
@@ -19,10 +19,13 @@ struct xl_fork_hook {
 	bool added;
 };
 
-/* Call @hook from now on. It may be added before. Under the fork lock. */
+/* Call @hook at all later forks. Adding a hook twice is harmless. Under the fork lock. */
 void xl_fork_add(struct xl_fork_hook *hook);
 
-/* This process may be a child whose fork called no handler. Under the fork lock. */
+/*
+ * Run the `unnoticed` hooks: this process may be a child whose fork called no handler. Under the
+ * fork lock.
+ */
 void xl_fork_unnoticed(void);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where handles of buffers come from and go to. They are made in blocks, which the process
- * keeps for ever: it has as many as were ever in use at once, and some for each thread. Free
- * ones are with the threads (magazines) and in a list that all share (the depot). The fast ways
- * are in handle.h.
+ * Allocates handles of buffers, and frees them. Handles lie in blocks, which the process keeps for
+ * ever. So it has as many handles as were ever in use at once, and some more for each thread. Free
+ * handles are in a thread's magazine, or in a list for all threads (the depot). The fast paths are
+ * in handle.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +26,20 @@ struct block {
 _Static_assert(sizeof(struct xmem_buffer) == XL_HANDLE_BYTES, "a name has no room for more");
 
 static struct {
-	struct xl_lock lock;		/* after pool->share.lock; guards all here */
+	struct xl_lock lock;		/* guards all fields here; taken after pool->share.lock */
 	struct xmem_buffer *spare;
 	struct block *blocks;		/* the newest first */
 	pthread_key_t key;		/* its destructor empties a thread's magazine */
 	enum { KEY_UNKNOWN, KEY_MADE, KEY_REFUSED } key_state;
 } depot;
 
-static u64 stale;			/* atomic */
+static u64 stale;			/* how many stale handles were used; atomic */
 
 /* ---- the depot; under its lock ---- */
 
 /*
- * A child finds its parent's handles wiped, so that they are found out there: fork.c. The kernel
- * does it, and where that is too old, forked.
+ * In a child, the parent's handles are zero, so the child notices that they are not its own:
+ * fork.c. The kernel wipes them (MADV_WIPEONFORK). On an older kernel, the function forked does it.
  */
 static bool add_block(void)
 {
@@ -103,7 +103,7 @@ static void forget_magazine(void)
 	xl_self.registered = false;
 }
 
-/* At a thread's end. It may use handles once more, in another destructor. */
+/* Runs when a thread ends. Another destructor of the thread may use handles afterwards. */
 static void empty_magazine(void *argument)
 {
 	xl_lock(&depot.lock);
@@ -112,7 +112,10 @@ static void empty_magazine(void *argument)
 	forget_magazine();
 }
 
-/* May this thread keep handles? Only if they come back at its end. Under the depot's lock. */
+/*
+ * May this thread have a magazine? Only if the magazine is emptied when the thread ends. Under the
+ * depot's lock.
+ */
 static bool register_thread(void)
 {
 	if (xl_self.registered)
@@ -127,7 +130,7 @@ static bool register_thread(void)
 	return true;
 }
 
-/* The magazine is empty: return the first handle of it. */
+/* The magazine is empty. Refill it, and return its first handle. */
 XL_COLD struct xmem_buffer *xl_handle_refill(void)
 {
 	struct xmem_buffer *buffer;
@@ -147,7 +150,7 @@ XL_COLD struct xmem_buffer *xl_handle_refill(void)
 	return xl_self.handles;
 }
 
-/* The magazine has no room, or the thread may not have one. */
+/* The magazine is full, or the thread may not have one. */
 XL_COLD int xl_handle_give_back(struct xmem_buffer *buffer)
 {
 	xl_lock(&depot.lock);
@@ -179,8 +182,8 @@ static void after_fork(void)
 }
 
 /*
- * The child leaves its parent's blocks alone, because their names must fit never again. The
- * key stays.
+ * The child does not use its parent's blocks, because the names in them must never fit again. It
+ * keeps the key.
  */
 static void forked(void)
 {
@@ -208,9 +211,9 @@ void xl_handles_init(void)
 	xl_fork_unlock();
 }
 
-/* ---- streams ---- */
+/* ---- handles that a stream drops ---- */
 
-/* Blocks are never freed, and what is in them stays a handle. */
+/* The lock need not be held for long: blocks are never freed, and handles stay handles. */
 void xl_handles_leaving(void (*call)(struct xmem_buffer *buffer, void *user), void *user)
 {
 	struct block *block;
@@ -250,7 +253,9 @@ u64 xl_handles_count(struct xmem_pool *pool)
 	return count;
 }
 
-/* The pool ends, or there is no membarrier, so that each has to make sure for itself. */
+/*
+ * The pool is being closed, or there is no membarrier. Then each drop needs a barrier of its own.
+ */
 XL_SLOW int xl_handle_drop_late(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -285,7 +290,7 @@ XL_SLOW void xl_handle_cloned_late(struct xmem_buffer *buffer)
 	xl_unlock(&pool->share.lock);
 }
 
-/* ---- what else handles need seldom ---- */
+/* ---- rare work ---- */
 
 int xl_stale_buffer(const struct xmem_buffer *handle, const char *what)
 {
@@ -313,14 +318,17 @@ u64 xl_stale_handles(void)
 	return __atomic_load_n(&stale, __ATOMIC_RELAXED);
 }
 
-/* Read offset and length from the metadata, which the owner can write, once; check the bounds. */
+/*
+ * Read offset and length from the metadata, once, because the owner can write them. Check their
+ * bounds.
+ */
 XL_COLD void xl_place_now(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 	const struct xmem_metadata *metadata = xm_metadata(&pool->map, buffer->slot);
 	u64 bytes = xm_slot_row(&pool->map, buffer->slot)->length, offset, length;
 
-	xl_lock(&pool->share.lock);		/* another thread may be doing the same */
+	xl_lock(&pool->share.lock);		/* another thread may do this at the same time */
 	if (xm_load(&buffer->mode) & XL_OPEN) {
 		offset = xm_load(&metadata->offset);
 		length = xm_load(&metadata->size);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handles of buffers. What a user has is not the address of the struct but its name, which is
- * another one each time that the struct is used: a handle that was dropped has a name that no
- * longer fits, and so is found out. The structs are made for the whole process and never go
- * back to the allocator (handle.c), so a stale name can be looked up without harm. A name is
+ * Handles of buffers. The handle that a program has is not the address of the struct but its name.
+ * The struct gets another name each time that it is used. So a dropped handle has a name that no
+ * longer fits, and the library notices its use. The structs belong to the whole process and are
+ * never freed (handle.c), so a stale name can be looked up without harm. A name is
  *
  *   generation << 41 | address / 128
  *
- * Each thread has some free handles of its own, so that get and put need no lock. No pool
- * knows how many handles of it are in use. That is counted once, at its end:
+ * Each thread has some free handles of its own, so get and put need no lock. A pool does not know
+ * how many of its handles are in use. They are counted once, when the pool is closed:
  *
- *   A thread that drops a handle stores mode = 0, then loads pool->share.ending. Whoever closes the
- *   pool stores pool->share.ending, calls membarrier, then looks at all handles and counts those in
- *   use, all under pool->share.lock. The membarrier is a full barrier in both threads, so a handle
- *   that is dropped without regard to the end is not counted. All that are counted say so
- *   (counted), and the last of them that is dropped destroys the pool. The same holds for a
- *   clone, which stores mode, then loads pool->share.ending. Model: tests/model/close.pml.
+ *   A thread that drops a handle stores mode = 0, and then loads pool->share.ending. The thread
+ *   that closes the pool stores pool->share.ending, calls membarrier, and then counts the handles
+ *   in use, all under pool->share.lock. The membarrier is a full barrier in both threads. So a
+ *   handle is not counted if the dropping thread did not see share.ending. Counted handles are
+ *   marked (`counted`), and the drop of the last of them destroys the pool. A clone stores mode,
+ *   and then loads pool->share.ending, for the same reason. Model: tests/model/close.pml.
  */
 #ifndef XMEM_HANDLE_H
 #define XMEM_HANDLE_H
@@ -24,16 +24,22 @@
 #include "lib/private.h"
 
 /*
- * A get by token leaves open where the contents are (XL_OPEN). The metadata say it, a cache line
- * that is only needed by those who look at the contents: see xl_place_contents. What is WRITING and
- * FIXED is to be published, too, but its contents are there already (attach.c). What is WRITING and
- * UPGRADED is held, and written in place (inplace.c). CUDA: a buffer on a GPU that is written.
- * ORDERED: a stream was told to wait for the contents or, before they are published, to write them,
- * so no thread waits by itself. LEAVING: a stream is to drop the handle (hold/release_on.c). A
- * handle on which xmem_set_ref_count was called stands for one of the claims too (XL_CLAIMS). What
- * is WRITING in memory of a GPU is CUDA, too. PRIVATE: xmem_data_private has been called, and what
- * drops the handle ends its view (payload/view.h). TOOK: the get that made the handle has taken a
- * claim (buffer.c).
+ * The mode of a handle.
+ *
+ *   FREE      The handle is not in use.
+ *   READING   The handle has a reference to published contents.
+ *   WRITING   The buffer is to be published.
+ *   OPEN      A get by token has not read yet where the contents lie. The metadata say it, in a
+ *             cache line that many programs never need: see xl_place_contents.
+ *   FIXED     With WRITING: the contents are already there (hold/attach.c).
+ *   CLAIMS    xmem_set_ref_count was called: the handle stands for one of the claims as well.
+ *   UPGRADED  With WRITING: the buffer is held, and written in place (hold/inplace.c).
+ *   CUDA      With WRITING: the buffer is in memory of a GPU.
+ *   ORDERED   A stream was told to wait for the contents, or to write them before they are
+ *             published. So no thread waits by itself.
+ *   LEAVING   A stream drops the handle (hold/release_on.c).
+ *   PRIVATE   xmem_data_private was called; dropping the handle ends its view (payload/view.h).
+ *   TOOK      The get that made the handle has taken a claim (hold/buffer.c).
  */
 enum xl_mode {
 	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16,
@@ -47,7 +53,8 @@ enum xl_mode {
 #define XL_NAME_STEP		(1ULL << 41)
 
 struct xmem_buffer {
-	_Alignas(XL_HANDLE_BYTES) u64 name;	/* if it is free: the next one; 0: in a child */
+	_Alignas(XL_HANDLE_BYTES) u64 name;	/* if it is free: the name for its next use; 0 in
+						 * a child */
 	struct xmem_pool *pool;
 	u32 slot;
 	u32 mode;			/* enum xl_mode, several at once; atomic */
@@ -57,31 +64,34 @@ struct xmem_buffer {
 		const void *leaves_in;		/* XL_LEAVING: hold/release_on.c; atomic */
 	};
 	union {				/* while it is written: */
-		struct xl_owned_slot *own;	/* where to; */
-		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what it will be */
+		struct xl_owned_slot *own;	/* the slot that is written; */
+		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what the slot becomes */
 	};
 	struct xl_view *view;		/* its private view, or NULL; under pool->share.lock */
-	u64 origin;			/* whose ring it was received from; see label.c */
-	u32 counting;			/* XL_CLAIMS: when it was counted in (claims.c) */
-	bool counted;			/* among pool->share.out; under pool->share.lock */
+	u64 origin;			/* whose ring it was received from; see follow/label.c */
+	u32 counting;			/* XL_CLAIMS: when it was counted in (hold/claims.c) */
+	bool counted;			/* is in pool->share.out; under pool->share.lock */
 };
 
 struct xmem_buffer *xl_handle_refill(void);
-/* These two return 0, so that they can be the last thing that a function does. */
+/* These two return 0, so that a function can end with a call of them. */
 int xl_handle_give_back(struct xmem_buffer *buffer);
 int xl_handle_drop_late(struct xmem_buffer *buffer);
 void xl_handle_cloned_late(struct xmem_buffer *buffer);
 
 /*
- * Call @call for each handle that a stream is to drop (XL_LEAVING); others may be dropping them at
- * the same time.
+ * Call @call for each handle that a stream is to drop (XL_LEAVING). Streams may drop handles at the
+ * same time.
  */
 void xl_handles_leaving(void (*call)(struct xmem_buffer *buffer, void *user), void *user);
 
-/* How many handles of this pool are in use? They become `counted`. Under pool->share.lock. */
+/*
+ * Count the handles of this pool that are in use, and mark them as `counted`. Under
+ * pool->share.lock.
+ */
 u64 xl_handles_count(struct xmem_pool *pool);
 
-/* To be called before the first handle is taken. */
+/* Call this before the first handle is taken. */
 void xl_handles_init(void);
 
 /* ---- names ---- */
@@ -91,7 +101,7 @@ static inline struct xmem_buffer *xl_handle(const struct xmem_buffer *buffer)
 	return (struct xmem_buffer *)xm_load(&buffer->name);
 }
 
-/* What does a user's handle stand for? NULL: for nothing, and xl_no_buffer says why. */
+/* The struct that a program's handle names. NULL: none; xl_no_buffer gives the reason. */
 static inline struct xmem_buffer *xl_buffer(const struct xmem_buffer *handle)
 {
 	u64 name = (u64)handle;
@@ -107,9 +117,9 @@ static inline struct xmem_buffer *xl_buffer(const struct xmem_buffer *handle)
 	return buffer;
 }
 
-/* Note why @handle is none, and count it. Returns -EINVAL (NULL), -EBADF or -ECHILD. */
+/* Fail because @handle names no struct, and count it. Returns -EINVAL (NULL), -EBADF or -ECHILD. */
 int xl_no_buffer(const struct xmem_buffer *handle, const char *what) __attribute__((cold));
-/* The same for functions that take NULL without a word. */
+/* Like xl_no_buffer, but NULL is no error: it returns -EINVAL without a message. */
 int xl_stale_buffer(const struct xmem_buffer *handle, const char *what) __attribute__((cold));
 /* How many stale handles were used in this process. */
 u64 xl_stale_handles(void);
@@ -118,8 +128,8 @@ u64 xl_stale_handles(void);
 
 /*
  * Threads that share a handle may change its mode at once, some of them without a lock, so each
- * changes its own bits only. What is stored before a bit is set is seen by who finds it with
- * acquire order.
+ * changes only its own bits. A thread that finds a bit with acquire order sees everything that was
+ * stored before the bit was set.
  */
 static inline void xl_mode_add(struct xmem_buffer *buffer, u32 bits)
 {
@@ -136,7 +146,7 @@ static inline u32 xl_mode_clear(struct xmem_buffer *buffer, u32 bits)
 
 void xl_place_now(struct xmem_buffer *buffer);
 
-/* Call this before anything in buffer->what is looked at but the token. */
+/* Call this before you read anything in buffer->what but the token. */
 static inline void xl_place_contents(struct xmem_buffer *buffer)
 {
 	if (unlikely(xm_load_acquire(&buffer->mode) & XL_OPEN))
@@ -144,9 +154,10 @@ static inline void xl_place_contents(struct xmem_buffer *buffer)
 }
 
 /*
- * How many bytes is it, from where it begins for its holder? That is where the buffer does; but
- * what is written in place begins at its contents, where xmem_data_mut points, and there capacity,
- * copies and what publish is told count from. The length of a slot that is held does not change.
+ * The number of bytes from the place where the buffer begins for its holder. Normally this is the
+ * beginning of the slot. A buffer that is written in place begins at its contents, where
+ * xmem_data_mut points, and capacity, copies and the offset for publish count from there. The
+ * length of a held slot does not change.
  */
 static inline u64 xl_capacity(const struct xmem_buffer *buffer)
 {
@@ -167,11 +178,13 @@ static inline bool xl_is_on_gpu(const struct xmem_buffer *buffer)
 	return xl_traits(buffer) & XMEM_TRAIT_CUDA;
 }
 
-/* What there is to wait for before one looks at contents that are published: gpu/wait.c. */
+/*
+ * Copy into @metadata what a reader must wait for before it reads published contents: gpu/wait.c.
+ */
 void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metadata);
 /*
- * Wait in this thread until contents in memory of a GPU are complete, whatever streams have been
- * told; 0: only look. 0, or -errno, noted, as xmem_wait_contents.
+ * Wait in this thread until contents in memory of a GPU are complete, even if streams were told to
+ * wait for them. With a timeout of 0, only check. 0, or -errno, noted, as xmem_wait_contents.
  */
 int xl_order_wait_until(struct xmem_buffer *buffer, int64_t timeout_ns);
 
@@ -186,8 +199,8 @@ static inline void xl_handle_take(struct xmem_buffer *buffer, struct xmem_pool *
 }
 
 /*
- * Take a handle for @pool, of which the caller has a share. NULL, noted: no memory. It is not in
- * use before xl_handle_use.
+ * Take a handle for @pool, of which the caller has a share. NULL, noted: no memory. The handle is
+ * not in use before xl_handle_use.
  */
 static inline struct xmem_buffer *xl_handle_new(struct xmem_pool *pool)
 {
@@ -207,7 +220,7 @@ static inline void xl_handle_use(struct xmem_buffer *buffer, u32 mode)
 	xm_store_release(&buffer->mode, mode);
 }
 
-/* Give back one that was not used. Returns 0. */
+/* Give back a handle that was not used. Returns 0. */
 static inline int xl_handle_unused(struct xmem_buffer *buffer)
 {
 	if (unlikely(--xl_self.room < 0))
@@ -217,7 +230,7 @@ static inline int xl_handle_unused(struct xmem_buffer *buffer)
 	return 0;
 }
 
-/* Drop a handle of @pool whose hold has been put. Returns 0. */
+/* Drop a handle of @pool; its hold has already been put. Returns 0. */
 static inline int xl_handle_drop(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
 	xl_bump(&buffer->name, XL_NAME_STEP);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Locks: the way by the mutex, giving a bias and taking it away. The rule is in lock.h.
- */
+/* The slow paths of locks: the mutex, and giving and revoking a bias. lock.h has the rules. */
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 
@@ -31,9 +29,9 @@ bool xl_membarrier_ready(void)
 }
 
 /*
- * The program has forbidden itself membarrier after it was registered (seccomp). To take a
- * right away from a page interrupts each CPU that runs a thread of the process, which has the
- * same effect; those that do not run now have passed a full barrier in the scheduler.
+ * The program has forbidden itself membarrier after it was registered (seccomp). Removing the right
+ * to write a page interrupts each CPU that runs a thread of the process, which has the same effect.
+ * Threads that do not run have passed a full barrier in the scheduler.
  */
 static void barrier_by_page(void)
 {
@@ -104,7 +102,7 @@ static void number_this_thread(void)
 	xl_self.thread = last + 1;
 }
 
-/* Give this thread the bias if it had the lock often enough, and nobody else wants it. */
+/* Give this thread the bias if it has had the lock often enough, and no other thread wants it. */
 static void note_turn(struct xl_lock *lock)
 {
 	if (xl_self.thread == XL_NO_THREAD)
@@ -122,7 +120,7 @@ void xl_lock_slow(struct xl_lock *lock)
 {
 	int saved = errno;
 
-	/* The bias has gone between the look at it and the store: step back. */
+	/* The bias was revoked between the check of it and the store: undo the store. */
 	if (xm_load(&lock->held) == xl_self.thread) {
 		xm_store_release(&lock->held, 0);
 		xl_futex_wake_private(&lock->held, 1);
@@ -143,7 +141,7 @@ void xl_unlock_mutex(struct xl_lock *lock)
 	errno = saved;
 }
 
-/* It was held by the bias, which has gone meanwhile: who revoked it may sleep. */
+/* The lock was held by its bias, which has been revoked since. The revoking thread may sleep. */
 void *xl_unlock_revoked(struct xl_lock *lock, void *ret)
 {
 	int saved = errno;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's one kind of lock. A thread that takes a lock again and again, and alone, gets
- * it *biased*: it then locks and unlocks with plain stores. The first other thread that wants
- * the lock takes the bias away for ever; from then on the lock is a mutex on one futex word.
- * Memory that is zero is a lock that nobody has.
+ * The library's only kind of lock. A thread that alone takes a lock again and again gets it
+ * *biased*: it then locks and unlocks with plain stores. The first other thread that wants the lock
+ * revokes the bias for ever. Afterwards the lock is a mutex on one futex word. A lock whose memory
+ * is zero is free.
  *
- * The lock's states, and the rule behind them:
+ * The words of a lock, and the rule behind them:
  *
  *   bias   XL_UNBIASED -> a thread's number -> XL_REVOKED; it never goes back
- *   held   the number of the thread that has the lock by its bias; that thread alone stores it
- *   word   the mutex: 0 free, 1 taken, 2 taken and somebody sleeps
+ *   held   the number of the thread that has the lock by its bias; only this thread stores it
+ *   word   the mutex: 0 free, 1 taken, 2 taken and a thread sleeps
  *
- *   The biased thread stores held, then loads bias. Whoever revokes has the mutex; it stores
- *   bias, calls membarrier, then loads held. The membarrier is a full barrier in both threads,
- *   so either the biased thread sees that its bias has gone, steps back and takes the mutex
- *   like all others, or the revoker sees held and sleeps until it is 0. To unlock, the biased
- *   thread stores held = 0, then loads bias, and wakes the revoker if the bias has gone: so no
- *   wake-up is lost, and nobody spins on a thread that is stopped.
+ *   The biased thread stores held, and then loads bias. The revoking thread has the mutex. It
+ *   stores bias, calls membarrier, and then loads held. The membarrier is a full barrier in both
+ *   threads. So either the biased thread sees that its bias is revoked, undoes its store and takes
+ *   the mutex like any other thread, or the revoking thread sees held and sleeps until it is 0. To
+ *   unlock, the biased thread stores held = 0, and then loads bias. If the bias is revoked, it
+ *   wakes the revoking thread. So no wake-up is lost, and no thread spins on a thread that is
+ *   stopped.
  *
- * A thread's number is never used again, so the end of a thread that has a bias needs no care.
- * Where the kernel refuses membarrier, no lock is ever biased. A lock is not recursive. Model:
- * tests/model/bias.pml.
+ * A thread's number is never used again, so the end of a biased thread needs no work. If the kernel
+ * refuses membarrier, no lock is ever biased. A lock is not recursive. Model: tests/model/bias.pml.
  */
 #ifndef XMEM_LOCK_H
 #define XMEM_LOCK_H
@@ -32,24 +32,26 @@
 #define XL_NO_THREAD	2u		/* the number of a thread that has got none yet */
 #define XL_FIRST_THREAD	3u
 
-#define XL_BIAS_AFTER	32		/* times that one thread has the lock in turn */
+#define XL_BIAS_AFTER	32		/* times in a row that a thread has the lock before it
+					 * gets the bias */
 
 struct xl_lock {
 	u32 bias;
 	u32 held;
 	u32 word;
-	u32 last;			/* who had the mutex last; under it */
-	u32 streak;			/* how often in turn; likewise */
+	u32 last;			/* the thread that had the mutex last; under the mutex */
+	u32 streak;			/* how many times in a row it had it; under the mutex */
 };
 
 struct xmem_buffer;
 
-/* What each thread has of its own, in one place, because to find it takes a load. */
+/* The state of each thread, in one struct, because finding it takes a load. */
 struct xl_self {
-	struct xmem_buffer *handles;	/* its magazine of free ones: handle.c */
-	int room;			/* for how many more; -1: xl_handle_give_back is called */
+	struct xmem_buffer *handles;	/* its magazine of free handles: handle.c */
+	int room;			/* how many more fit; at -1, xl_handle_give_back is
+					 * called */
 	u32 thread;			/* its number */
-	bool registered;		/* its handles are given back at its end */
+	bool registered;		/* its handles are given back when it ends */
 };
 
 extern __thread struct xl_self xl_self
@@ -57,12 +59,12 @@ extern __thread struct xl_self xl_self
 
 void xl_lock_slow(struct xl_lock *lock) __attribute__((visibility("hidden")));
 void xl_unlock_mutex(struct xl_lock *lock) __attribute__((visibility("hidden")));
-/* Returns @ret, so that it can be the last thing that a function does. */
+/* Returns @ret, so that a function can end with a call of it. */
 void *xl_unlock_revoked(struct xl_lock *lock, void *ret) __attribute__((visibility("hidden")));
 
 /*
- * Loads that the compiler may make part of a comparison, as it does not with atomic ones. It
- * may move them, or load once for two, but for xl_compiler_barrier.
+ * Plain loads, which the compiler can make part of a comparison, as it does not with atomic ones.
+ * The compiler may move them or merge two of them, except across xl_compiler_barrier.
  */
 #ifdef __SANITIZE_THREAD__
 #define xl_peek(p)		xm_load(p)
@@ -78,8 +80,8 @@ void *xl_unlock_revoked(struct xl_lock *lock, void *ret) __attribute__((visibili
 #define xl_compiler_barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 /*
- * Take the lock if it is biased to this thread, which is @me. After false the caller has to call
- * xl_lock next, which also steps back if the bias has gone between the two looks.
+ * Take the lock if it is biased to this thread, whose number is @me. After false the caller must
+ * call xl_lock next. It also undoes the store if the bias was revoked between the two checks.
  */
 static inline bool xl_lock_biased(struct xl_lock *lock, u32 me)
 {
@@ -90,7 +92,7 @@ static inline bool xl_lock_biased(struct xl_lock *lock, u32 me)
 	return __builtin_expect(xm_is_acquire(&lock->bias, me), 1);
 }
 
-/* Unlock after that. After false the caller has to call xl_unlock_revoked. */
+/* Unlock a lock that xl_lock_biased took. After false the caller must call xl_unlock_revoked. */
 static inline bool xl_unlock_biased(struct xl_lock *lock, u32 me)
 {
 	xm_store_release(&lock->held, 0);
@@ -114,23 +116,25 @@ static inline void xl_unlock(struct xl_lock *lock)
 		xl_unlock_revoked(lock, NULL);
 }
 
-/* Has a thread the lock now? It is a guess, for those who would rather do without it. */
+/*
+ * Does a thread have the lock now? The answer is a guess, for callers that can do without the lock.
+ */
 static inline bool xl_seems_locked(const struct xl_lock *lock)
 {
 	return xm_load(&lock->held) || xm_load(&lock->word);
 }
 
 /*
- * Ask the kernel for membarrier. Call it in each process before the first lock that may be
- * biased; it takes some milliseconds if the process has threads already. Returns whether there
- * is membarrier.
+ * Register this process for membarrier. Call it in each process before the first lock that may be
+ * biased. It takes some milliseconds if the process has threads already. Both functions return
+ * whether membarrier works.
  */
 bool xl_membarrier_register(void);
 bool xl_membarrier_ready(void);
 
 /*
- * All threads of this process have passed a full barrier when this returns. Without membarrier
- * it only is one in this thread.
+ * When this returns, all threads of this process have passed a full barrier. Without membarrier, it
+ * is a full barrier in this thread only.
  */
 void xl_membarrier(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What messages call a pool. */
+/* The name of a pool in messages. */
 #include <stdio.h>
 
 #include "lib/private.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The number of this process among its forks, and the pools that it has open. A client is one
- * address space: no page of the parent's pools is mapped in a child (MADV_DONTFORK), so a child
- * must refuse every handle before it uses it.
+ * The number of this process among its forks, and the list of its open pools. A client is one
+ * address space: a child does not map the pages of its parent's pools (MADV_DONTFORK), so it must
+ * refuse every handle before it uses it.
  *
- * The number is in a page that the kernel wipes in every child (MADV_WIPEONFORK), also in a child
+ * The number lies in a page that the kernel wipes in every child (MADV_WIPEONFORK), even in a child
  * whose fork called no handlers of pthread_atfork.
  */
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "lib/base/fork.h"
 #include "lib/base/handle.h"
 
-#define PAGE_BYTES	4096		/* or less than a page, which is as good */
+#define PAGE_BYTES	4096		/* a real page may be larger; it only matters that it is
+					 * not smaller */
 
 struct page {
 	u64 process;			/* in the first one only */
@@ -25,7 +26,7 @@ struct page {
 static u64 no_process; /* until the process is numbered; no handle has this number */
 u64 *xl_process = &no_process;
 
-/* Under the fork lock, as is the making of a page. */
+/* These three, and the list of pages, are under the fork lock. */
 static struct xmem_pool *pools;
 static struct page *first_page;
 static u64 number;
@@ -44,8 +45,8 @@ static void forked(void)
 static struct xl_fork_hook hook = { .child = forked };
 
 /*
- * A page that the kernel wipes in a child; where the kernel is too old, the fork handler does.
- * Pages stay for ever: there are as many as the pools that were open at once need.
+ * Make a page that the kernel wipes in a child. If the kernel is too old for this, the fork handler
+ * does it. Pages stay for ever; there are as many as the pools that were open at once need.
  */
 static struct page *make_page(void)
 {
@@ -96,7 +97,7 @@ static int fill_live(struct xmem_pool *pool)
 		return -ENOMEM;
 	*live = (struct xl_live){
 		.holds = pool->holds,
-		/* A client that is not counted always gets by the long way. */
+		/* A client that is not counted always takes the slow path of get. */
 		.slots = xm_is_counted(&pool->map, pool->me) ? pool->map.slots : 0,
 		.writes = pool->role == XMEM_ROLE_WRITER,	/* later: xl_check_role */
 	};
@@ -104,7 +105,7 @@ static int fill_live(struct xmem_pool *pool)
 	return 0;
 }
 
-/* Give this process a number if it has none. pre: the lock is taken. 0, or -ENOMEM, noted. */
+/* Give this process a number if it has none. pre: the fork lock is taken. 0, or -ENOMEM, noted. */
 static int number_process(void)
 {
 	int err;
@@ -150,7 +151,10 @@ int xl_process_register(struct xmem_pool *pool)
 	return err;
 }
 
-/* It has no slots any more. Other threads may be looking, and then look why (XL_USE). */
+/*
+ * From now on the pool has no slots for the fast paths. Other threads may be in them; they then
+ * find the reason on the slow path (XL_USE).
+ */
 void xl_live_end(struct xmem_pool *pool)
 {
 	xm_store_release(&pool->live->slots, 0);

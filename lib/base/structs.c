@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Taking options and giving answers in structs of the caller's size: structs.h.
+ * Reads option structs, and fills answer structs, of the size that the caller has. structs.h has
+ * the rule.
  */
 #include <string.h>
 
 #include "lib/base/structs.h"
 
 #define LEAST_OPTIONS	(sizeof(size_t) + sizeof(u32))	/* size and flags */
-#define MOST_OPTIONS	4096	/* a larger size has not been set, and nothing of it is read */
+#define MOST_OPTIONS	4096	/* a larger size was surely not set, and nothing is read */
 
 int xl_options_take(const char *what, const void *given, void *known, size_t bytes)
 {

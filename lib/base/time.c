@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * The clock: now, and when a timeout ends.
- */
+/* The clock: the present time, and the deadline of a timeout. */
 #include <time.h>
 
 #include "lib/host/request.h"

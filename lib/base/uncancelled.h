@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No function of the library is a cancellation point. A thread that pthread_cancel ended in the
- * middle of one would leave a lock taken, a wait counted, or a descriptor open. The C library's
- * cancellation points (read, write, poll, send, open, close, nanosleep and so on) are therefore
- * called only while cancellation is off. A block that calls one begins with
+ * No function of the library is a cancellation point. If pthread_cancel ended a thread inside such
+ * a function, a lock would stay taken, a wait counted, or a descriptor open. So the library calls
+ * cancellation points of the C library (read, write, poll, send, open, close, nanosleep and so on)
+ * only while cancellation is off. A block that calls one begins with
  *
  *	XL_UNCANCELLED;
  *
- * and what cancellation was before is restored at the block's end, however it is left. With the
- * fork lock cancellation is off as well. P9_no_function_is_a_cancellation_point finds those that
- * were forgotten.
+ * At the end of the block, however it is left, the former cancel state is restored. Under the fork
+ * lock, cancellation is off as well. The test P9_no_function_is_a_cancellation_point finds places
+ * without this macro.
  */
 #ifndef XMEM_UNCANCELLED_H
 #define XMEM_UNCANCELLED_H
