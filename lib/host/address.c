@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where xmemd listens: at a socket in a folder that only its user can write, so that no other
- * user's program can take its place. The folder depends neither on a login nor on the network
- * namespace: processes share pools if they share the folder.
+ * The address of xmemd: a socket in a folder that only its user can write, so that no program of
+ * another user can take its place. The folder depends neither on a login nor on the network
+ * namespace: processes that share the folder share pools.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,9 @@
 #include "lib/host/address.h"
 
 /*
- * This user's number outside of its user namespace: a user that is root in one has another
- * folder than root. Nested ones are seen one by one, which is enough to be apart from root.
+ * This user's number outside of its user namespace. So a user that is root in a namespace has
+ * another folder than root. In nested namespaces only the innermost is undone, which is enough to
+ * keep the folder apart from root's.
  */
 static unsigned int outer_uid(void)
 {
@@ -33,8 +34,8 @@ static unsigned int outer_uid(void)
 }
 
 /*
- * Only root makes folders in /run. So a folder there, whoever listens in it, is the place that
- * root has chosen for this user. It is also there for services with a /tmp of their own.
+ * Only root makes folders in /run. So a folder there is the place that root has chosen for this
+ * user, even if another process listens in it. Services with a /tmp of their own find it as well.
  */
 static bool is_in_run(const char *folder, unsigned int uid)
 {
@@ -43,7 +44,7 @@ static bool is_in_run(const char *folder, unsigned int uid)
 	return !lstat(folder, &info) || (!uid && !faccessat(AT_FDCWD, "/run", W_OK, AT_EACCESS));
 }
 
-/* The folder for names. It is the same one from boot to shutdown. */
+/* The folder for sockets without a path. It does not change between boot and shutdown. */
 static void find_folder(char *ret, size_t bytes)
 {
 	unsigned int uid = outer_uid();
@@ -92,7 +93,7 @@ int xm_address_find(struct xm_address *ret)
 	return -EINVAL;
 }
 
-/* Say what is wrong with the folder. */
+/* Describe what is wrong with the folder, and return -EPERM. */
 static int refuse(struct xm_address *address, const char *what, const char *remedy)
 {
 	snprintf(address->why, sizeof(address->why),
@@ -107,7 +108,8 @@ int xm_address_check(struct xm_address *address)
 	int folder, err = 0;
 
 	if (!address->own_folder)
-		return 0;	/* the peer is checked: see start.c and connection.c */
+		return 0;	/* the peer is checked instead: see lib/host/start.c and
+				 * daemon/connection.c */
 	folder = open(address->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder < 0 && (errno == ENOTDIR || errno == ELOOP))
 		return refuse(address, "is no folder", "remove it");

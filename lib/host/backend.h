@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the library reaches a host: two back ends, one table each.
+ * How the library reaches a host. There are two back ends, and each has a table of functions.
  *
  *   kmod.c     ioctl and mmap of /dev/xmem
  *   daemon.c   datagrams to xmemd, one memfd for all pages, futexes
  *
- * Differences that a user can notice: docs/design.md, "Two hosts". All functions return 0 or
- * a negative errno, and change nothing when they fail. Only request may be called by several
- * threads at once.
+ * docs/design.md, "Two hosts", has the differences that a user can notice. All functions return 0
+ * or a negative errno, and change nothing when they fail. Threads may call request, request_until,
+ * post, settle, catch_up and poke of one link at once, but no other function.
  */
 #ifndef XMEM_BACKEND_H
 #define XMEM_BACKEND_H
@@ -16,58 +16,65 @@
 
 struct xmem_backend;
 
-/* One client's connection to its host. Zeroed by the caller, then backend->open. */
+/* One client's connection to its host. The caller fills it with zeros, then calls backend->open. */
 struct xmem_link {
 	const struct xmem_backend *backend;
-	int file;			/* of /dev/xmem, then the client's; or the socket */
+	int file;			/* /dev/xmem, and after the join the client's file; or
+					 * the socket */
 	struct xm_map *map;		/* the pool's pages; set by backend->map */
 	struct xmem_join_request join;		/* as answered */
-	struct xmem_quota_request refused;	/* why the host takes no request; size 0: it does */
-	bool stopped;			/* the host does not answer: close does not wait for it */
-	void *private;			/* the back end's own */
+	struct xmem_quota_request refused;	/* why the host refuses all requests; size 0: it
+						 * does not */
+	bool stopped;			/* the host does not answer, so close does not wait for
+					 * it */
+	void *private;			/* of the back end */
 };
 
 struct xmem_backend {
 	const char *name;		/* "kernel", "daemon" */
-	bool on_words;			/* threads sleep on the words themselves, not in poll() */
+	bool on_words;			/* threads sleep on the words themselves, not in the host */
 
 	/*
-	 * post: link->file is open and has not joined; query and pools may be asked of it.
-	 * @start: start a daemon if none runs. -ENODEV: there is no such host here.
+	 * post: link->file is open and has not joined; the requests query and pools work. @start:
+	 * start a daemon if none runs. -ENODEV: there is no such host here.
 	 */
 	int (*open)(struct xmem_link *link, bool start);
 
 	/*
-	 * One of XMEM_IOC_* with its struct, whose size field is set. Descriptors in
-	 * structs that go in stay the caller's; those that come out become the caller's.
-	 * pre: open. The kernel sleeps only for XMEM_IOC_WAIT (interruptible), and RESOLVE (about
-	 * 1 ms). The daemon may be stopped: then a signal ends the others too, with -EINTR.
+	 * Make the request XMEM_IOC_* with its struct, whose size field is set. Descriptors in the
+	 * struct that the host reads stay the caller's; descriptors that the host writes become the
+	 * caller's. pre: open. The kernel sleeps only for XMEM_IOC_WAIT, which a signal ends, and
+	 * for RESOLVE, about 1 ms. The daemon may be stopped; then a signal ends other requests
+	 * too, with -EINTR.
 	 */
 	int (*request)(struct xmem_link *link, unsigned int request, void *argument);
 
 	/*
-	 * The same, but not for longer than until @deadline_ns of CLOCK_MONOTONIC (-ETIMEDOUT).
-	 * What was given up, so or by a signal, is undone if the host serves it later.
+	 * Like request, but at @deadline_ns of CLOCK_MONOTONIC it gives up with -ETIMEDOUT. If the
+	 * host serves a request later that was given up because of the deadline or a signal, it is
+	 * undone.
 	 */
 	int (*request_until)(struct xmem_link *link, unsigned int request, void *argument,
 			     u64 deadline_ns);
 
 	/*
-	 * A request of a slot, an unsubscribe or a wake, whose result nobody wants. It waits for
-	 * nothing, is never lost, and the host gets it before later requests of this link.
+	 * Send a request of a slot, an unsubscribe or a wake whose result does not matter. It does
+	 * not wait, the request is never lost, and the host gets it before later requests of this
+	 * link.
 	 */
 	void (*post)(struct xmem_link *link, unsigned int request, const void *argument);
 
 	/*
-	 * Wait until the host has served what was posted, but no longer than @patience_ns for one
-	 * that does nothing: nobody may depend on it. NULL: a post has been served when it returns.
+	 * Wait until the host has served what was posted. If the host does nothing for
+	 * @patience_ns, give up; so no caller may depend on the result. NULL: post returns only
+	 * after the host has served it.
 	 */
 	void (*settle)(struct xmem_link *link, u64 patience_ns);
 
 	/*
-	 * Send what could not be posted before, and undo what the host has served since, of
-	 * requests that were given up. It waits for nothing, and returns how many answers have
-	 * come so far. NULL: the host serves none of them.
+	 * Send posts that could not be sent before. Undo given-up requests that the host has served
+	 * since. It does not wait, and returns how many answers have come so far. NULL: the host
+	 * serves no request that was given up.
 	 */
 	u64 (*catch_up)(struct xmem_link *link);
 
@@ -78,21 +85,24 @@ struct xmem_backend {
 	int (*map)(struct xmem_link *link, struct xm_map *map);
 
 	/*
-	 * pre: mapped, the group is this client's. post: map->group[group] is writable. May be
-	 * called again for the same group.
+	 * pre: mapped, the group is this client's. post: map->group[group] is writable. It may be
+	 * called again for a group that is mapped.
 	 */
 	int (*map_group)(struct xmem_link *link, u32 group);
 
 	/*
-	 * Make the host look at its descriptors that are polled. It never waits, and any
-	 * thread may call it. NULL: this host keeps them true without being told.
+	 * Make the host check its polled descriptors. It never waits, and any thread may call it.
+	 * NULL: this host keeps them up to date by itself.
 	 */
 	void (*poke)(struct xmem_link *link);
 
-	/* End the client: unmap all, close the file. Also called after a failed open or map. */
+	/*
+	 * End the client: unmap all pages, close the file. It is also called after a failed open or
+	 * map.
+	 */
 	void (*close)(struct xmem_link *link);
 
-	/* In a forked child: drop what it inherited, without telling the host. */
+	/* In a forked child: drop what the child inherited. The host does not notice. */
 	void (*forked)(struct xmem_link *link);
 };
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The back end of xmemd: requests are datagrams, and the pages of a pool are one memfd that
- * is mapped whole. Arming, waiting, waking, resolving and taking claims need no request: the
- * library does in the pages what the module does for its clients, with the same checks
- * (core/host.h).
+ * The back end of xmemd. Requests are datagrams, and the pages of a pool are one memfd that is
+ * mapped whole. Arming, waiting, waking, resolving and taking claims need no request: the library
+ * does in the pages what the module does for its clients, with the same checks (core/host.h).
  *
- * How xmemd is found and started is in start.c, requests and replies in exchange.c, datagrams
- * in wire.c.
+ * start.c finds and starts xmemd, exchange.c has requests and replies, and wire.c has datagrams.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -26,7 +24,7 @@
 #include "lib/host/wire.h"
 
 #define NS		1000000000ULL
-#define LOOK_NS		NS		/* how often a waiter looks, before Linux 5.16 */
+#define LOOK_NS		NS		/* how often a waiter checks the host before Linux 5.16 */
 #define LEAVE_MS	1000
 #define RESOLVE_NS	1000000L	/* how long a state word must not have changed */
 
@@ -35,9 +33,9 @@ struct daemon_link {
 	int pages;		/* the pool's memfd between join and map, else -1 */
 	void *base;		/* where it is mapped; NULL: not yet */
 	size_t bytes;
-	bool shares_claims;	/* the host knows that owners add claims by themselves; atomic */
-	bool late;		/* the last wait for what was posted was in vain */
-	struct xm_host host;	/* its map alone: what core/host.h needs for arm and resolve */
+	bool shares_claims;	/* the host knows that owners add claims themselves; atomic */
+	bool late;		/* the last wait for posts timed out */
+	struct xm_host host;	/* only its map is set, for core/host.h */
 };
 
 static int daemon_open(struct xmem_link *link, bool start)
@@ -56,7 +54,7 @@ static int daemon_open(struct xmem_link *link, bool start)
 
 /* ---- requests of the daemon ---- */
 
-/* Where does the descriptor of a reply go? NULL: this request has none. */
+/* The place for the descriptor of a reply. NULL: the reply to this request has none. */
 static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_request *argument)
 {
 	switch (request) {
@@ -79,7 +77,10 @@ static u64 now_ns(void)
 	return now.tv_sec * NS + now.tv_nsec;
 }
 
-/* Where it is not known how to sleep on two words, look each second whether the host lives. */
+/*
+ * If the kernel cannot sleep on two words (before Linux 5.16), check each second that the host
+ * lives.
+ */
 static int sleep_looking(u32 *word, u32 value, u64 deadline_ns)
 {
 	u64 until = now_ns() + LOOK_NS;
@@ -93,7 +94,7 @@ static int sleep_looking(u32 *word, u32 value, u64 deadline_ns)
 	return err == -ETIMEDOUT && until < deadline_ns ? 0 : err;
 }
 
-/* Sleep until @word changes from @value, or the host dies. 0: look again; or -errno. */
+/* Sleep until @word changes from @value, or the host dies. 0: check again; or -errno. */
 static int sleep_on(u32 *word, u32 value, u32 *host, u32 alive, u64 deadline_ns)
 {
 	struct futex_waitv words[2] = { xm_futex_at(word, value), xm_futex_at(host, alive) };
@@ -114,7 +115,7 @@ static int wait_for_wake(struct daemon_link *daemon, u32 *word,
 		u32 value = xm_load(word), alive = xm_load(host);
 
 		if (!(alive & XMEM_HOST_ALIVE)) {
-			/* The kernel has woken one waiter. */
+			/* The kernel has woken one waiter only. */
 			xm_futex_wake_all(host);
 			return -ENOTCONN;
 		}
@@ -134,8 +135,8 @@ static void flush(struct xmem_link *link)
 }
 
 /*
- * The daemon looks at what is polled after each datagram. If there is no room for this one,
- * others are on their way that it has yet to read, and one of them will do.
+ * The daemon checks its polled descriptors after each datagram. If the socket has no room for this
+ * datagram, others are in it that the daemon has yet to read, and one of them has this effect.
  */
 static void daemon_poke(struct xmem_link *link)
 {
@@ -158,8 +159,8 @@ static bool wake_word(u32 *word)
 }
 
 /*
- * Threads sleep on the words alone. So all that sleep on an armed one are woken, in other processes
- * too, which look again.
+ * Threads sleep on the words only. So this wakes all threads that sleep on an armed word, even in
+ * other processes. These check their condition again.
  */
 static int wake_own(struct xmem_link *link, const struct xmem_wait_request *request)
 {
@@ -172,7 +173,7 @@ static int wake_own(struct xmem_link *link, const struct xmem_wait_request *requ
 	    request->kicks)
 		return -EINVAL;
 	any = wake_word(&map->pool->clients_waiters);
-	/* Also of rings that are followed no longer: a thread may still sleep on their words. */
+	/* Include rings that are no longer followed: a thread may still sleep on their words. */
 	for (c = 0; c < map->clients; c++)
 		any |= wake_word(&xm_client_row(map, c)->ring_waiters);
 	if (any && xm_load(&map->pool->pollers))
@@ -214,7 +215,7 @@ static int waiters_request(struct xmem_link *link, unsigned int kind,
 	return 0;
 }
 
-/* Resolve for a holder if the owner does not move: the slot goes back to LIVE. */
+/* Resolve a slot for a holder whose owner does not go on: the slot becomes LIVE again. */
 static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_request *request)
 {
 	const struct xm_map *map = &daemon->host.map;
@@ -236,7 +237,7 @@ static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_re
 	return xm_host_resolve(&daemon->host, me, request->slot, word);
 }
 
-/* A claim is in a row, which the processes of one user may write. */
+/* Claims lie in a row, which all processes of the user may write. */
 static int take_claims(struct daemon_link *daemon, u32 me, const struct xmem_claim_request *request)
 {
 	const struct xm_map *map = &daemon->host.map;
@@ -252,8 +253,8 @@ static int take_claims(struct daemon_link *daemon, u32 me, const struct xmem_cla
 }
 
 /*
- * Claims without end the owner of the contents sets aside by itself, in the same row. The first
- * time it asks the host, which then knows that owners do so.
+ * The owner of the contents adds claims without end itself, in the row. Only for the first ones it
+ * asks the host, which then knows that owners do so.
  */
 static bool add_alone(struct daemon_link *daemon, u32 me, const struct xmem_claim_request *request)
 {
@@ -268,7 +269,10 @@ static bool add_alone(struct daemon_link *daemon, u32 me, const struct xmem_clai
 			       request->count);
 }
 
-/* The host has served an `add`. Was it one after which owners add by themselves? */
+/*
+ * The host has served a request to add claims. If they have no end, owners may add such claims
+ * themselves from now on.
+ */
 static void note_shared(struct daemon_link *daemon, const struct xmem_claim_request *request)
 {
 	if (request->op == XMEM_CLAIM_ADD && request->size == sizeof(*request) &&
@@ -296,7 +300,7 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 	return err;
 }
 
-/* Whose own a claim is, the daemon alone knows. */
+/* Only the daemon knows which claim is the client's own (XMEM_CLAIM_OWN). */
 static bool argument_is_take(const struct xmem_claim_request *request)
 {
 	return request->size >= XMEM_CLAIM_MIN && request->op == XMEM_CLAIM_TAKE &&
@@ -308,7 +312,7 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 {
 	struct daemon_link *daemon = link->private;
 	int err;
-	/* If a thread were cancelled here, nobody else would ever have its turn. */
+	/* If a thread were cancelled here, no other thread would ever get the turn. */
 	XL_UNCANCELLED;
 
 	switch (request) {
@@ -355,8 +359,8 @@ static u64 daemon_catch_up(struct xmem_link *link)
 }
 
 /*
- * Requests are served in their order, so an answer to any will do. A daemon that is slow, and not
- * stopped, goes on to read: then there is no end to the waiting but that all is served.
+ * The daemon serves requests in order, so an answer to any later request will do. A daemon that is
+ * slow but not stopped goes on reading, and then this waits until all posts are served.
  */
 static void daemon_settle(struct xmem_link *link, u64 patience_ns)
 {
@@ -367,7 +371,9 @@ static void daemon_settle(struct xmem_link *link, u64 patience_ns)
 	int err;
 	XL_UNCANCELLED;
 
-	/* It has been waited for in vain. If it has served nothing since, so it would be again. */
+	/*
+	 * The last wait timed out. If the daemon has served nothing since then, do not wait again.
+	 */
 	if (xm_load(&daemon->late)) {
 		daemon_catch_up(link);
 		if (xm_load(&exchange->unanswered) || xm_load(&exchange->post_count))
@@ -375,7 +381,9 @@ static void daemon_settle(struct xmem_link *link, u64 patience_ns)
 	}
 	err = xl_exchange_send_kept(exchange, link->file, patience_ns);
 	deadline_ns = now_ns() + patience_ns;
-	/* A signal handler does not end it, for what was posted is to be done when it returns. */
+	/*
+	 * A signal handler does not end the wait, because posts must be served when this returns.
+	 */
 	while (!err) {
 		request = (struct xmem_query_request){ .size = sizeof(request) };
 		err = daemon_request_until(link, XMEM_IOC_QUERY, &request, deadline_ns);
@@ -404,7 +412,7 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 	xl_fork_lock();
 	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, daemon->pages, 0);
 	err = base == MAP_FAILED ? -errno : 0;
-	/* A client is one address space: what a child stored would count as its parent's. */
+	/* A client is one address space: stores of a child would count as its parent's. */
 	if (!err)
 		madvise(base, bytes, MADV_DONTFORK);
 	xl_fork_unlock();
@@ -426,16 +434,16 @@ static int daemon_map(struct xmem_link *link, struct xm_map *map)
 	return 0;
 }
 
-/* All pages are writable already: the processes of one user trust each other. */
+/* All pages are writable already, because the processes of one user trust each other. */
 static int daemon_map_group(struct xmem_link *link, u32 group)
 {
 	return group < link->map->groups ? 0 : -EINVAL;
 }
 
 /*
- * End the connection and wait until the daemon knows, so that a process which closes and
- * opens again does not find its old client there. Do not wait for long: the daemon may be
- * stopped.
+ * End the connection, and wait until the daemon has noticed. So a process that closes a pool and
+ * opens it again does not find its old client there. Do not wait for long, because the daemon may
+ * be stopped.
  */
 static void leave(int file, bool stopped)
 {
@@ -446,7 +454,9 @@ static void leave(int file, bool stopped)
 	xl_file_close(file);
 }
 
-/* Unmap the pages first: once the daemon knows of the end, another client may get them. */
+/*
+ * Unmap the pages first. When the daemon has noticed the end, it may give them to another client.
+ */
 static void daemon_close(struct xmem_link *link)
 {
 	struct daemon_link *daemon = link->private;
@@ -467,8 +477,8 @@ static void daemon_close(struct xmem_link *link)
 }
 
 /*
- * The child has no pages (MADV_DONTFORK). It does not touch the lock, which a thread of the
- * parent may have had, and leaves the connection to the parent.
+ * The child has no pages (MADV_DONTFORK). It does not touch the lock, which a thread of the parent
+ * may have held, and leaves the connection to the parent.
  */
 static void daemon_forked(struct xmem_link *link)
 {

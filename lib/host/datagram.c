@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* Receiving a datagram: the descriptors that come with it are noted for a child that is forked. */
+/*
+ * Receives a datagram, and records its descriptors so that a forked child closes them
+ * (base/files.h).
+ */
 #include <errno.h>
 #include <sys/socket.h>
 
 #include "lib/base/files.h"
 #include "lib/host/wire.h"
 
-/* Wait for a datagram without taking it, because nothing may wait under the fork lock. */
+/* Wait for a datagram without taking it, because a thread must not wait under the fork lock. */
 static int wait_for_datagram(int socket, int flags)
 {
 	char byte;

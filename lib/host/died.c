@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * A call finds that the host has ended (died.h), or this client: the kernel lets it read zeros
- * then, and knows why.
+ * Errors of calls that find that the host, or this client, has ended (died.h). If this client has
+ * ended, its pages read as zeros, and the kernel knows the reason.
  *
- * The kernel wakes one of the waiters then, which wakes the others. If that one is killed at
- * that moment too, the next call of anybody in the pool does it here.
+ * When the host dies, the kernel wakes one waiter, and this waiter wakes the others. If the first
+ * waiter is killed at this moment, the next call of any client of the pool wakes them here.
  */
 #include "lib/host/died.h"
 #include "lib/host/futex.h"
 #include "lib/host/request.h"
 
-/* NULL: the host itself has gone, or nobody else has ended this client. */
+/* NULL: the host itself has gone, or this client was not ended by another process. */
 static const char *why_ended(struct xmem_pool *pool)
 {
 	struct xmem_evict_request request = { .size = sizeof(request), .flags = XMEM_EVICT_WHY };
@@ -24,9 +24,9 @@ static const char *why_ended(struct xmem_pool *pool)
 	case XMEM_REASON_DRAINED:
 		return "the pool has been drained, and its clients were ended (xmem drain)";
 	case XMEM_REASON_LIMBO:
-		return "this client was ended because it held, or kept by claims, more of what "
-		       "ended clients have left than one may (limbo_bytes of the pool, or the "
-		       "host's max_limbo_bytes)";
+		return "this client was ended because it held, or kept by claims, more bytes of "
+		       "ended clients than a client may (limbo_bytes of the pool, or the host's "
+		       "max_limbo_bytes)";
 	}
 	return NULL;
 }
@@ -45,8 +45,9 @@ XL_COLD int xl_fail_died(struct xmem_pool *pool)
 
 	xm_futex_wake_all(&pool->map.pool->host);
 	if (why)
-		return xl_fail(ENOTCONN, "%s; what it held may have other contents by now; close "
-					 "the pool, and open it again if it may be", why);
-	return xl_fail_fast(ENOTCONN, "the host has gone, and with it all that was in flight; "
-				      "close the pool and open it again");
+		return xl_fail(ENOTCONN, "%s; the buffers that it held may have other contents "
+					 "by now; close the pool, and open it again if you may",
+			       why);
+	return xl_fail_fast(ENOTCONN, "the host has gone, and with it everything that was in "
+				      "flight; close the pool and open it again");
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Has the host of a pool ended? Each call that makes a handle of a buffer, and publish, asks
- * before it does anything: without a host no end of a client is noticed, nothing that the dead
- * held comes back, and a new pool of the same name is another one.
+ * Has the host of a pool ended? Each call that makes a handle of a buffer, and publish, checks this
+ * first. Without a host, ends of clients are not noticed, references of dead clients are not
+ * dropped, and a new pool with this name is another pool.
  */
 #ifndef XMEM_DIED_H
 #define XMEM_DIED_H
 
 #include "lib/private.h"
 
-/* ENOTCONN, noted; who waits in this pool is woken to find that out too. */
+/* ENOTCONN, noted. It wakes all waiters of this pool, so that they notice it too. */
 int xl_fail_died(struct xmem_pool *pool);
 
 /*
- * Has this client been ended, or its host? The pages do not say it at once everywhere, so the
- * kernel is asked: if the answer is no, what was read in them before is true. Any lock may be held.
+ * Has this client, or its host, ended? The pages do not always show it at once, so this asks the
+ * kernel. If the answer is no, everything that was read in the pages before is valid. Any lock may
+ * be held.
  */
 bool xl_client_is_over(struct xmem_pool *pool);
 

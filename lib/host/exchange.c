@@ -2,11 +2,23 @@
 /*
  * Requests to xmemd and their replies, on one connection.
  *
- * xmemd may be stopped, so a thread may give a request up. Requests are numbered: the reply
- * to one that was given up is recognised by its number, and what it says was done is undone.
- * A subscription is undone at once, by a post right behind it, because a publisher may wait
- * for it, and so are claims, the beginning of an upgrade and the opening of a CUDA payload; what
- * was attached is detached when the reply is read.
+ * xmemd may be stopped, so a thread may give a request up. Requests have numbers. The reply to a
+ * request that was given up is recognised by its number, and the effect of the request is undone.
+ * For a subscription, claims, the beginning of an upgrade and the opening of a CUDA payload, a post
+ * that undoes them follows the request at once: a publisher, for example, may wait for a new
+ * subscriber. An attached payload is detached when the reply is read.
+ *
+ * A socket has room for about 250 datagrams that the other side has not read, and for fewer if they
+ * are large. (The kernel charges each with its overhead to the sender's SO_SNDBUF, by default about
+ * 200 kB.) These rules keep both directions below this limit:
+ *
+ *   - Posts never wait. A post that does not fit is kept in a list, and sent before the next
+ *   request
+ *     or post (`posts`).
+ *   - One post to collect slots stands for all others that the daemon has not read (stands_for). So
+ *     a program that drops many buffers does not fill the socket.
+ *   - While MAX_UNANSWERED requests that were given up have no reply, no further request is sent.
+ *     Otherwise their replies might not fit.
  */
 #include <poll.h>
 #include <signal.h>
@@ -20,7 +32,7 @@
 #include "lib/host/wire.h"
 
 #define NS		1000000000ULL
-#define LAST_NS	(NS / 10)	/* how much longer a claim's answer is waited for */
+#define LAST_NS	(NS / 10)	/* how much longer to wait for the answer about claims */
 #define MAX_UNANSWERED	64	/* more replies might not fit into the socket */
 
 struct xl_post {
@@ -49,7 +61,9 @@ void xl_exchange_destroy(struct xl_exchange *exchange)
 
 /* ---- posts ---- */
 
-/* -EAGAIN: not now. With any other error there is nobody left to tell. */
+/*
+ * -EAGAIN: the socket has no room now. After any other error, xmemd has gone and the post is moot.
+ */
 static int send_post(int socket, const struct xl_post *post)
 {
 	struct xmem_message head = { .request = post->request, .result = XMEM_NO_REPLY };
@@ -61,7 +75,7 @@ static int send_post(int socket, const struct xl_post *post)
 	return err == -ENOMEM ? -EAGAIN : err;
 }
 
-/* Send what was kept. -EAGAIN: xmemd has no room yet. Under posts_lock. */
+/* Send the posts that were kept. -EAGAIN: the socket has no room yet. Under posts_lock. */
 static int send_kept(struct xl_exchange *exchange, int socket)
 {
 	u32 sent = 0;
@@ -96,8 +110,9 @@ static bool keep(struct xl_exchange *exchange, const struct xl_post *post)
 }
 
 /*
- * Is a post to collect a slot under way already? Then it stands for this one, too: so no program
- * that lets go of many slots fills the socket. The slot was let go before. Under posts_lock.
+ * Is a post to collect a slot on its way already? Then it stands for this one too, so a program
+ * that drops many buffers does not fill the socket. The slot was put before this call. Under
+ * posts_lock.
  */
 static bool stands_for(struct xl_exchange *exchange, const struct xl_post *post)
 {
@@ -121,7 +136,7 @@ static void send_or_keep(struct xl_exchange *exchange, int socket, const struct 
 		       keep(exchange, post);
 		if (done)
 			break;
-		/* No memory: then it has to wait, for nothing may be lost. */
+		/* No memory to keep the post: wait, because no post may be lost. */
 		pthread_mutex_unlock(&exchange->posts_lock);
 		poll(&room, 1, -1);
 		pthread_mutex_lock(&exchange->posts_lock);
@@ -129,7 +144,7 @@ static void send_or_keep(struct xl_exchange *exchange, int socket, const struct 
 	pthread_mutex_unlock(&exchange->posts_lock);
 }
 
-/* ---- replies that come late ---- */
+/* ---- late replies ---- */
 
 static void close_files(struct xm_datagram *reply)
 {
@@ -140,7 +155,7 @@ static void close_files(struct xm_datagram *reply)
 	reply->files = 0;
 }
 
-/* Undo what the reply to a request that was given up says was done. */
+/* The reply belongs to a request that was given up: undo what the host has done. */
 static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *reply)
 {
 	struct xmem_attach_request *attach = (void *)reply->body;
@@ -159,7 +174,7 @@ static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *r
 	}
 }
 
-/* Take back the claims that a request adds, if it is served. Their new deadline stays. */
+/* Take back the claims that a request adds if it is served. The deadline that it sets stays. */
 static void undo_claims(struct xl_exchange *exchange, int socket,
 			const struct xmem_claim_request *claim)
 {
@@ -174,7 +189,7 @@ static void undo_claims(struct xl_exchange *exchange, int socket,
 	send_or_keep(exchange, socket, &post);
 }
 
-/* If it is served, the slot has the next generation. */
+/* If the request is served, the slot has the next generation. */
 static void cancel_upgrade(struct xl_exchange *exchange, int socket,
 			   const struct xmem_upgrade_request *begin)
 {
@@ -189,8 +204,8 @@ static void cancel_upgrade(struct xl_exchange *exchange, int socket,
 }
 
 /*
- * Nobody has opened the memory by that answer. If the client had it open before, it still has:
- * the number says so.
+ * The reply will not make this client an opener of the memory. If the client had the memory open
+ * before, it still has: the host knows it by the number of the request.
  */
 static void close_payload(struct xl_exchange *exchange, int socket, u64 payload)
 {
@@ -203,7 +218,7 @@ static void close_payload(struct xl_exchange *exchange, int socket, u64 payload)
 	send_or_keep(exchange, socket, &post);
 }
 
-/* A request was sent, and its reply is not waited for any more. */
+/* A request was sent, and this thread does not wait for its reply any more. */
 static void give_up(struct xl_exchange *exchange, int socket, unsigned int request,
 		    const union xm_request *argument)
 {
@@ -228,7 +243,10 @@ static void give_up(struct xl_exchange *exchange, int socket, unsigned int reque
 
 /* ---- waiting ---- */
 
-/* Wait until the socket can be read or written. A handler with SA_RESTART ends it too. */
+/*
+ * Wait until the socket is readable or writable. Any signal handler ends this, even with
+ * SA_RESTART.
+ */
 static int wait_for(int socket, short events, u64 deadline_ns)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -245,13 +263,13 @@ static int wait_for(int socket, short events, u64 deadline_ns)
 		return -ETIMEDOUT;
 	left = (struct timespec){ (deadline_ns - now_ns) / NS, (deadline_ns - now_ns) % NS };
 	n = ppoll(&look, 1, &left, NULL);
-	if (n < 0 && errno == EINVAL)	/* RLIMIT_NOFILE is 0 now: look again soon */
+	if (n < 0 && errno == EINVAL)	/* RLIMIT_NOFILE is 0 now: try again soon */
 		return nanosleep(&pause, NULL) ? -errno : 0;
 	return n < 0 ? -errno : n ? 0 : -ETIMEDOUT;
 }
 
 /*
- * The next datagram. Without a deadline the thread sleeps in recvmsg, which a signal whose
+ * Receive the next datagram. Without a deadline the thread sleeps in recvmsg, which a signal whose
  * handler has SA_RESTART does not end.
  */
 static int receive(struct xl_exchange *exchange, int socket, struct xm_datagram *ret,
@@ -270,7 +288,7 @@ static int receive(struct xl_exchange *exchange, int socket, struct xm_datagram 
 	return err;
 }
 
-/* The reply to request @number; those to earlier ones are undone. */
+/* Receive the reply to request @number. Replies to earlier requests are undone. */
 static int receive_reply(struct xl_exchange *exchange, int socket, u64 number,
 			 struct xm_datagram *ret, u64 deadline_ns)
 {
@@ -278,7 +296,10 @@ static int receive_reply(struct xl_exchange *exchange, int socket, u64 number,
 
 	for (;;) {
 		err = receive(exchange, socket, ret, deadline_ns);
-		/* A daemon that is full answers a join that has no number. */
+		/*
+		 * A daemon that is full refuses the connection by a reply to a join without a
+		 * number.
+		 */
 		if (err || ret->head.number == number || !ret->head.number)
 			return err;
 		undo(exchange, socket, ret);
@@ -286,9 +307,9 @@ static int receive_reply(struct xl_exchange *exchange, int socket, u64 number,
 }
 
 /*
- * A signal has ended the wait for what comes of claims. Once they are there others take them, and
- * that is not undone. So a daemon that is not stopped is waited for all the same, as it answers at
- * once: then the caller is told what has come of it.
+ * A signal has ended the wait for the reply about claims. Claims that exist can be taken by other
+ * clients at once, and that cannot be undone. So wait a little longer: a daemon that is not stopped
+ * answers at once, and then the caller gets the result.
  */
 static int receive_last(struct xl_exchange *exchange, int socket, struct xm_datagram *ret)
 {
@@ -305,7 +326,7 @@ static int receive_last(struct xl_exchange *exchange, int socket, struct xm_data
 	return err == -ETIMEDOUT ? -EINTR : err;
 }
 
-/* Read replies until one more may come, and all that are there. */
+/* Read all replies that are there. If too many are outstanding, wait until one more would fit. */
 static int make_room(struct xl_exchange *exchange, int socket, u64 deadline_ns)
 {
 	struct xm_datagram late;
@@ -322,7 +343,7 @@ static int make_room(struct xl_exchange *exchange, int socket, u64 deadline_ns)
 
 /* ---- requests ---- */
 
-/* The descriptor in a request's struct that has to travel, or -1. */
+/* The descriptor in a request's struct that travels with it, or -1. */
 static int file_in(unsigned int request, const union xm_request *argument)
 {
 	if (request == XMEM_IOC_JOIN && argument->join.flags & XMEM_JOIN_FD)
@@ -359,13 +380,13 @@ static int send_request(struct xl_exchange *exchange, int socket, unsigned int r
 	}
 }
 
-/* Put the reply's descriptor in its place, and close any others. */
+/* Store the reply's descriptor at @place, and close unexpected ones. */
 static int take_reply_file(struct xm_datagram *reply, unsigned int request,
 			   const union xm_request *argument, int *place)
 {
 	u32 files = reply->files;
 
-	/* What is on a GPU has a descriptor or not; one that got lost is missing. */
+	/* A CUDA payload may have no descriptor. But if one was lost on the way, it is an error. */
 	if (request == XMEM_IOC_PAYLOAD && argument->size >= sizeof(argument->payload) &&
 	    argument->payload.traits & XMEM_TRAIT_CUDA && !reply->head.result && !files &&
 	    !reply->lost_file)
@@ -379,7 +400,7 @@ static int take_reply_file(struct xm_datagram *reply, unsigned int request,
 	return reply->head.result || (!place && !files) ? 0 : -EMFILE;
 }
 
-/* xmemd has no room for this connection. The answer has no number: it comes before any request. */
+/* xmemd has no room for this connection. The reply has no number, because it answers no request. */
 static int note_refused(struct xl_exchange *exchange, const struct xm_datagram *reply)
 {
 	if (reply->length >= sizeof(exchange->refused))
@@ -398,7 +419,7 @@ static int take_reply(struct xl_exchange *exchange, struct xm_datagram *reply,
 	}
 	if (reply->head.request != request || reply->head.result > 0) {
 		close_files(reply);
-		return -ENOTCONN;	/* this is no answer of xmemd */
+		return -ENOTCONN;	/* xmemd never answers so */
 	}
 	if (!reply->head.result)
 		memcpy(argument, reply->body, reply->length < size ? reply->length : size);
@@ -428,12 +449,12 @@ int xl_exchange(struct xl_exchange *exchange, int socket, unsigned int request,
 		if (err && err != -ENOTCONN)
 			give_up(exchange, socket, request, argument);
 	} else if (err == -ENOTCONN) {
-		/* A daemon that has closed the connection may have answered before. */
+		/* A daemon that has closed the connection may have sent a reply before. */
 		err = receive_reply(exchange, socket, exchange->number, &reply, 0) ? -ENOTCONN : 0;
 	}
 	if (!err)
 		err = take_reply(exchange, &reply, request, argument, size, place);
-	/* It has been opened, but there was no number left for its descriptor. */
+	/* The host has made this client an opener, but there was no free descriptor number. */
 	if (err == -EMFILE && request == XMEM_IOC_PAYLOAD &&
 	    argument->payload.flags & XMEM_PAYLOAD_OPEN)
 		close_payload(exchange, socket, argument->payload.payload);
@@ -471,7 +492,7 @@ int xl_exchange_send_kept(struct xl_exchange *exchange, int socket, u64 patience
 		pthread_mutex_unlock(&exchange->posts_lock);
 		if (err != -EAGAIN)
 			return 0;
-		if (left != before) {	/* it has read some, or this is the first look */
+		if (left != before) {	/* it has read some, or this is the first round */
 			clock_gettime(CLOCK_MONOTONIC, &now);
 			deadline_ns = now.tv_sec * NS + now.tv_nsec + patience_ns;
 			before = left;
@@ -483,7 +504,7 @@ int xl_exchange_send_kept(struct xl_exchange *exchange, int socket, u64 patience
 
 u64 xl_exchange_catch_up(struct xl_exchange *exchange, int socket)
 {
-	/* Whoever has the turn reads them itself. */
+	/* If another thread has the turn, that thread reads the replies. */
 	if (xm_load(&exchange->unanswered) && xl_turn_try(&exchange->turn)) {
 		make_room(exchange, socket, 0);
 		xl_turn_end(&exchange->turn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futexes on words that several processes map, which glibc does not offer. What a waiters
- * word means is in protocol.h; here is only how to sleep on it.
+ * Futexes on words that several processes map, which glibc does not offer. core/protocol.h says
+ * what waiters words mean; this file only sleeps on them.
  */
 #ifndef XMEM_FUTEX_H
 #define XMEM_FUTEX_H
@@ -16,8 +16,8 @@
 #include "core/env.h"
 
 /*
- * Sleep while *word is @value, until @deadline of CLOCK_MONOTONIC. Returns 0, -EAGAIN if *word is
- * another value, -ETIMEDOUT or -EINTR.
+ * Sleep while *word is @value, until @deadline of CLOCK_MONOTONIC (NULL: no limit). Returns 0,
+ * -EAGAIN if *word has another value, -ETIMEDOUT or -EINTR.
  */
 static inline int xm_futex_wait(u32 *word, u32 value, const struct timespec *deadline)
 {
@@ -46,8 +46,8 @@ static inline struct futex_waitv xm_futex_at(u32 *word, u32 value)
 }
 
 /*
- * Sleep while each word still has its value, until @deadline_ns of CLOCK_MONOTONIC (~0: without
- * a limit). Returns 0, -EAGAIN, -ETIMEDOUT, -EINTR, or -ENOSYS before Linux 5.16.
+ * Sleep while each word has its value, until @deadline_ns of CLOCK_MONOTONIC (~0: no limit).
+ * Returns 0, -EAGAIN, -ETIMEDOUT, -EINTR, or -ENOSYS before Linux 5.16.
  */
 static inline int xm_futex_wait_any(struct futex_waitv *words, u32 count, u64 deadline_ns)
 {
@@ -56,7 +56,7 @@ static inline int xm_futex_wait_any(struct futex_waitv *words, u32 count, u64 de
 	if (syscall(SYS_futex_waitv, words, count, 0, deadline_ns == ~0ULL ? NULL : &deadline,
 		    CLOCK_MONOTONIC) >= 0)
 		return 0;
-	return errno == EPERM ? -ENOSYS : -errno;	/* old filters of system calls */
+	return errno == EPERM ? -ENOSYS : -errno;	/* old seccomp filters */
 }
 
 static inline void xm_futex_wake_all(u32 *word)
@@ -64,7 +64,10 @@ static inline void xm_futex_wake_all(u32 *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The same for a word that only this process has. The caller looks at the word again. */
+/*
+ * Sleep while *word is @value. Only threads of this process may use the word. The caller checks the
+ * word again afterwards.
+ */
 static inline void xl_futex_wait_private(u32 *word, u32 value)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);

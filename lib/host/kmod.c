@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The kernel as host: a join by /dev/xmem gives the client's own file; ioctls on that, and
- * mappings of it: all pages read-only, the client's own area and its own groups read-write.
+ * The back end of the kernel module. A join through /dev/xmem gives the client its own file. The
+ * back end uses ioctls and mappings of this file: all pages read-only, and the client's own area
+ * and groups read-write.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,11 +15,11 @@
 #include "lib/host/backend.h"
 
 struct kmod_link {			/* link->private */
-	char *base;			/* everything, read-only */
+	char *base;			/* all pages, read-only */
 	u64 total_bytes;
-	void *area;			/* this client's, writable */
+	void *area;			/* this client's area, writable */
 	u64 area_stride, group_stride, groups_offset;
-	bool group[XMEM_MAX_GROUPS];	/* this client's, and mapped writable */
+	bool group[XMEM_MAX_GROUPS];	/* this client's groups that are mapped writable */
 };
 
 static int kmod_open(struct xmem_link *link, bool start)
@@ -33,14 +34,16 @@ static int kmod_open(struct xmem_link *link, bool start)
 	return errno == ENOENT || errno == ENXIO || errno == ENODEV ? -ENODEV : -errno;
 }
 
-/* From here on the link's file is the client's, and no longer the device's. */
+/* From now on the link's file is the client's, and not the device's. */
 static void kmod_joined(struct xmem_link *link, const struct xmem_join_request *join)
 {
 	xl_file_close(link->file);
 	link->file = join->fd;
 }
 
-/* The place of the descriptor in the answer to @request, or NULL: it gives none of its own. */
+/*
+ * The place of the descriptor in the answer to @request. NULL: the answer has none for the library.
+ */
 static const __s32 *fd_in(unsigned int request, const void *argument)
 {
 	const struct xmem_payload_request *payload = argument;
@@ -75,7 +78,7 @@ static int kmod_request(struct xmem_link *link, unsigned int request, void *argu
 	return err;
 }
 
-/* An ioctl waits for nobody, so it is done before any deadline. */
+/* An ioctl never waits for another process, so it is done before any deadline. */
 static int kmod_request_until(struct xmem_link *link, unsigned int request, void *argument,
 			      u64 deadline_ns)
 {
@@ -150,7 +153,8 @@ static void unmap(struct xmem_link *link, struct kmod_link *kmod)
 	for (g = 0; g < XMEM_MAX_GROUPS; g++)
 		if (kmod->group[g])
 			munmap(link->map->group[g], kmod->group_stride);
-	munmap(kmod->area, kmod->area_stride);	/* the client ends here at the latest */
+	munmap(kmod->area, kmod->area_stride);	/* this ends the client, if it has not ended
+						 * before */
 	munmap(kmod->base, kmod->total_bytes);
 	free(kmod);
 }
@@ -165,7 +169,7 @@ static void kmod_close(struct xmem_link *link)
 	link->file = -1;
 }
 
-/* The child has no mappings (VM_DONTCOPY), so nothing must be unmapped at their addresses. */
+/* The child has no mappings (VM_DONTCOPY), so it must not unmap anything at their addresses. */
 static void kmod_forked(struct xmem_link *link)
 {
 	free(link->private);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Keeping the states of polled descriptors true. On the daemon's host a descriptor is a socket
- * (daemon/poll.c). It is readable while a byte from the daemon is in it, and writable unless it is
- * filled. The library takes the byte, or fills the socket, when it has looked and found nothing;
- * then it arms the waiters words and looks again. A later change disarms a word, and its author
- * tells the daemon. An earlier change is seen by the second look, and then the library tells the
- * daemon.
+ * Keeps the states of polled descriptors up to date, when the host is the daemon. Such a descriptor
+ * is a socket (daemon/poll.c). It is readable while a byte from the daemon is in it, and writable
+ * unless it is full. When the library has looked for something to receive and found nothing, it
+ * takes the byte. When it has looked for a free slot and found none, it fills the socket. Then it
+ * arms the waiters words and looks again. A later change disarms a word, and the process that makes
+ * the change tells the daemon. An earlier change is seen by the second look, and then the library
+ * tells the daemon.
  */
 #include <poll.h>
 
@@ -15,19 +16,22 @@
 #include "lib/host/wire.h"
 #include "lib/private.h"
 
-/* Returns whether the host has to look. */
+/* Returns whether the host must check its polled descriptors. */
 static bool settle_in(struct xmem_pool *pool, const struct xl_poll *poll)
 {
 	const struct xm_followed *followed = &pool->polls.followed;
 
 	if (xm_readable(&pool->map, followed, &poll->what))
-		return false;	/* it was told, or is being told, by whoever made it so */
+		return false;	/* the process that made it readable tells the host */
 	xm_wire_drain(poll->fd);
 	xm_poll_arm(&pool->map, followed, &poll->what);
 	return xm_readable(&pool->map, followed, &poll->what);
 }
 
-/* Returns whether the host has to look: to make it writable, or to set its timer. */
+/*
+ * Returns whether the host must check its polled descriptors: to make this one writable, or to set
+ * a timer.
+ */
 static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
 {
 	bool full = poll->full;
@@ -41,7 +45,8 @@ static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
 	if (xm_poll_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
 		return true;
 	poll->full = true;
-	return deadline;	/* the host sets its timer, unless it was late and saw no need */
+	return deadline;	/* the host sets its timer, which it has not done if it looked
+				 * too early */
 }
 
 void xl_poll_settle_all(struct xmem_pool *pool, int events)
@@ -80,7 +85,10 @@ void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argu
 		xm_follow_begin(&polls->followed, subscribe->publisher, subscribe->flags);
 	settle = polls->settle;
 	pthread_mutex_unlock(&polls->lock);
-	/* Another thread may have looked without that ring, and taken the byte that was for it. */
+	/*
+	 * Another thread may have looked without that ring, and taken the byte that was sent for
+	 * it.
+	 */
 	if (settle)
 		pool->link.backend->poke(&pool->link);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the slow ways of the library read from a pool's pages: pages.h. */
+/* Reads a pool's pages for the slow paths of the library: pages.h. */
 #include "lib/host/pages.h"
 
 bool xl_keeps(const struct xm_map *map, u32 client, u32 slot)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the slow ways of the library read from a pool's pages. */
+/* Functions that read a pool's pages, for the slow paths of the library. */
 #ifndef XMEM_PAGES_H
 #define XMEM_PAGES_H
 
@@ -7,7 +7,7 @@
 #include "core/policy.h"
 #include "lib/private.h"
 
-/* Holds of one slot that one client has, if they count: not those of who may not have any there. */
+/* How often does @client hold @slot? 0 if its holds do not count there. */
 static inline u32 xl_holds(const struct xm_map *map, u32 client, u32 slot)
 {
 	if (!xm_holds_count(map, client, slot))
@@ -15,7 +15,7 @@ static inline u32 xl_holds(const struct xm_map *map, u32 client, u32 slot)
 	return xm_holds_of(map, client, slot, xm_hold(map, client, slot));
 }
 
-/* Does @client keep this slot of an ended owner: held, or not received yet? (info.c) */
+/* Does @client keep this slot of an ended owner: held, or not received yet? (pool/info.c) */
 bool xl_keeps(const struct xm_map *map, u32 client, u32 slot);
 
 static inline u64 xl_holds_of_slot(const struct xm_map *map, u32 slot)
@@ -29,8 +29,8 @@ static inline u64 xl_holds_of_slot(const struct xm_map *map, u32 slot)
 }
 
 /*
- * Publications in @publisher's ring that @client has yet to receive. Both write their own
- * positions and may go on, so this is never more than the ring can have.
+ * How many publications in @publisher's ring has @client not received yet? Both clients write their
+ * own positions, and may go on meanwhile. The result is at most what the ring can have.
  */
 static inline u64 xl_behind(const struct xm_map *map, u32 client, u32 publisher)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Which limit of the host was reached, in words, when the host has said EDQUOT. */
+/* Messages about limits of the host, for requests that fail with EDQUOT. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "lib/host/request.h"
 #include "lib/host/wire.h"
 
-/* What is limited. A newer host has limits that are not in here: then its name has to do. */
+/* The words for what each limit limits. A newer host may have others, which go by their names. */
 static const struct words {
 	u32 quota;
 	const char *what;
@@ -41,7 +41,7 @@ static const struct words {
 	{ XMEM_QUOTA_POOL_DEVICES, "GPUs", false },
 	{ XMEM_QUOTA_CLIENT_MAPPINGS, "mappings of metadata", false },
 	{ XMEM_QUOTA_CLIENT_POLLS, "descriptors to poll", false },
-	{ XMEM_QUOTA_CLIENT_LIMBO, "bytes of what ended clients have left", true },
+	{ XMEM_QUOTA_CLIENT_LIMBO, "bytes of buffers of ended clients", true },
 };
 
 static const struct words *words_of(u32 quota)
@@ -64,7 +64,7 @@ const char *xl_limit_what(const struct xmem_quota_request *r, bool *ret_bytes)
 
 /* ---- what was refused ---- */
 
-/* Who has too much: one of the users, all of them, a pool, a client. */
+/* The subject of the sentence: a user, all users, a pool or a client. */
 static void put_who(const struct xmem_quota_request *r, bool kernel, char *ret, size_t bytes)
 {
 	switch (r->scope) {
@@ -86,7 +86,7 @@ static void put_who(const struct xmem_quota_request *r, bool kernel, char *ret, 
 	}
 }
 
-/* Where there is more to be had. */
+/* How to get more. */
 static void put_how(const struct xmem_quota_request *r, bool kernel, char *ret, size_t bytes)
 {
 	const char *name = (const char *)r->name;
@@ -96,14 +96,16 @@ static void put_how(const struct xmem_quota_request *r, bool kernel, char *ret, 
 		snprintf(ret, bytes, "; root raises it in /sys/module/xmem/parameters/%.*s",
 			 (int)sizeof(r->name), name);
 	else if (r->quota == XMEM_QUOTA_USER_POOLS && r->most < XM_MOST_POOLS)
-		snprintf(ret, bytes, "; xmemd serves one pool for each %d descriptors that whoever "
-				     "starts it may have, and %d from %d on (ulimit -Hn)",
+		snprintf(ret, bytes, "; xmemd serves one pool for each %d descriptors that the "
+				     "process which starts it may have, and %d from %d on "
+				     "(ulimit -Hn)",
 			 XM_POOL_DESCRIPTORS, XM_MOST_POOLS, XM_POOL_DESCRIPTORS * XM_MOST_POOLS);
 	else if (!kernel && (r->quota == XMEM_QUOTA_USER_FILES ||
 			     r->quota == XMEM_QUOTA_CLIENT_POLLS ||
 			     r->scope == XMEM_QUOTA_OF_HOST))
-		snprintf(ret, bytes, "%s; it grows with the descriptors of xmemd, which are those "
-				     "of whoever starts it (ulimit -Hn)",
+		snprintf(ret, bytes, "%s; it grows with the number of descriptors that xmemd may "
+				     "have, which is that of the process that starts it "
+				     "(ulimit -Hn)",
 			 r->quota == XMEM_QUOTA_CONNECTIONS ||
 			 r->quota == XMEM_QUOTA_PROCESS_CONNECTIONS ?
 			 "; close pools that are not used" : "");

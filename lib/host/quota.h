@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which limit of the host was reached, in words: limits.c. */
+/* Messages about limits of the host: quota.c. */
 #ifndef XMEM_LIMITS_H
 #define XMEM_LIMITS_H
 
@@ -8,21 +8,25 @@
 #define XL_LIMIT_BYTES	400
 
 /*
- * What is limited, such as "pools"; NULL: a newer host has a limit that this library does not
- * know. *ret_bytes: it is counted in bytes.
+ * The plural of the limited thing, "pools" for example. NULL: a newer host has a limit that this
+ * library does not know. *ret_bytes: the limit is a number of bytes.
  */
 const char *xl_limit_what(const struct xmem_quota_request *request, bool *ret_bytes);
 
 /*
- * The limit because of which the host has last said EDQUOT to @link, in @space. NULL: it does not
- * say, or does not answer within a second. Another thread may have been refused since.
+ * Describe in @space the limit because of which the host last refused a request of @link with
+ * EDQUOT. NULL: the host does not say, or does not answer within a second. Another thread may have
+ * been refused since.
  */
 const char *xl_limit_refused(const struct xmem_link *link, char space[XL_LIMIT_BYTES]);
 
-/* Keep in link->refused what xl_limit_refused says, for when the link is closed. */
+/*
+ * Keep this limit in link->refused, so that xl_limit_refused can describe it when the link is
+ * closed.
+ */
 void xl_limit_note(struct xmem_link *link);
 
-/* What the error of a request means, in words: that limit, if it is EDQUOT. */
+/* A message for the error of a request. For EDQUOT it names the limit. */
 const char *xl_host_error(const struct xmem_pool *pool, int err, char space[XL_LIMIT_BYTES]);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Reaching a host: the kernel if there is /dev/xmem, otherwise the daemon, or the one that
- * XMEM_BACKEND insists on; and what it means when that fails.
+ * Chooses a host: the kernel if there is /dev/xmem, otherwise the daemon, unless XMEM_BACKEND
+ * demands one of them. And messages for failures.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "lib/host/reach.h"
 #include "lib/host/start.h"
 
-/* What XMEM_BACKEND says; NULL: nothing. */
+/* The value of XMEM_BACKEND; NULL: it is not set. */
 static const char *insisted(void)
 {
 	const char *backend = getenv("XMEM_BACKEND");
@@ -60,7 +60,7 @@ const char *xl_device(void)
 	return path && *path ? path : "/dev/xmem";
 }
 
-/* What XMEM_DAEMON says; NULL: nothing. */
+/* The value of XMEM_DAEMON; NULL: it is not set. */
 static const char *daemon_set(void)
 {
 	const char *path = secure_getenv("XMEM_DAEMON");
@@ -70,14 +70,14 @@ static const char *daemon_set(void)
 
 #define WHY_BYTES	150
 
-/* Why xmemd could not be started, and what to do. */
+/* Why can xmemd not be started, and what can the user do? */
 static const char *no_start(char space[WHY_BYTES])
 {
 	const char *path = daemon_set();
 
 	if (!path && getauxval(AT_SECURE))
-		return "cannot be started; install it, for a program with more rights than its "
-		       "caller starts no other";
+		return "cannot be started; install it, because a program with more rights than "
+		       "its caller starts no other";
 	if (!path && access("/proc/self/exe", F_OK))
 		return "cannot be found without /proc; mount that, or set XMEM_DAEMON to its path";
 	if (!path)
@@ -86,8 +86,8 @@ static const char *no_start(char space[WHY_BYTES])
 		return "is not started, which XMEM_DAEMON=none forbids; start it, or unset "
 		       "XMEM_DAEMON";
 	snprintf(space, WHY_BYTES,
-		 "cannot be started: XMEM_DAEMON=%.60s is no xmemd that runs; correct it, or "
-		 "unset it",
+		 "cannot be started: XMEM_DAEMON=%.60s is no xmemd that can run; correct it, "
+		 "or unset it",
 		 path);
 	return space;
 }
@@ -135,8 +135,8 @@ static const char *no_access(char space[XL_HINT_BYTES])
 static const char *no_device(char space[XL_HINT_BYTES])
 {
 	snprintf(space, XL_HINT_BYTES,
-		 "%.60s is no xmem device that knows this request; correct XMEM_DEVICE, or update "
-		 "the module xmem",
+		 "%.60s is no xmem device that knows this request; correct XMEM_DEVICE, or "
+		 "update the module xmem",
 		 xl_device());
 	return space;
 }

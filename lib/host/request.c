@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Requests to the host that many files make: arming a waiters word, waiting on it and waking
- * it, and doing what a function of the protocol left pending.
+ * Requests to the host that many files make: arming a waiters word, waiting on it, waking it, and
+ * asking briefly.
  */
 #include <string.h>
 
@@ -99,7 +99,7 @@ void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client)
 					     .kind = kind,
 					     .client = client };
 
-	/* This fails only if the host has gone, and then the waiters find out themselves. */
+	/* This fails only if the host has gone, and then the waiters notice it themselves. */
 	xl_request(pool, XMEM_IOC_WAKE, &request);
 }
 
@@ -117,7 +117,7 @@ void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct x
 		.size = sizeof(request), .client = client, .incarnation = incarnation,
 	};
 
-	/* The daemon, which may be stopped, need not be asked. */
+	/* These words are in the row with the daemon, so a stopped daemon is not asked. */
 	*ret = (struct xl_who){ .pid = xm_load(&row->pid), .uid = xm_load(&row->uid) };
 	if (!ret->pid && !xl_request(pool, XMEM_IOC_CLIENT, &request))
 		*ret = (struct xl_who){ .pid = request.pid, .uid = request.uid };

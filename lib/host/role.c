@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * May this client write? If its role is still open, the host makes it a writer at the first call
- * that needs one.
+ * that needs a writer.
  */
 #include "lib/base/calls.h"
 #include "lib/host/died.h"
@@ -12,21 +12,22 @@ static int is_reader(const struct xmem_pool *pool, const char *what)
 	if (pool->opening.options.flags & XMEM_OPEN_READER)
 		return xl_fail(EPERM, "%s: this client is a reader, because it has opened the pool "
 				      "with XMEM_OPEN_READER", what);
-	return xl_fail(EACCES, "%s: this client may only read, by the pool's mode or by the "
-			       "descriptor or number with which it has joined", what);
+	return xl_fail(EACCES, "%s: this client may only read, because of the pool's mode, or of "
+			       "the descriptor or number with which it has joined", what);
 }
 
-/* xmem_acquire may go the short way from now on, unless the handle is closed meanwhile. */
+/* xmem_acquire may take its fast path from now on, unless the handle is being closed. */
 static void note_writer(struct xmem_pool *pool)
 {
 	xm_store(&pool->role, XMEM_ROLE_WRITER);
 	xm_store(&pool->live->writes, 1);
-	xm_full_barrier();	/* xl_is_open says no before xl_live_end */
+	xm_full_barrier();	/* a close that this misses: xl_is_open is false before
+				 * xl_live_end */
 	if (!xl_is_open(pool))
 		xm_store(&pool->live->writes, 0);
 }
 
-/* A host that may be stopped is waited for as xmem.h says. */
+/* Ask the host, which may be stopped, for as long as xmem.h says. */
 static int ask_to_write(struct xmem_pool *pool, int64_t timeout_ns)
 {
 	struct xmem_writer_request request = { .size = sizeof(request) };
@@ -44,7 +45,7 @@ static int ask_to_write(struct xmem_pool *pool, int64_t timeout_ns)
 	return err == -ETIMEDOUT && !timeout_ns ? -EAGAIN : err;
 }
 
-/* The host may have served a request that was given up for its time: then the row says so. */
+/* The host may have served a request that was given up at its deadline. Then the row says so. */
 static int become_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Finding xmemd, starting it if nobody listens, and connecting to it.
+ * Finds xmemd, starts it if it does not run, and connects to it.
  *
- * The daemon binds its address itself and then detaches, so that no process of the user has
- * the listening socket: a copy of it in a forked child would take connections and never
- * answer. If several daemons are started at once, one gets the address; the others see that
- * and end, and the processes that started them connect to the one.
+ * The daemon binds its address itself, and then detaches. So no process of the user has the
+ * listening socket: a copy of it in a forked child would accept connections and never answer. If
+ * several daemons are started at once, one gets the address. The others notice this and end, and
+ * the processes that started them connect to the first.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -30,12 +30,16 @@
 
 extern char **environ;
 
-/* Why the thread's last connect failed, if there is more to say than an error. */
+/*
+ * The reason for the failure of the thread's last connect, if there is more to say than an errno.
+ */
 static __thread char why[320] __attribute__((tls_model("initial-exec")));
 
 /* ---- where it is ---- */
 
-/* The file @name beside @file (a path), into @ret. Is it there and may be run? */
+/*
+ * Put the path of the file @name beside the file @file into @ret. Is it there, and may it be run?
+ */
 static bool beside(const char *file, const char *name, char *ret, size_t bytes)
 {
 	const char *slash = file ? strrchr(file, '/') : NULL;
@@ -55,18 +59,23 @@ static const char *own_file(void)
 
 	if (!dladdr1((void *)xl_daemon_connect, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return NULL;
-	/* It is empty for the program itself, and relative where LD_LIBRARY_PATH is. */
+	/* The name is empty for the program itself, and relative if LD_LIBRARY_PATH is. */
 	return *map->l_name == '/' ? map->l_name : NULL;
 }
 
-/* Into @path, PATH_MAX bytes. 0, or -ENODEV: there is none, or it is not wanted. */
+/*
+ * Find the path of xmemd; @path has PATH_MAX bytes. 0, or -ENODEV: there is none, or it is not
+ * wanted.
+ */
 static int find_daemon(char *path)
 {
 	const char *given = getenv("XMEM_DAEMON");
 	char self[PATH_MAX];
 	ssize_t length;
 
-	/* A caller with less rights than this program decides nothing about what is started. */
+	/*
+	 * A caller with fewer rights than this program must not choose the program that is started.
+	 */
 	if (getauxval(AT_SECURE))
 		return beside(XMEM_LIBEXECDIR "/", "xmemd", path, PATH_MAX) ? 0 : -ENODEV;
 	if (given && *given) {
@@ -75,8 +84,8 @@ static int find_daemon(char *path)
 		return (size_t)snprintf(path, PATH_MAX, "%s", given) < PATH_MAX ? 0 : -ENODEV;
 	}
 	/*
-	 * From the library's folder the path may lead upwards, so that an installed tree can be
-	 * moved. From a program's it must not: above that may be a folder like /tmp.
+	 * The path may lead upwards from the library's folder, so that an installed tree can be
+	 * moved. From a program's folder it must not: the folder above may be one like /tmp.
 	 */
 	if (beside(own_file(), "xmemd", path, PATH_MAX) ||
 	    beside(own_file(), XMEM_LIBEXEC_FROM_LIB "/xmemd", path, PATH_MAX))
@@ -91,7 +100,7 @@ static int find_daemon(char *path)
 
 /* ---- starting it ---- */
 
-/* Start it with default signal handling: it must not inherit what this process ignores. */
+/* Start it with default signal handling, so that it does not inherit ignored signals. */
 static int spawn(const char *path, pid_t *ret_pid)
 {
 	char *const argv[] = { (char *)path, "--daemon", NULL }, *const nothing[] = { NULL };
@@ -113,13 +122,13 @@ static int spawn(const char *path, pid_t *ret_pid)
 	return err == ENOENT || err == EACCES || err == ENOEXEC ? -ENODEV : -err;
 }
 
-/* Say why a daemon has ended with that status instead of listening, if it is known. */
+/* Describe why a daemon ended with @status instead of listening, if the status says it. */
 static void say_status(const struct xm_address *address, int status)
 {
 	if (status == XM_EXIT_LIMITS)
-		snprintf(why, sizeof(why), "xmemd does not serve others with the hard limits of "
-			 "this process (ulimit -H: CPU time, open files, file size, memory); raise "
-			 "them, or have systemd start it (xmemd@.socket)");
+		snprintf(why, sizeof(why), "xmemd cannot serve other processes with the hard "
+			 "limits of this process (ulimit -H: CPU time, open files, file size, "
+			 "memory); raise them, or have systemd start it (xmemd@.socket)");
 	else if (status > XM_EXIT_LISTEN)
 		snprintf(why, sizeof(why), "xmemd cannot listen in the folder %s: %s; make that a "
 			 "folder in which this user can write, or set XMEM_SOCKET to the path of a "
@@ -127,7 +136,7 @@ static void say_status(const struct xm_address *address, int status)
 			 strerror(status - XM_EXIT_LISTEN));
 }
 
-/* Start a daemon. When its first process has ended, it listens, or another daemon does. */
+/* Start a daemon. When its first process has ended, this daemon listens, or another one does. */
 static int start_daemon(const struct xm_address *address)
 {
 	char path[PATH_MAX];
@@ -142,7 +151,9 @@ static int start_daemon(const struct xm_address *address)
 	do
 		got = waitpid(pid, &status, 0);
 	while (got < 0 && errno == EINTR);
-	/* ECHILD: this program reaps all children itself, and connecting will tell. */
+	/*
+	 * ECHILD: this program reaps all children itself. Then the connect shows whether it runs.
+	 */
 	if (got == pid && WIFEXITED(status))
 		say_status(address, WEXITSTATUS(status));
 	return got == pid && status ? -ENODEV : 0;
@@ -151,8 +162,8 @@ static int start_daemon(const struct xm_address *address)
 /* ---- reaching it ---- */
 
 /*
- * A path of XMEM_SOCKET may be in a folder of others, so check that the daemon is this user's. In
- * this user's own folder it is, though root's service manager may listen for it.
+ * XMEM_SOCKET may be a path in a folder of other users, so check that the daemon is this user's. In
+ * the user's own folder it is, although root's service manager may listen for it.
  */
 static int check_peer(const struct xm_address *address, int file)
 {
@@ -166,7 +177,7 @@ static int check_peer(const struct xm_address *address, int file)
 	return peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-/* Is there something at the path that is no socket? No daemon removes it. */
+/* Is there a file at the path that is no socket? No daemon removes it. */
 static bool is_other_file(const struct xm_address *address)
 {
 	struct stat info;
@@ -174,7 +185,7 @@ static bool is_other_file(const struct xm_address *address)
 	return !lstat(address->socket.sun_path, &info) && !S_ISSOCK(info.st_mode);
 }
 
-/* -ECONNREFUSED: nobody listens there. */
+/* -ECONNREFUSED: no process listens there. */
 static int connect_once(struct xm_address *address)
 {
 	int file, err = xm_address_check(address);
@@ -186,7 +197,7 @@ static int connect_once(struct xm_address *address)
 	xl_fork_unlock();
 	if (file < 0)
 		return -errno;
-	/* This sleeps only if thousands wait already for a daemon that is stopped. */
+	/* This sleeps only if thousands of processes already wait for a daemon that is stopped. */
 	err = connect(file, (const struct sockaddr *)&address->socket, sizeof(address->socket)) ?
 	      -errno : check_peer(address, file);
 	if (!err)
@@ -209,7 +220,7 @@ static int connect_or_start(struct xm_address *address, bool start)
 			return err;
 		if (!start)
 			return -ENODEV;
-		if (try) /* another one is about to listen, or to end */
+		if (try) /* another daemon is about to listen, or to end */
 			nanosleep(&pause, NULL);
 		err = start_daemon(address);
 		if (err)
@@ -218,12 +229,13 @@ static int connect_or_start(struct xm_address *address, bool start)
 	return -ENODEV;
 }
 
-/* Can no daemon ever listen there, whoever starts it? Say why. */
+/* Is it impossible for any daemon to listen there? Describe the reason. */
 static bool is_no_place(const struct xm_address *address, int err)
 {
 	if (err == -ENOTSOCK)
-		snprintf(why, sizeof(why), "%s is no socket; set XMEM_SOCKET to the path of one, "
-			 "or of nothing yet", address->socket.sun_path);
+		snprintf(why, sizeof(why), "%s is no socket; set XMEM_SOCKET to the path of "
+			 "a socket, or to a path at which there is nothing yet",
+			 address->socket.sun_path);
 	else if (err == -ENOTDIR || err == -ELOOP)
 		snprintf(why, sizeof(why), "%s, in which xmemd is to listen, is no folder: %s; set "
 			 "XMEM_SOCKET to the path of a socket in one", address->folder,
@@ -247,8 +259,8 @@ int xl_daemon_connect(bool start)
 	else if (is_no_place(&address, err))
 		err = -ENODEV;
 	else if (err == -EPERM || err == -EACCES)
-		snprintf(why, sizeof(why), "%s is another user's; end that program, or set "
-			 "XMEM_SOCKET to another name", address.socket.sun_path);
+		snprintf(why, sizeof(why), "%s belongs to a program of another user; end that "
+			 "program, or set XMEM_SOCKET to another name", address.socket.sun_path);
 	return err;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which clients have the slots of a pool, in words. This part reads only the pool's pages;
+ * Messages about which clients have the slots of a pool. This file only reads the pool's pages;
  * own/holders.c adds what a writer knows of its own slots.
  */
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "lib/host/request.h"
 #include "lib/host/taken.h"
 
-#define MAX_NAMED	3	/* holders whose names fit into a message */
+#define MAX_NAMED	3	/* more holders do not fit into a message */
 
 void xl_print(struct xl_text *to, const char *format, ...)
 {
@@ -41,7 +41,7 @@ bool xl_count_holders(const struct xm_map *map, u32 slot, struct xl_shares *shar
 	return held;
 }
 
-/* The client with the largest number; it is taken out of @shares. */
+/* The client with the largest number, which is removed from @shares. */
 static u32 next_client(const struct xm_map *map, struct xl_shares *shares, u32 *ret_number)
 {
 	u32 c, most = 0;
@@ -77,7 +77,10 @@ void xl_name_clients(struct xmem_pool *pool, struct xl_shares *shares, const cha
 		xl_print(to, ")");
 }
 
-/* How many groups of slots have others? By which: shares->by; *ret_dead: ended clients. */
+/*
+ * How many groups do other clients have? shares->by: each client's; *ret_dead: those of ended
+ * clients.
+ */
 static u32 count_groups(const struct xmem_pool *pool, struct xl_shares *shares, u32 *ret_dead)
 {
 	u32 g, others = 0;
@@ -94,13 +97,13 @@ static u32 count_groups(const struct xmem_pool *pool, struct xl_shares *shares, 
 		if (whose - 1 < pool->map.clients)
 			shares->by[whose - 1]++;
 		else
-			++*ret_dead;	/* the host has it, until nobody holds its slots */
+			++*ret_dead;	/* the host owns it until its slots are unused */
 	}
 	return others;
 }
 
-/* Say how many slots of ended writers are still used, and which clients keep them from others. */
-static void describe_left(struct xmem_pool *pool, struct xl_shares *shares, u64 most_looks,
+/* Say how many slots of ended writers are still used, and which clients use them. */
+static void describe_left(struct xmem_pool *pool, struct xl_shares *shares, u64 most_reads,
 			  struct xl_text *to)
 {
 	const struct xm_map *map = &pool->map;
@@ -112,7 +115,7 @@ static void describe_left(struct xmem_pool *pool, struct xl_shares *shares, u64 
 	if (!left)
 		return;
 	xl_print(to, ", %u slots of clients that have ended are still used", left);
-	if ((u64)left * map->clients > most_looks)
+	if ((u64)left * map->clients > most_reads)
 		return;
 	for (s = 0; s < map->slots; s++)
 		for (c = 0; c < map->clients; c++)
@@ -120,17 +123,17 @@ static void describe_left(struct xmem_pool *pool, struct xl_shares *shares, u64 
 	xl_name_clients(pool, shares, ":", to);
 }
 
-void xl_describe_slots(struct xmem_pool *pool, u64 most_looks, struct xl_text *to)
+void xl_describe_slots(struct xmem_pool *pool, u64 most_reads, struct xl_text *to)
 {
 	struct xl_shares shares;
 	u32 dead, others = count_groups(pool, &shares, &dead);
 
-	xl_print(to, "writers get slots in groups of %u, others have %u of the %u groups",
+	xl_print(to, "writers get slots in groups of %u, and others have %u of the %u groups",
 		 XMEM_GROUP_SLOTS, others, pool->map.groups);
 	xl_name_clients(pool, &shares, ":", to);
 	if (dead)
 		xl_print(to, ", %u are left by clients that have ended", dead);
-	describe_left(pool, &shares, most_looks, to);
+	describe_left(pool, &shares, most_reads, to);
 	if (others < pool->map.groups)
 		xl_print(to, ", and too few slots of this writer's own groups are free");
 }
@@ -150,7 +153,7 @@ int xl_fail_no_slots(struct xmem_pool *pool)
 				"until this client itself releases or receives their buffers%s",
 			 dead, pool->map.groups, others ? "; " : "");
 	if (others)
-		xl_print(&text, "others have all of the %u%s groups until they end", others,
+		xl_print(&text, "other writers have all of the %u%s groups until they end", others,
 			 dead ? " other" : "");
 	xl_name_clients(pool, &shares, ":", &text);
 	describe_left(pool, &shares, ~0ULL, &text);
@@ -170,7 +173,7 @@ int xl_fail_too_few_slots(struct xmem_pool *pool, u32 count)
 	return xl_fail(ENOSPC, "%s", text.bytes);
 }
 
-/* How many slots on a GPU there are, of all owners; *ret_held: held ones. */
+/* How many slots are on a GPU, of all owners? *ret_held: how many of them are held. */
 static u32 count_on_gpu(const struct xm_map *map, u32 device, struct xl_shares *shares,
 			u32 *ret_held)
 {
@@ -202,8 +205,9 @@ int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal, u64 bytes)
 		xl_print(&text, "; this pool has %llu there",
 			 (unsigned long long)xm_load(&row->bytes));
 		if (xm_load(&row->closing_bytes))
-			xl_print(&text, ", of which %llu go when those have closed it who have it "
-					"open", (unsigned long long)xm_load(&row->closing_bytes));
+			xl_print(&text, ", of which %llu are freed when the clients that have them "
+				 "open have closed them",
+				 (unsigned long long)xm_load(&row->closing_bytes));
 		slots = count_on_gpu(&pool->map, device, &shares, &held);
 		xl_print(&text, ", and %u of %u buffers held", held, slots);
 		xl_name_clients(pool, &shares, ":", &text);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Taking and ending a turn, a mutex whose waiters can give up: turn.h. */
 #include <time.h>
 
 #include "lib/host/futex.h"

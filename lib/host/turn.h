@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn: a mutex for those who ask a host that may be stopped. Waiting for it ends at a deadline,
- * and when a signal handler has run. A word that is zero is a turn that nobody has.
+ * A turn is a mutex for threads that ask a host which may be stopped. A wait for it ends at a
+ * deadline, or when a signal handler has run. A word that is zero is a turn that is free.
  */
 #ifndef XMEM_TURN_H
 #define XMEM_TURN_H
@@ -12,7 +12,7 @@
 int xl_turn_take(u32 *turn, u64 deadline_ns);
 void xl_turn_end(u32 *turn);
 
-/* Take it if nobody has it. */
+/* Take the turn if it is free. */
 static inline bool xl_turn_try(u32 *turn)
 {
 	return xm_cas_full(turn, 0, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The datagrams between libxmem and xmemd, see wire.h: how long they are and what
- * comes with them. What they mean is in daemon.c and in daemon/request.c.
+ * The datagrams between libxmem and xmemd (wire.h): their lengths, and their descriptors. Their
+ * meanings are in daemon.c and in daemon/request.c.
  */
 #include <linux/ioctl.h>
 #include <stdio.h>
@@ -81,7 +81,10 @@ static void take_files(struct msghdr *message, struct xm_datagram *datagram)
 		memcpy(datagram->file, CMSG_DATA(at), bytes);
 		datagram->files = bytes / sizeof(int);
 	}
-	/* There is room for two: if fewer came and some were cut off, no number was free. */
+	/*
+	 * There is room for two. If fewer came and some were cut off, there was no free descriptor
+	 * number.
+	 */
 	datagram->lost_file = message->msg_flags & MSG_CTRUNC && datagram->files < 2;
 }
 
@@ -112,9 +115,9 @@ int xm_wire_receive(int socket, struct xm_datagram *ret, int flags)
 
 /* ---- descriptors that are polled ---- */
 
-#define MOST_DATAGRAMS	64	/* of a peer that never ends to send */
+#define MOST_DATAGRAMS	64	/* in a row, from a peer that never stops sending */
 
-/* One datagram is longer than the whole of the least buffer, so mostly one fills it. */
+/* One such datagram is longer than the smallest send buffer, so usually one fills it. */
 void xm_wire_fill(int socket)
 {
 	static const char nothing[4096];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The datagrams between libxmem and xmemd; both compile this file.
+ * The datagrams between libxmem and xmemd. Both compile this file.
  *
- * A request is struct xmem_message and the struct of the request. A reply is the same,
- * but has the struct only if the result is 0. Descriptors travel as SCM_RIGHTS: with a
- * request those that its struct passes in, with a reply those that it passes out; the
- * reply to a join carries the memfd of all the pool's pages. A descriptor number inside a
- * struct means something only to the process that sends it. A connection that xmemd refuses
- * gets one reply, that of a join, without a number; if its result is -EDQUOT, a struct
+ * A request is a struct xmem_message, and then the struct of the request. A reply is a struct
+ * xmem_message, and, only if the result is 0, the struct of the request. Descriptors travel as
+ * SCM_RIGHTS: with a request those that its struct passes in, and with a reply those that it passes
+ * out. The reply to a join carries the memfd with all the pool's pages. A descriptor number inside
+ * a struct has a meaning only in the process that sends it. A connection that xmemd refuses gets
+ * one reply, which answers a join and has no number. If its result is -EDQUOT, a struct
  * xmem_quota_request names the limit.
  */
 #ifndef XMEM_WIRE_H
@@ -20,16 +20,19 @@
 #include "core/request.h"
 
 /*
- * A struct that came in @length bytes, into *ret, zeros added; a longer one's tail
- * must be 0. -EINVAL: too short, an unknown flag, reserved not 0; -E2BIG: too
- * long; -EFAULT: it says more than there is.
+ * Copy a struct that came in @length bytes into *ret. A shorter one is extended with zeros; in a
+ * longer one, the additional bytes must be 0. -EINVAL: too short, an unknown flag, or a reserved
+ * field that is not 0; -E2BIG: too long; -EFAULT: its size field exceeds @length.
  */
 int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t length,
 		 union xm_request *ret);
 
-/* xmemd's exit status if its starter's hard limits are too low; 1 is any other failure. */
+/*
+ * xmemd's exit status if the hard limits of the process that starts it are too low; 1 is for other
+ * failures.
+ */
 #define XM_EXIT_LIMITS	3
-/* This and an errno: it cannot listen at its address. */
+/* If xmemd cannot listen at its address, its exit status is this number plus an errno. */
 #define XM_EXIT_LISTEN	64
 
 /*
@@ -40,25 +43,26 @@ int xm_wire_take(const struct xm_request_kind *kind, const void *bytes, size_t l
 #define XM_LEAST_POOLS		64
 #define XM_MOST_POOLS		1024
 
-/* One datagram as it came. */
+/* A received datagram. */
 struct xm_datagram {
 	struct xmem_message head;
 	__u8 body[XM_REQUEST_BYTES];
 	size_t length;		/* of the body */
-	u32 files;		/* descriptors that came, at most 2; the receiver's */
+	u32 files;		/* how many descriptors came, at most 2; the receiver owns them */
 	int file[2];
-	bool short_head;	/* not even a head: 0, -EINVAL for it */
-	bool lost_file;		/* a descriptor could not be taken: no number free */
+	bool short_head;	/* shorter than a head: then the result is -EINVAL */
+	bool lost_file;		/* a descriptor was lost, because no number was free */
 };
 
-/* @file: -1 for none. 0 or -errno, -EINTR too; @flags: MSG_*. */
+/* @file: a descriptor to send, or -1; @flags: MSG_*. Returns 0 or -errno, which may be -EINTR. */
 int xm_wire_send(int socket, const struct xmem_message *head, const void *body, size_t length,
 		 int file, int flags);
 
 /*
- * For the ends of a descriptor that is polled (daemon/poll.c, lib/follow/poll.c); neither waits.
- * fill: send until nothing more goes, so that the socket is not writable.
- * drain: take what has come, so that the socket is not readable. What comes meanwhile goes too.
+ * For the ends of a polled descriptor (daemon/poll.c, lib/follow/poll.c). Neither waits.
+ *   fill   sends until the socket has no more room, so that it is not writable.
+ *   drain  takes everything that has come, so that the socket is not readable. It also takes
+ *          datagrams that come meanwhile.
  */
 void xm_wire_fill(int socket);
 void xm_wire_drain(int socket);
