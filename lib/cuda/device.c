@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * The GPUs of this process, and the contexts that calls are made in: device.h.
- */
+/* The list of this process's GPUs, and the contexts in which calls are made: device.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +9,17 @@
 #include "lib/cuda/own.h"
 
 /*
- * Guards the list until it is made, and the contexts. A forked child never takes it: only those
- * take it that the driver serves.
+ * Guards the making of the list, and of the contexts. A forked child never takes it, because only a
+ * process that the driver serves takes it.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xl_gpu *gpus;	/* [count]; stays for the process's life; atomic */
+static struct xl_gpu *gpus;	/* [count]; made once and never freed; atomic */
 static int count;
 static bool at_exit;		/* release_all has been registered */
 
 /* ---- the list ---- */
 
-/* A device that is being looked at, and the first error in that. */
+/* A device that is being examined, and the first error of this. */
 struct look {
 	struct xl_gpu *gpu;
 	CUresult err;
@@ -33,7 +31,9 @@ static void note(struct look *look, CUresult err)
 		look->err = err;
 }
 
-/* An attribute that this driver does not know is one that the device does not have. */
+/*
+ * An attribute that this driver does not know stands for an ability that the device does not have.
+ */
 static int attribute(struct look *look, CUdevice_attribute what)
 {
 	int value = 0;
@@ -46,7 +46,7 @@ static int attribute(struct look *look, CUdevice_attribute what)
 	return 0;
 }
 
-/* The size that all sizes of exported memory are multiples of; 0: there is no such memory. */
+/* The unit for the sizes of exported memory; 0: memory cannot be exported. */
 static u64 granularity_of(struct look *look)
 {
 	CUmemAllocationProp wanted = {
@@ -79,7 +79,10 @@ static void find_abilities(struct look *look)
 	    HAS(VMM, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
 		look->gpu->granularity = granularity_of(look);
 	can->export_fd = look->gpu->granularity;
-	/* The attribute is of events, and stands for memory too: the driver has none of that. */
+	/*
+	 * The attribute is about events, but it stands for memory too, for which the driver has no
+	 * attribute.
+	 */
 	can->ipc = can->unified && HAS(IPC, IPC_EVENT_SUPPORTED);
 	pools = attribute(look, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
 	can->pool_fd = xl_cuda_has(XL_CUDA_POOL) &&
@@ -92,7 +95,7 @@ static void find_abilities(struct look *look)
 	can->host_atomics = HAS(CORE, HOST_NATIVE_ATOMIC_SUPPORTED);
 }
 
-/* Nothing that the program has given can be wrong here. */
+/* The program has passed no value that could be wrong, so EINVAL becomes EIO. */
 static int not_described(CUresult result, int ordinal)
 {
 	if (xl_cuda_errno(result) != -EINVAL)
@@ -153,7 +156,7 @@ static int make_list(void)
 	return 0;
 }
 
-/* The list, or NULL, noted. @what it is needed for. */
+/* The list, or NULL, noted. @what: what the list is needed for. */
 static struct xl_gpu *list_of_gpus(const char *what)
 {
 	struct xl_gpu *list;
@@ -218,9 +221,9 @@ struct xl_gpu *xl_gpu_by_uuid(const u8 uuid[XL_GPU_UUID_BYTES])
 /* ---- contexts ---- */
 
 /*
- * The process is ending. The driver may have been torn down already; then it says so, and has
- * released everything itself. In a forked child no call is made. Nothing is locked, because a
- * thread that has the lock may be what ends the process.
+ * The process is ending. The driver may have been torn down already. Then it returns an error, and
+ * has released everything itself. A forked child makes no call. This takes no lock, because the
+ * thread that ends the process may have it.
  */
 static void release_all(void)
 {
@@ -248,9 +251,9 @@ static int retain(struct xl_gpu *gpu)
 	if (xm_load(&gpu->released))
 		return xl_cuda_fail(CUDA_ERROR_DEINITIALIZED, "GPU %d is not used any more",
 				    gpu->ordinal);
-	/* After the driver's start, so that it comes before what the driver has registered. */
+	/* The driver has started before, so its own exit handlers run later than this one. */
 	if (!at_exit && atexit(release_all))
-		return xl_fail(ENOMEM, "no memory to note what is done at the process's end");
+		return xl_fail(ENOMEM, "no memory to register a function for the process's end");
 	at_exit = true;
 	err = xl_cuda()->device_primary_ctx_retain(&context, gpu->device);
 	if (err)
@@ -259,7 +262,7 @@ static int retain(struct xl_gpu *gpu)
 	return 0;
 }
 
-/* The primary context, retained; NULL: noted. pre: the thread is not cancelled. */
+/* The primary context, retained; NULL: noted. pre: cancellation is off. */
 static XL_COLD CUcontext first_context(struct xl_gpu *gpu)
 {
 	pthread_mutex_lock(&lock);
@@ -306,7 +309,7 @@ void xl_gpu_leave(const struct xl_gpu_scope *scope)
 	const struct xl_cuda *cuda = xl_cuda();
 	CUcontext popped = NULL;
 
-	/* A context in which something has failed for good may not even be popped. */
+	/* After a fatal error, even the pop may fail for a context. */
 	if (scope->pushed && (cuda->ctx_pop_current(&popped) || popped != scope->pushed))
 		cuda->ctx_set_current(scope->before);
 	xl_cancel_as(&scope->cancelling);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The GPUs of this process. An ordinal is this process's own number of a device, as
- * CUDA_VISIBLE_DEVICES and the driver make it; between processes a device is named by its UUID.
- * The list is made once, by the first call, and needs no context. A device's primary context,
- * which it shares with CUDA's runtime, is retained by the first xl_gpu_enter. The process's end
- * releases it, unless the driver has been torn down before.
+ * The GPUs of this process. An ordinal is the number that this process has for a device;
+ * CUDA_VISIBLE_DEVICES and the driver decide it. Processes name a device to each other by its UUID.
+ * The first call makes the list, which needs no context. The first xl_gpu_enter retains the primary
+ * context of a device, which CUDA's runtime uses too. At the end of the process it is released,
+ * unless the driver has been torn down before.
  */
 #ifndef XMEM_CUDA_DEVICE_H
 #define XMEM_CUDA_DEVICE_H
@@ -14,20 +14,20 @@
 #define XL_GPU_UUID_BYTES	16
 #define XL_GPU_NAME_BYTES	128
 
-/* What the device and the driver can both do. */
+/* The abilities that both the device and the driver have. */
 struct xl_gpu_can {
-	bool export_fd;		/* memory exported as descriptors */
-	bool ipc;		/* legacy memory handles */
-	bool pool_fd;		/* memory pools exported as descriptors */
+	bool export_fd;		/* exports memory as descriptors */
+	bool ipc;		/* has legacy memory handles */
+	bool pool_fd;		/* exports memory pools as descriptors */
 	bool memops;		/* streams write and wait for 64-bit values in memory */
-	bool host_register;	/* host memory is registered, */
-	bool host_read_only;	/* also such that the process may only read, */
-	bool host_address;	/* and has the same address on the device */
-	bool host_atomics;	/* and changed atomically from there */
-	bool unified;		/* its addresses are those of no other memory */
+	bool host_register;	/* can register host memory */
+	bool host_read_only;	/* can register memory that the process may only read */
+	bool host_address;	/* uses the host's address for registered memory */
+	bool host_atomics;	/* can change registered memory atomically */
+	bool unified;		/* its addresses differ from those of all other memory */
 };
 
-/* Constant once the list is made, but for the context. */
+/* All fields except context and released are constant once the list is made. */
 struct xl_gpu {
 	int ordinal;
 	CUdevice device;
@@ -42,11 +42,11 @@ struct xl_gpu {
 	bool released;			/* the process is ending; atomic */
 };
 
-/* NULL, noted: xl_cuda_need's reasons, or ENODEV because there is no such device. */
+/* NULL, noted: for the reasons of xl_cuda_need, or ENODEV: there is no such device. */
 struct xl_gpu *xl_gpu(int ordinal);
 struct xl_gpu *xl_gpu_by_uuid(const u8 uuid[XL_GPU_UUID_BYTES]);
 
-/* How many there are, or -errno, noted. */
+/* The number of GPUs, or -errno, noted. */
 int xl_gpu_count(void);
 
 /* "GPU-01234567-...", as nvidia-smi prints it. */
@@ -54,22 +54,23 @@ int xl_gpu_count(void);
 void xl_gpu_uuid_text(const u8 uuid[XL_GPU_UUID_BYTES], char ret[XL_GPU_UUID_TEXT]);
 
 /*
- * A call of the driver that needs a context stands between enter and leave. In between the thread
- * is not cancelled, because nobody knows which of the driver's calls are cancellation points.
+ * A call of the driver that needs a context stands between enter and leave. Cancellation is off
+ * between them, because it is not known which of the driver's calls are cancellation points.
  */
 struct xl_gpu_scope {
-	int cancelling;			/* what the cancel state was */
-	CUcontext before;		/* what was current */
-	CUcontext pushed;		/* NULL: that is the one */
+	int cancelling;			/* the cancel state before */
+	CUcontext before;		/* the context that was current before */
+	CUcontext pushed;		/* the context that was pushed; NULL: it was current
+					 * already */
 };
 
 /*
- * Make the primary context of @gpu the thread's current one. 0, or -errno, noted; then nothing is
- * to be left. After the context was released at the process's end: -ESHUTDOWN.
+ * Make the primary context of @gpu the thread's current one. 0, or -errno, noted; then xl_gpu_leave
+ * must not be called. -ESHUTDOWN: the context was released, because the process is ending.
  */
 int xl_gpu_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope);
 
-/* What was current before is current again, whatever the calls in between have done. */
+/* Restore the context that was current before, even if the calls in between have changed it. */
 void xl_gpu_leave(const struct xl_gpu_scope *scope);
 
 #endif

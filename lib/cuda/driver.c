@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Finding the driver: driver.h.
+ * Finds and starts the driver: driver.h.
  *
- * Each call is found by dlsym alone and never by cuGetProcAddress. The symbol with its suffix is
- * one form for ever, and every driver exports all the forms that it has. cuGetProcAddress takes
- * the name without suffix and answers with a form that depends on a version and on flags, so it
- * could hand out another form than the one that is declared here, and it would have to be found by
- * dlsym itself. Tools that stand before the driver also do so by its symbols.
+ * Each call is found by dlsym, and never by cuGetProcAddress. A symbol with its suffix stands for
+ * one form of the call for ever, and every driver exports all forms that it has. cuGetProcAddress
+ * takes the name without the suffix and chooses a form by a version and flags, so it could return
+ * another form than the one that is declared here; and it would have to be found by dlsym itself.
+ * Tools that put themselves in front of the driver replace its symbols too.
  *
- * The thread that writes `opener` first is the one whose process uses the driver. A child has
- * another number, or none, so it finds in that word that an ancestor has been here; it then makes
- * no call and takes no lock, which another thread of its parent may have had. An ancestor that has
- * found no driver leaves the child its reason.
+ * The first thread that writes `opener` makes its process the one that uses the driver. A child has
+ * another number, or none. So it sees in `opener` that an ancestor has looked for the driver. It
+ * then makes no call, and takes no lock, which another thread of its parent may have held. If the
+ * ancestor has found no driver, the child gives the ancestor's reason.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -28,7 +28,7 @@
 #define LEAST_VERSION	11040		/* the newest call of the group CORE */
 #define NOBODY		(~0ULL)
 
-/* ---- what stands where a call is missing ---- */
+/* ---- the functions in place of missing calls ---- */
 
 #define MISSING(field, symbol, version, group, parameters) \
 	static CUresult no_##field parameters \
@@ -57,20 +57,25 @@ static const struct entry {
 #define GROUP_NAME(name, what)	[XL_CUDA_##name] = what,
 static const char *const group_names[] = { XL_CUDA_GROUPS(GROUP_NAME) };
 
-/* ---- what was found ---- */
+/* ---- the result ---- */
 
 enum { UNTRIED, FOUND, NONE };
 
-/* Written once, by the process `opener`, under the lock; others read it once settled. */
+/*
+ * The result. The process `opener` writes it once, under the lock. It is constant when settled is
+ * set.
+ */
 static struct xl_cuda table;
-static const struct entry *lacks[XL_CUDA_GROUP_COUNT];	/* the first one; NULL: none */
+static const struct entry *lacks[XL_CUDA_GROUP_COUNT];	/* for each group, its first missing
+							 * call; NULL: none */
 static int error;
 static CUresult result;
 static char file[PATH_MAX], why[XL_ERROR_BYTES];
 
+/* Guards the search for the driver. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static u64 opener;		/* the process that looks or has looked; 0: nobody; atomic */
-static u32 settled;		/* FOUND or NONE, once it has; atomic */
+static u64 opener;		/* the process that has begun to look; 0: none; atomic */
+static u32 settled;		/* the result of the search: FOUND or NONE; atomic */
 static u64 caller = NOBODY;	/* the process that may call the driver; atomic */
 
 static void none(int number, CUresult said, const char *format, ...)
@@ -86,7 +91,7 @@ static void none(int number, CUresult said, const char *format, ...)
 	va_end(args);
 }
 
-/* All calls that the library has, into the table, and what it lacks. */
+/* Every call that the library has goes into the table; the missing ones go into lacks. */
 static void fill_table(void *library)
 {
 	const struct entry *entry;
@@ -106,7 +111,7 @@ static void fill_table(void *library)
 	}
 }
 
-/* Where the library was found, for messages. */
+/* Record from which file the library was loaded, for messages. */
 static void note_file(void *library, const char *asked)
 {
 	struct link_map *map = NULL;
@@ -116,7 +121,10 @@ static void note_file(void *library, const char *asked)
 	snprintf(file, sizeof(file), "%s", asked);
 }
 
-/* As programs are told: no error that is of one call, since it stays for the process's life. */
+/*
+ * The errno for programs. It stays for the life of the process, so it must not be that of one call
+ * only.
+ */
 static int start_error(CUresult said)
 {
 	int number = -xl_cuda_errno(said);
@@ -151,7 +159,7 @@ static void none_started(CUresult said)
 	}
 }
 
-/* Start it, and see whether it has a device. */
+/* Start the driver, and check that it has a device. */
 static void start_driver(void)
 {
 	CUresult said = table.init(0);
@@ -197,14 +205,14 @@ static void open_driver(void)
 	if (table.driver_get_version(&table.version) != CUDA_SUCCESS)
 		table.version = 0;
 	none(ENODEV, CUDA_ERROR_NOT_INITIALIZED,
-	     "the driver %s is too old: it lacks %s, which came with CUDA %d.%d; CUDA %d.%d is the "
-	     "oldest that serves", file, lacking->symbol, lacking->version / 1000,
+	     "the driver %s is too old: it lacks %s, which came with CUDA %d.%d; the oldest "
+	     "that works is CUDA %d.%d", file, lacking->symbol, lacking->version / 1000,
 	     lacking->version % 1000 / 10, LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
 }
 
-/* ---- who finds it ---- */
+/* ---- the search ---- */
 
-/* pre: XL_UNCANCELLED, and this is the process that looks. */
+/* pre: XL_UNCANCELLED, and this process is the opener. */
 static void settle(u64 me)
 {
 	pthread_mutex_lock(&lock);
@@ -221,11 +229,11 @@ static inline bool is_caller(void)
 {
 	u64 process = xm_load_acquire(&caller);
 
-	/* Only then is xl_process set for good. */
+	/* xl_process does not change after that. */
 	return likely(process != NOBODY && process == *xl_process);
 }
 
-/* Is this the process that looks, now or before? 1, 0, or -ENOMEM. */
+/* Is this process the one that looks for the driver, or has looked? 1, 0, or -ENOMEM. */
 static int is_opener(void)
 {
 	u64 process = xm_load_acquire(&opener), me;
@@ -246,7 +254,7 @@ static int no_call(struct xl_cuda_found *ret, int number, const char *sentence)
 	return ret->error = -number;
 }
 
-/* Look, and say why this process may not call the driver. 0: it may. */
+/* Look for the driver, and fill in why this process may not call it. 0: it may. */
 static int look(struct xl_cuda_found *ret)
 {
 	XL_UNCANCELLED;

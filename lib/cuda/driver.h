@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CUDA driver, found when it is first needed. It is never linked, and loading this library
- * does not touch it. Once it has been found, or not, that stays so for the process's life.
+ * The CUDA driver, which is found when it is first needed. The library is not linked with it, and
+ * loading the library does not touch it. The result of the search, a driver or none, is final for
+ * the life of the process.
  *
- * All calls go through one table, each of whose fields can be called at any time. Where the driver
- * or one of its calls is missing, the field is a function that returns
- * CUDA_ERROR_NOT_INITIALIZED. In a child of a process that has used the driver all fields are
- * such functions, because the driver does not survive a fork.
+ * All calls go through one table. Each of its fields can be called at any time: if the driver or
+ * one of its calls is missing, the field is a function that returns CUDA_ERROR_NOT_INITIALIZED. In
+ * a child of a process that has used the driver, all fields are such functions, because the driver
+ * does not survive a fork.
  */
 #ifndef XMEM_CUDA_DRIVER_H
 #define XMEM_CUDA_DRIVER_H
@@ -21,30 +22,36 @@ enum xl_cuda_group { XL_CUDA_GROUPS(XL_CUDA_GROUP) XL_CUDA_GROUP_COUNT };
 #undef XL_CUDA_GROUP
 
 struct xl_cuda {
-	u32 groups;		/* 1 << XL_CUDA_*: all calls of the group are there */
-	int version;		/* of CUDA that it speaks: 1000 * major + 10 * minor */
+	u32 groups;		/* 1 << XL_CUDA_*: the driver has all calls of the group */
+	int version;		/* of CUDA, that the driver implements: 1000 * major + 10 * minor */
 #define XL_CUDA_FIELD(field, symbol, version, group, parameters) CUresult (*field) parameters;
 	XL_CUDA_ENTRIES(XL_CUDA_FIELD)
 #undef XL_CUDA_FIELD
 };
 
 /*
- * The table, never NULL. The first call looks for the driver, which takes as long as the driver
- * takes to start; the later ones take no lock where there is one. Any thread.
+ * The table, never NULL. The first call looks for the driver, and takes as long as the driver's
+ * start. Later calls take no lock if there is a driver. Any thread may call it.
  */
 const struct xl_cuda *xl_cuda(void);
 
-/* The same without looking for it, and without a lock: who has not found it finds no call. */
+/*
+ * The table, without a search and without a lock. If this process has not found the driver yet, all
+ * fields are functions that fail.
+ */
 const struct xl_cuda *xl_cuda_if_found(void);
 
 /*
  * Is there a driver with a device, and may this process call it? 0; or -errno, noted with the
- * reason: ENODEV, ECHILD in a forked child, or what the driver's start failed with.
- * @what: what it is needed for, as a noun: "a buffer on a GPU".
+ * reason: ENODEV, ECHILD in a forked child, or the error of the driver's start. @what: a noun for
+ * the purpose, such as "a buffer on a GPU".
  */
 int xl_cuda_need(const char *what);
 
-/* The same, and has it all calls of @group? Also -EOPNOTSUPP, noted. */
+/*
+ * Like xl_cuda_need, but the driver must also have all calls of @group: otherwise -EOPNOTSUPP,
+ * noted.
+ */
 int xl_cuda_need_group(enum xl_cuda_group group, const char *what);
 
 static inline bool xl_cuda_has(enum xl_cuda_group group)
@@ -52,16 +59,16 @@ static inline bool xl_cuda_has(enum xl_cuda_group group)
 	return xl_cuda()->groups >> group & 1;
 }
 
-/* What was found, or why nothing was. */
+/* The result of the search: the driver, or why there is none. */
 struct xl_cuda_found {
 	int error;		/* 0: there is a driver with a device; or -errno */
-	CUresult result;	/* that it failed with; 0 if not */
-	int version;		/* 0: not known */
-	const char *file;	/* of the driver; "" if none was found */
-	const char *why;	/* a sentence without its end; "" if there is a driver */
+	CUresult result;	/* the driver's error; 0: none */
+	int version;		/* of CUDA; 0: not known */
+	const char *file;	/* the driver's file; "" if none was found */
+	const char *why;	/* a sentence without its full stop; "" if there is a driver */
 };
 
-/* Look, if nobody has yet. The strings are constant. */
+/* Look for the driver, unless that has been done. The strings are constant. */
 struct xl_cuda_found xl_cuda_find(void);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of the driver's calls that the library uses: the field of struct xl_cuda, the symbol,
- * the version of CUDA that introduced exactly this form (1000 * major + 10 * minor), the group,
- * and the parameters. Every call returns a CUresult.
+ * the version of CUDA that introduced exactly this form (1000 * major + 10 * minor), the group, and
+ * the parameters. Every call returns a CUresult.
  *
- * A symbol has its suffix, because the suffix is the form: cuMemFree and cuMemFree_v2 take
- * different parameters, and cuda.h hides that behind macros. Without _ptsz and _ptds, a stream
- * of 0 is the one that orders with all others.
+ * A symbol has its suffix, because the suffix selects the form: cuMemFree and cuMemFree_v2 take
+ * different parameters, and cuda.h hides this behind macros. In forms without _ptsz or _ptds,
+ * stream 0 is the one that is ordered with all other streams.
  *
  * tests/cuda/toolkit.sh compares each line with the toolkit's headers and library.
  */
@@ -14,8 +14,8 @@
 #define XMEM_CUDA_ENTRIES_H
 
 /*
- * G(group, what it is for). A driver without a call of CORE is too old. Of another group either
- * all calls are there, or the library does without that mechanism.
+ * G(group, purpose). A driver that lacks a call of CORE is too old. If it lacks a call of another
+ * group, the library does not use this mechanism at all.
  */
 #define XL_CUDA_GROUPS(G) \
 	G(CORE, "everything") \

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * The driver's results as errors of this library: error.h.
- */
+/* The table that turns the driver's results into errors of this library: error.h. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -19,7 +17,7 @@ static const char lost[] =
 #define ADVISE(result, error, advice)	{ CUDA_##result, error, "CUDA_" #result, advice }
 #define MEANS(result, error)		ADVISE(result, error, NULL)
 
-/* A result that is not here has its name from the driver, and means EIO. */
+/* A result that is not in the table has its name from the driver, and becomes EIO. */
 static const struct meaning meanings[] = {
 	MEANS(SUCCESS, EIO),
 	MEANS(ERROR_INVALID_VALUE, EINVAL),

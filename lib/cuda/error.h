@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the driver's results mean here: an errno, a sentence, and the thread's last result.
+ * The driver's results as errors of this library: an errno, a sentence, and the thread's last
+ * result.
  */
 #ifndef XMEM_CUDA_ERROR_H
 #define XMEM_CUDA_ERROR_H
@@ -10,8 +11,8 @@
 #include "lib/cuda/types.h"
 
 /*
- * A call of the driver has failed with @result: make it the thread's last result, and make the
- * thread's last error of @format and the result's name and number. Returns -errno:
+ * A call of the driver has failed with @result. Make it the thread's last result, and make @format
+ * and the result's name and number the thread's last error. Returns -errno:
  *
  *	ENOMEM      no memory, of the GPU or the host
  *	ENODEV      no such device, or it is in use, lost or not ready
@@ -19,16 +20,16 @@
  *	ESHUTDOWN   the driver has been torn down, as the process is ending; see xl_cuda_gone
  *	EINVAL      the driver finds a value, a handle or the context wrong
  *	EPERM       not allowed here, such as in a callback or while a stream is captured
- *	EOPNOTSUPP  the device or the driver cannot do it
+ *	EOPNOTSUPP  the device or the driver lacks this ability
  *	EBUSY, EALREADY, EAGAIN, ETIMEDOUT, ENOENT, EUSERS   as the driver says
- *	EIO         everything else, above all what makes a context unusable for good
+ *	EIO         all other errors, above all those that make a context unusable for good
  *
- * @format tells what was tried, without an end: "GPU 0 gives no 4096 bytes".
+ * @format says what was tried, without a full stop: "GPU 0 gives no 4096 bytes".
  */
 int xl_cuda_fail(CUresult result, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 
-/* Has a call that frees something done so, or found that it has gone with the driver? */
+/* Has a call that frees something freed it, or did the driver free it when it was torn down? */
 static inline bool xl_cuda_gone(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
@@ -39,13 +40,13 @@ bool xl_cuda_is_lost(CUresult result);
 
 /* "CUDA_ERROR_..." for any number; constant. */
 const char *xl_cuda_name(CUresult result);
-/* The name, as far as this file knows it; else NULL. */
+/* The name, or NULL if this file does not know it. */
 const char *xl_cuda_known_name(CUresult result);
 
-/* What to do about it, a sentence without its end; "" if there is nothing to say. */
+/* Advice about a result: a sentence without its full stop; "": none. */
 const char *xl_cuda_advice(CUresult result);
 
-/* The -errno that it means. pre: it is not CUDA_SUCCESS. */
+/* The -errno for a result. pre: it is not CUDA_SUCCESS. */
 int xl_cuda_errno(CUresult result);
 
 #endif

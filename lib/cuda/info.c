@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * What programs are told of the driver and its devices (xmem/cuda.h).
- */
+/* The public functions that describe the driver and its devices (xmem/cuda.h). */
 #include <stdio.h>
 #include <string.h>
 

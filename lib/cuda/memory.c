@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of GPUs in this process: made, opened, found again and freed. What the program hands over
- * is in take.c. Every call of the driver may fail, and then what the earlier ones have done is
- * undone in reverse order.
+ * Memory of GPUs in this process: making, opening, finding and freeing it. take.c takes over memory
+ * of the program. Every call of the driver may fail; then the effects of earlier calls are undone
+ * in reverse order.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 #include "lib/cuda/register.h"
 
 static struct {
-	struct xl_lock lock;
+	struct xl_lock lock;		/* guards all fields here, and `users` and `mates` */
 	struct xl_memory *first;
-	struct xl_memory *stuck;	/* what has no users and could not be given back */
+	struct xl_memory *stuck;	/* memory without users that the driver failed to free */
 	u64 stuck_bytes;		/* atomic */
 } all;
 
@@ -45,7 +45,9 @@ struct xl_memory *xl_register_first(void)
 	return all.first;
 }
 
-/* A name is another process's word, so what it names must be what the host says of it. */
+/*
+ * A name comes from another process, so the memory that it names must also be what the host says.
+ */
 static struct xl_memory *find(const struct xl_gpu *gpu, const struct xl_memory_name *name)
 {
 	struct xl_memory *memory;
@@ -72,7 +74,7 @@ struct xl_memory *xl_memory_new(struct xl_gpu *gpu, enum xl_memory_kind kind, u6
 	struct xl_memory *memory = calloc(1, sizeof(*memory));
 
 	if (!memory) {
-		xl_fail_fast(ENOMEM, "no memory to note memory of a GPU");
+		xl_fail_fast(ENOMEM, "no memory to record memory of a GPU");
 		return NULL;
 	}
 	memory->gpu = gpu;
@@ -126,8 +128,8 @@ out_free:
 }
 
 /*
- * Has the memory gone? Addresses stay reserved if they cannot be unmapped: they must not name
- * other memory.
+ * Returns whether the memory has gone. If it cannot be unmapped, its addresses stay reserved, so
+ * that they do not name other memory.
  */
 static bool unmap(const struct xl_memory *memory)
 {
@@ -137,7 +139,7 @@ static bool unmap(const struct xl_memory *memory)
 	return true;
 }
 
-/* A descriptor for others, or -errno, noted. A child of a fork does not keep it. */
+/* Make a descriptor for other processes. A forked child does not keep it. Or -errno, noted. */
 int xl_memory_export(CUmemGenericAllocationHandle allocation)
 {
 	CUresult result;
@@ -152,7 +154,7 @@ int xl_memory_export(CUmemGenericAllocationHandle allocation)
 	return result ? xl_cuda_fail(result, "export memory of a GPU as a descriptor") : fd;
 }
 
-/* A name that no other allocation has. 0, or -errno, noted. */
+/* Choose a name that no other allocation has. 0, or -errno, noted. */
 int xl_memory_make_name(struct xl_memory *memory)
 {
 	if (getrandom(memory->handle, sizeof(memory->handle), 0) == sizeof(memory->handle))
@@ -178,7 +180,7 @@ static int make_file(struct xl_memory *memory, int *ret_fd)
 	err = fd < 0 ? fd : map(memory, allocation);
 	if (err && fd >= 0)
 		xl_file_close(fd);
-	cuda->mem_release(allocation);		/* the mapping and the descriptor keep it */
+	cuda->mem_release(allocation);		/* the mapping and the descriptor keep the memory */
 	if (!err)
 		*ret_fd = fd;
 	return err;
@@ -234,8 +236,8 @@ static int open_handle(struct xl_memory *memory)
 	result = xl_cuda()->ipc_open_mem_handle(&at, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 	if (result == CUDA_ERROR_INVALID_CONTEXT)
 		return xl_cuda_fail(result, "GPU %d: open memory of another process by its "
-				    "handle; both must be in one PID namespace, or the owner "
-				    "exports descriptors (XMEM_MEMORY_CUDA)",
+				    "handle; both processes must be in one PID namespace, or "
+				    "the owner must export descriptors (XMEM_MEMORY_CUDA)",
 				    memory->gpu->ordinal);
 	if (result)
 		return xl_cuda_fail(result, "GPU %d: open memory of another process by its handle",
@@ -244,7 +246,7 @@ static int open_handle(struct xl_memory *memory)
 	return 0;
 }
 
-/* ---- memory of a pool; likewise ---- */
+/* ---- memory of a memory pool; the device's context is current ---- */
 
 static int open_pool(struct xl_memory *memory, int fd)
 {
@@ -363,15 +365,16 @@ int xl_memory_open(struct xl_gpu *gpu, const struct xl_memory_name *name, int fd
 	return err;
 }
 
+/* The result of freeing or closing memory. */
 enum fate {
 	GONE,
-	STUCK,		/* it is there still, and may be tried again */
-	LOST,		/* likewise, but as long as the process is: */
+	STUCK,		/* the memory is still there, and freeing it may be tried again */
+	LOST,		/* the memory is still there, until the process ends */
 };
 
 /*
- * What the driver frees or closes by an address is tried once: after an error the address may be
- * another memory's.
+ * Free or close memory by its address. This is tried only once, because after an error the address
+ * may be that of other memory.
  */
 static enum fate let_go_by_address(const struct xl_memory *memory)
 {
@@ -387,7 +390,7 @@ static enum fate let_go_by_address(const struct xl_memory *memory)
 	return xl_cuda_gone(result) ? GONE : LOST;
 }
 
-/* Free it, or close it. */
+/* Free it or close it. Memory that the program handed over is left alone. */
 static enum fate let_go(const struct xl_memory *memory)
 {
 	struct xl_gpu_scope scope;
@@ -400,7 +403,7 @@ static enum fate let_go(const struct xl_memory *memory)
 	err = xl_gpu_enter(memory->gpu, &scope);
 	if (err == -ESHUTDOWN || err == -ECHILD)
 		return GONE;			/* there is no driver, or none for this process */
-	if (memory->kind == XL_MEMORY_FILE)	/* which needs no context */
+	if (memory->kind == XL_MEMORY_FILE)	/* it needs no context */
 		fate = unmap(memory) ? GONE : STUCK;
 	else
 		fate = err ? STUCK : let_go_by_address(memory);
@@ -409,7 +412,7 @@ static enum fate let_go(const struct xl_memory *memory)
 	return fate;
 }
 
-/* The bytes of what is lost stay counted. Under the lock. */
+/* The bytes of lost memory stay counted. Under the lock. */
 static void count_lost(const struct xl_memory *memory)
 {
 	if (memory->made)
@@ -463,9 +466,9 @@ u64 xl_memory_stuck(void)
 }
 
 /*
- * Another one of the program's that lies in the same block of the driver's; or NULL. What is larger
- * than a block is one allocation, whose parts wait for nobody: the program knows that they are one.
- * Under the lock.
+ * Find other memory of the program in the same block of the driver, or NULL. An allocation that is
+ * larger than a block is a block of its own. Its parts do not wait for each other, because the
+ * program knows that they are one allocation. Under the lock.
  */
 static struct xl_memory *find_mate(const struct xl_memory *memory)
 {
@@ -479,8 +482,9 @@ static struct xl_memory *find_mate(const struct xl_memory *memory)
 }
 
 /*
- * Whoever has one of two attachments open that lie in one block of the driver's has both. So the
- * first one whose users have gone waits for the other. Under the lock.
+ * Two attachments may lie in one block of the driver. A process that has one of them open has the
+ * whole block open. So the first attachment whose users have gone waits for the other. Under the
+ * lock.
  */
 static bool waits_for_mate(struct xl_memory *memory)
 {
@@ -497,7 +501,10 @@ static bool waits_for_mate(struct xl_memory *memory)
 	return true;
 }
 
-/* The program may free the memory in `done`, whatever context is current in this thread. */
+/*
+ * Call the program's `done`. In it the program may free the memory, so the memory's context is
+ * current.
+ */
 static void tell_program(const struct xl_memory *memory)
 {
 	struct xl_gpu_scope scope;
@@ -508,7 +515,7 @@ static void tell_program(const struct xl_memory *memory)
 		return;
 	xl_error_save(&error);
 	err = xl_gpu_enter(memory->gpu, &scope);
-	xl_error_restore(&error);	/* so that it finds the program's own, too */
+	xl_error_restore(&error);	/* so `done` sees the program's last error */
 	memory->done(memory->user);
 	if (!err)
 		xl_gpu_leave(&scope);
@@ -537,7 +544,7 @@ static enum fate end(struct xl_memory *memory)
 	forget(memory);
 	if (waits_for_mate(memory))
 		return STUCK;
-	xl_error_save(&error);		/* there may be no driver any more, which is no error */
+	xl_error_save(&error);		/* that there is no driver any more is no error */
 	fate = let_go(memory);
 	xl_error_restore(&error);
 	if (fate == STUCK)
@@ -547,7 +554,7 @@ static enum fate end(struct xl_memory *memory)
 	return fate;
 }
 
-/* Another process's, which frees it when we say that we have closed it. */
+/* Is it memory of another process, which frees the memory when we report that we have closed it? */
 static bool is_opened_by_name(const struct xl_memory *memory)
 {
 	return !memory->made && !memory->taken && memory->kind != XL_MEMORY_FILE;

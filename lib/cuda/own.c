@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * How threads of the library's own stop when the process ends: own.h.
- */
+/* Stops the library's own threads when the process ends: own.h. */
 #include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,11 +7,12 @@
 #include "lib/cuda/own.h"
 
 #define NAP_NS		1000000
-#define NAPS		1000	/* a second: what the program does there may never return */
+#define NAPS		1000	/* a second, because the program's function in such a thread may
+				 * never return */
 
 u32 xl_own_stopped;
 static u32 running;		/* threads between begin and end that have not stopped; atomic */
-static pid_t process;		/* whose threads they are; a forked child has none of them */
+static pid_t process;		/* the process of these threads; a forked child has none of them */
 static _Thread_local bool own;
 
 void xl_own_begin(void)
@@ -38,7 +37,7 @@ void xl_own_step(void)
 		pause();
 }
 
-/* The thread that ends the process may be one of them. */
+/* The thread that ends the process may be one of the library's own threads. */
 void xl_own_stop(void)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory that the program has made by itself, on its way to other processes: whose it is, where its
- * allocation begins, and by which mechanism others can get it. The mechanisms are tried in the
- * order in which they are cheap: the driver's handles, then descriptors, then pools.
+ * Takes over memory that the program has made, for other processes: finds its GPU, its allocation,
+ * and a mechanism by which other processes can get it. The cheapest mechanism is tried first: the
+ * driver's handles, then descriptors, then pools.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,15 +10,16 @@
 
 #include "lib/cuda/register.h"
 
-/* The allocation that an address is in. */
+/* The allocation that has an address. */
 struct found {
 	CUdeviceptr base;
 	size_t bytes;
 };
 
 /*
- * One attribute of an address; *ret is 0 if it has none, or if this driver does not know that.
- * 0, or -errno, noted: the driver has failed, so nothing is known of the address.
+ * Get one attribute of an address. *ret is 0 if the address has none, or if this driver does not
+ * know the attribute. 0, or -errno, noted: the driver has failed, so nothing is known of the
+ * address.
  */
 static int attribute(CUpointer_attribute what, u64 at, u64 *ret)
 {
@@ -35,7 +36,7 @@ static int attribute(CUpointer_attribute what, u64 at, u64 *ret)
 			    (unsigned long long)at);
 }
 
-/* On which GPU is it? NULL: on none, and the error is noted. */
+/* The GPU that has the memory. NULL, noted: none has it. */
 static struct xl_gpu *gpu_of(u64 at)
 {
 	u64 type, ordinal, managed;
@@ -46,8 +47,8 @@ static struct xl_gpu *gpu_of(u64 at)
 	    attribute(CU_POINTER_ATTRIBUTE_IS_MANAGED, at, &managed))
 		return NULL;
 	if (type != CU_MEMORYTYPE_DEVICE) {
-		xl_fail(EMEDIUMTYPE, "attach_cuda: 0x%llx is no address of a GPU's memory; what is "
-			"in memory of the CPU goes by xmem_attach_fd or xmem_copy",
+		xl_fail(EMEDIUMTYPE, "attach_cuda: 0x%llx is no address of a GPU's memory; for "
+			"memory of the CPU, use xmem_attach_fd or xmem_copy",
 			(unsigned long long)at);
 		return NULL;
 	}
@@ -76,8 +77,8 @@ static int find_range(u64 at, u64 bytes, struct found *found)
 /* ---- the mechanisms; the device's context is current ---- */
 
 /*
- * The handle is of the whole block, whichever of its addresses is asked for. The block's first one
- * may belong to no allocation any more.
+ * A handle always stands for the whole block, so it can be asked for at any address of the block.
+ * The first address of the block may belong to no allocation any more.
  */
 static int by_handle(struct xl_memory *memory, u64 at)
 {
@@ -93,7 +94,10 @@ static int by_handle(struct xl_memory *memory, u64 at)
 	return 0;
 }
 
-/* What is attached already keeps its name, so that others open it once. Under the lock. */
+/*
+ * Memory that is attached already keeps its name, so that other processes open it once. Under the
+ * lock.
+ */
 static bool take_name(struct xl_memory *memory)
 {
 	const struct xl_memory *other;
@@ -123,14 +127,14 @@ static int by_descriptor(struct xl_memory *memory, CUmemGenericAllocationHandle 
 	return fd < 0 ? fd : 0;
 }
 
-/* Does the driver mean that this pool was not made for other processes? */
+/* The driver's error may mean that this pool was not made for other processes. */
 static int pool_failed(CUresult result, u64 at)
 {
 	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED)
 		return xl_cuda_fail(result, "attach_cuda: export the memory pool of 0x%llx",
 				    (unsigned long long)at);
 	xl_cuda_result = result;
-	return xl_fail(EMEDIUMTYPE, "attach_cuda: 0x%llx is of a memory pool that cannot be "
+	return xl_fail(EMEDIUMTYPE, "attach_cuda: 0x%llx is in a memory pool that cannot be "
 		       "exported, such as the default one (%s, %d); allocate it from a pool with "
 		       "the handle type POSIX file descriptor, or copy it into a buffer from "
 		       "xmem_acquire_cuda", (unsigned long long)at, xl_cuda_name(result), result);
@@ -166,12 +170,12 @@ static int no_way(const struct xl_memory *memory, bool made_in_steps)
 		       "%s; or copy it into a buffer from xmem_acquire_cuda",
 		       (unsigned long long)memory->address, made_in_steps ?
 		       "it was made by cuMemCreate without the handle type POSIX file descriptor, "
-		       "which has to be asked for when it is made" :
+		       "which must be requested when it is made" :
 		       "allocate it by cudaMalloc, or by cuMemCreate with the handle type POSIX "
 		       "file descriptor");
 }
 
-/* What cuMemCreate has made, or what nobody else can get. */
+/* Memory of cuMemCreate; all other memory cannot be shared. */
 static int by_allocation(struct xl_memory *memory, u64 at, int *ret_fd)
 {
 	const struct xl_cuda *cuda = xl_cuda();
@@ -198,8 +202,8 @@ static int by_allocation(struct xl_memory *memory, u64 at, int *ret_fd)
 }
 
 /*
- * Find the mechanism and the name. 0, or -errno, noted. @at: the program's address, which is asked
- * for instead of the block's, since the allocation that was at the block's may have been freed.
+ * Find the mechanism and the name. 0, or -errno, noted. @at is the program's address. The driver is
+ * asked about it and not about the block's first address, whose allocation may have been freed.
  */
 static int export(struct xl_memory *memory, u64 at, int *ret_fd)
 {
@@ -219,7 +223,7 @@ static int export(struct xl_memory *memory, u64 at, int *ret_fd)
 	return by_pool(memory, (CUmemoryPool)pool, ret_fd);
 }
 
-/* The device's context is current. */
+/* pre: the device's context is current. */
 static int take(struct xl_gpu *gpu, u64 at, u64 bytes, struct xl_memory **ret, int *ret_fd)
 {
 	struct found found = { .base = 0 };

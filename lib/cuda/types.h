@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver's types and numbers that the library uses, declared anew: nobody needs the CUDA
- * toolkit to build the library. Names, sizes and values are those of the driver's interface, and
- * an enum has only the values that are used. tests/cuda/toolkit.sh compares all of them with the
- * toolkit's cuda.h where that is installed. No file includes both.
+ * The types and numbers of the driver that the library uses. They are declared anew, so that the
+ * CUDA toolkit is not needed to build the library. Names, sizes and values are those of the
+ * driver's interface, and an enum has only the values that are used. tests/cuda/toolkit.sh compares
+ * all of them with the toolkit's cuda.h if it is installed. No file includes both.
  */
 #ifndef XMEM_CUDA_TYPES_H
 #define XMEM_CUDA_TYPES_H
@@ -21,7 +21,7 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef void (*CUhostFn)(void *user);
 
-/* What every call returns; lib/cuda/error.c has the names of all. */
+/* The result of every call; lib/cuda/error.c has all names. */
 typedef enum {
 	CUDA_SUCCESS = 0,
 	CUDA_ERROR_INVALID_VALUE = 1,
