@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Payloads in memory of GPUs. Their owner makes or takes the memory, and the host keeps what others
- * need to open it. A client opens a payload when its address is first asked for, and closes it
- * after its last slot has gone, as it unmaps files. The host knows who has it open, so the owner
- * knows when nobody has: only then does it free what goes with it, or give back what is the
- * program's.
+ * Payloads in memory of GPUs. The owner makes or takes the memory, and the host keeps what other
+ * clients need to open it. A client opens a payload when its address is first asked for, and closes
+ * it when its last slot has gone, as it unmaps files. The host knows which clients have it open. If
+ * the memory ends with its owner, or is the program's, the owner frees it or gives it back only
+ * when no client has it open.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ void xl_cuda_describe(const struct xl_mapping *mapping, struct xmem_attach_reque
 	memcpy(request->handle, mapping->memory->handle, sizeof(request->handle));
 }
 
-/* Has the pool memory of as many GPUs as it can have, and none of this one's? */
+/* Does the pool have memory of as many GPUs as it can have, but none of this GPU? */
 static bool devices_are_full(const struct xmem_pool *pool, const struct xl_gpu *gpu)
 {
 	const struct xmem_device_row *row;
@@ -80,7 +80,7 @@ static int too_many(struct xmem_pool *pool, const struct xl_gpu *gpu, const char
 
 	if (devices_are_full(pool, gpu))
 		return xl_fail(EDQUOT, "%s: it has memory of %u other GPUs, and can have no more; "
-			       "one of them has to have none left there", name, XMEM_MAX_DEVICES);
+			       "first free all its memory of one of them", name, XMEM_MAX_DEVICES);
 	return xl_fail(EDQUOT, "%s: %s; make fewer, or attach larger allocations", name,
 		       xl_host_error(pool, -EDQUOT, limit));
 }
@@ -156,24 +156,24 @@ static int refused(u64 payload, int err)
 	case EOWNERDEAD:
 		return xl_fail_fast(EOWNERDEAD, "cuda_ptr: the owner of this memory of a GPU has "
 				    "ended, or has closed its pool, and the memory has gone with "
-				    "it; what goes by descriptors stays");
+				    "it; memory that is shared by descriptors would stay");
 	}
 	return xl_fail(-err, "cuda_ptr: open payload %llu: %s", payload, xl_request_error(err));
 }
 
 #define NAP_NS		1000000
-#define NAPS		1000	/* a second, in which any host learns that a process has ended */
+#define NAPS		1000	/* a second, in which any host notices that a process has ended */
 
-/* Could the owner's end be why the driver has refused? It may say so in several ways. */
+/* Could the driver have refused because the owner has ended? It has several errors for that. */
 static bool may_be_gone(int err)
 {
 	return err == -EINVAL || err == -EIO || err == -ENOENT;
 }
 
 /*
- * The driver has refused to open memory that goes with its owner. The driver learns of the owner's
- * end before the host does, so the host is waited for: what counts is what it says, and else the
- * driver's error stays. Nobody is cancelled here.
+ * The driver has refused to open memory that ends with its owner. The driver notices the owner's
+ * end before the host does, so wait for the host. If the host says that the owner has ended, that
+ * is the error; otherwise the driver's error stays. pre: cancellation is off.
  */
 static void look_for_owner(struct xmem_pool *pool, const struct xmem_slot_row *row)
 {
@@ -203,7 +203,7 @@ struct xl_gpu *xl_payload_gpu(struct xmem_pool *pool, u32 traits)
 	return xl_gpu_by_uuid(uuid);
 }
 
-/* Open what the host has answered with. NULL: the error is noted. */
+/* Open the memory that the host's answer describes. NULL: the error is noted. */
 static struct xl_mapping *open_answer(struct xl_gpu *gpu,
 				      const struct xmem_payload_request *answer)
 {
@@ -228,7 +228,7 @@ static struct xl_mapping *open_answer(struct xl_gpu *gpu,
 	return NULL;
 }
 
-/* Ask the host, and open the payload of that slot. Under pool->opening. */
+/* Ask the host, and open the payload of that slot. Under pool->gpus.opening. */
 static struct xl_mapping *open_payload(struct xmem_pool *pool, const struct xmem_slot_row *row,
 				       u64 payload, struct xl_gpu *gpu)
 {
@@ -264,7 +264,7 @@ static bool within(const struct xmem_slot_row *row, const struct xl_mapping *map
 	return row->length <= mapping->bytes && row->offset <= mapping->bytes - row->length;
 }
 
-/* Under pool->opening. */
+/* Under pool->gpus.opening. */
 static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
@@ -291,12 +291,12 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 	int err, cancel;
 
 	gpu = xl_payload_gpu(pool, traits);
-	if (!gpu)	/* whoever is evicted finds zeros, and no GPU that is called so */
+	if (!gpu)	/* an evicted client reads zeros, so no GPU has this number */
 		return xl_host_died(pool) ? xl_fail_died(pool) : xl_last_error();
 	err = xl_cuda_places(pool);
 	if (err)
 		return err;
-	/* A thread that is cancelled here would keep what it has opened, and the lock. */
+	/* If the thread were cancelled here, the memory would stay open and the lock taken. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_payload_unmap_some(pool);
 	xl_cuda_settle(pool, 0);
@@ -315,14 +315,14 @@ static void push(struct xl_mapping **list, struct xl_mapping *mapping)
 	__atomic_store_n(list, mapping, __ATOMIC_RELAXED);
 }
 
-/* May others have it open, who have to close it first? */
+/* May other clients have it open, and must they close it before it can be freed? */
 static bool waits(const struct xl_mapping *mapping)
 {
 	return !mapping->opened &&
 	       (mapping->memory->taken || mapping->flags & XMEM_ATTACH_HANDLE);
 }
 
-/* false: this process has it open until it ends. */
+/* Put the memory. false: this process has it open until it ends. */
 static bool end(struct xl_mapping *mapping)
 {
 	bool closed;
@@ -334,20 +334,27 @@ static bool end(struct xl_mapping *mapping)
 	return closed;
 }
 
-/* Nobody else may have it open: what others have of a descriptor keeps the memory itself. */
+/*
+ * End a mapping for which no other client matters: descriptors in other clients keep the memory
+ * itself.
+ */
 static void end_at_once(struct xmem_pool *pool, struct xl_mapping *mapping)
 {
 	bool opened = mapping->opened;
 	u64 payload = mapping->payload;
 
-	/* What the driver has not closed stays open for the host, which learns of our end. */
+	/*
+	 * If the driver has not closed the memory, it stays open for the host until this client
+	 * ends.
+	 */
 	if (end(mapping) && opened)
 		close_payload(pool, payload);
 }
 
 /*
- * @closed: what payloads_closed was before it was asked for, so that nothing since is missed.
- * @unsure: the host has not answered, so that it is asked again in any case.
+ * Keep an own payload in the list `closing`, until no other client has it open. @closed:
+ * payloads_closed before the host was asked, so that later changes are not missed. @unsure: the
+ * host has not answered, so it is asked again in any case.
  */
 static void wait_for_others(struct xmem_pool *pool, struct xl_mapping *mapping, u64 closed,
 			    bool unsure)
@@ -362,7 +369,10 @@ static void wait_for_others(struct xmem_pool *pool, struct xl_mapping *mapping, 
 	xl_unlock(&pool->mappings.lock);
 }
 
-/* -ENOENT: nobody has it open any more, so the host does not know it. Else it must not go. */
+/*
+ * -ENOENT: no client has the payload open any more, so the host does not know it. With any other
+ * result, the memory must stay.
+ */
 static int ask(struct xmem_pool *pool, const struct xl_mapping *mapping, u64 patience_ns)
 {
 	struct xmem_payload_request request = {
@@ -373,14 +383,14 @@ static int ask(struct xmem_pool *pool, const struct xl_mapping *mapping, u64 pat
 
 	if (xl_is_put_off(pool))
 		return -ETIMEDOUT;
-	do		/* the program's signals are no reason to believe anything */
+	do		/* a signal of the program proves nothing */
 		err = xl_request_until(pool, XMEM_IOC_PAYLOAD, &request, until);
 	while (err == -EINTR);
 	xl_ask_note(pool, err);
 	return err;
 }
 
-/* All that are settled together wait once for a host that is stopped. */
+/* If the host is stopped, all mappings that are ended together wait for it only once. */
 static void end_or_wait(struct xmem_pool *pool, struct xl_mapping *mapping, u64 patience_ns)
 {
 	u64 closed = xm_load_acquire(&pool->map.pool->payloads_closed);
@@ -400,7 +410,7 @@ static struct xl_mapping *take_list(struct xl_mapping **list)
 	return first;
 }
 
-/* What others may have closed since the last look, or NULL. */
+/* Payloads in `closing` that other clients may have closed since the last check, or NULL. */
 static struct xl_mapping *take_closing(struct xmem_pool *pool)
 {
 	u64 closed = xm_load_acquire(&pool->map.pool->payloads_closed);

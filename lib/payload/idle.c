@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Private views that are idle: nobody's, and mapped still, for the next handle of their slot
- * (view.h). Nobody may lack anything because of them. So there are only so many in this process,
- * and the oldest go first; and they all go when a mapping fails for lack of memory or of maps.
+ * Idle private views: they belong to no handle, but are still mapped, for the next handle of their
+ * slot (view.h). They must not cause a lack of anything. So their number and bytes have limits for
+ * this process, and beyond these the oldest are unmapped. All of them are unmapped when a mapping
+ * fails for lack of memory or of maps.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,9 +13,9 @@
 #include "lib/payload/view.h"
 
 #define IDLE_MOST	1024u		/* a process may have 65530 mappings in all */
-#define IDLE_BYTES	(256ULL << 20)	/* copy.h says it */
+#define IDLE_BYTES	(256ULL << 20)	/* include/xmem/copy.h has this number */
 
-/* Guards what follows, and the views of all mappings. Taken under any other lock. */
+/* Guards `idle`, and the lists of views of all mappings. It is taken under any other lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	struct xl_view *oldest, *newest;
@@ -36,7 +37,7 @@ static void put_in(struct xl_view *view)
 	idle.bytes += view->bytes;
 }
 
-/* Take one out; @link is in the list of its mapping. */
+/* Take one view out; @link is in the list of its mapping. */
 static struct xl_view *take_at(struct xl_view **link)
 {
 	struct xl_view *view = *link;
@@ -74,7 +75,7 @@ static void push(struct xl_view **list, struct xl_view *view)
 	*list = view;
 }
 
-/* ---- under no lock of this file ---- */
+/* ---- without the lock ---- */
 
 static void destroy_all(struct xl_view *list)
 {

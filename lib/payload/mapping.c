@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The payload files that this process has mapped. A reader maps a whole payload when it first
- * needs data in it and keeps the mapping as long as the payload is attached anywhere, so that
- * later hand-overs map nothing. payload.h says why finding data needs no lock.
+ * The payload files that this process has mapped. A reader maps a whole payload when it first needs
+ * data in it. It keeps the mapping as long as the payload is attached to any slot, so later
+ * hand-overs map nothing. payload.h says why finding data needs no lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #define FIRST_LISTS	16
 
-/* ---- the table, by payload; all of it under pool->mappings.lock ---- */
+/* ---- the table of mappings by payload, under pool->mappings.lock ---- */
 
 static struct xl_mapping **list_of(struct xl_mappings *mappings, u64 payload)
 {
@@ -40,7 +40,7 @@ static void push(struct xl_mapping **list, struct xl_mapping *mapping)
 	__atomic_store_n(list, mapping, __ATOMIC_RELAXED);
 }
 
-/* Keep the lists short. Without memory they just become longer. */
+/* Keep the lists short. Without memory they stay longer, which does no harm. */
 static void grow(struct xl_mappings *mappings)
 {
 	struct xl_mapping **old = mappings->list, *mapping;
@@ -61,7 +61,10 @@ static void grow(struct xl_mappings *mappings)
 	free(old);
 }
 
-/* This client's word says how much it has mapped, so that others can see it. */
+/*
+ * Update the number of bytes that this client has mapped. It is in the client's area, for other
+ * processes.
+ */
 static void count(struct xmem_pool *pool, int more, const struct xl_mapping *mapping)
 {
 	__atomic_store_n(&pool->mappings.count, pool->mappings.count + more, __ATOMIC_RELAXED);
@@ -81,7 +84,7 @@ static void add(struct xmem_pool *pool, struct xl_mapping *mapping)
 	count(pool, 1, mapping);
 }
 
-/* Take those of GPUs out of one list. */
+/* Take mappings of GPUs out of one list. */
 static void drop_cuda_of(struct xmem_pool *pool, struct xl_mapping **at)
 {
 	struct xl_mapping *mapping;
@@ -120,7 +123,7 @@ int xl_mappings_init(struct xmem_pool *pool)
 	return -ENOMEM;
 }
 
-/* Those of a list, which are in no table any more. */
+/* Unmap the mappings of a list, which are in no table any more. */
 static void let_go(struct xmem_pool *pool, struct xl_mapping *list)
 {
 	struct xl_mapping *mapping;
@@ -195,7 +198,10 @@ void xl_mappings_unmap(struct xl_mapping *list)
 
 /* ---- payloads that have gone ---- */
 
-/* Which mappings are still needed? One look at each row. Returns the number of this look. */
+/*
+ * Mark the mappings that are still needed, by one look at each row. Returns the number of this
+ * pass.
+ */
 static u32 mark_attached(struct xmem_pool *pool)
 {
 	u32 s, pass = ++pool->mappings.pass;
@@ -215,7 +221,7 @@ static u32 mark_attached(struct xmem_pool *pool)
 	return pass;
 }
 
-/* Take those out of the table that the look has not found. */
+/* Take the mappings out of the table that the pass has not marked. */
 static struct xl_mapping *take_stale(struct xmem_pool *pool, u32 pass)
 {
 	struct xl_mappings *mappings = &pool->mappings;
@@ -237,7 +243,7 @@ static struct xl_mapping *take_stale(struct xmem_pool *pool, u32 pass)
 	return stale;
 }
 
-/* Look at all rows once more than @most payloads have gone since the last look. */
+/* Look at all rows again, if more than @most payloads have gone since the last pass. */
 static void unmap_beyond(struct xmem_pool *pool, u32 most)
 {
 	u64 gone = xm_load_acquire(&pool->map.pool->payloads_gone);
@@ -248,7 +254,7 @@ static void unmap_beyond(struct xmem_pool *pool, u32 most)
 		return;
 	xl_lock(&pool->mappings.lock);
 	pass = mark_attached(pool);
-	/* A client that has been ended reads zeros: what it has mapped stays for its program. */
+	/* A client that has ended reads zeros. Its mappings stay for its program. */
 	if (!xl_client_is_over(pool))
 		stale = take_stale(pool, pass);
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
@@ -261,7 +267,7 @@ void xl_payload_unmap_stale(struct xmem_pool *pool)
 	unmap_beyond(pool, 0);
 }
 
-/* So that n payloads that go one by one cost log n looks at all rows, not n of them. */
+/* If n payloads go one by one, this looks at all rows log n times, and not n times. */
 void xl_payload_unmap_some(struct xmem_pool *pool)
 {
 	unmap_beyond(pool, __atomic_load_n(&pool->mappings.count, __ATOMIC_RELAXED) / 8);
@@ -289,7 +295,7 @@ int xl_mapping_map(struct xmem_pool *pool, struct xl_mapping *mapping, int fd)
 	return err;
 }
 
-/* Make a mapping writable; its file is open for that. 0 or -errno, noted. */
+/* Make a mapping writable; its file was opened for writing. 0 or -errno, noted. */
 static int let_write(struct xl_mapping *mapping)
 {
 	if (mprotect(mapping->base, mapping->bytes, PROT_READ | PROT_WRITE))
@@ -299,7 +305,7 @@ static int let_write(struct xl_mapping *mapping)
 	return 0;
 }
 
-/* Ask the host for the file and map it. NULL: *err has been noted. */
+/* Ask the host for the file, and map it. NULL: *err has been noted. */
 static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool shared,
 				   u64 deadline_ns, int *err)
 {
@@ -327,7 +333,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 			mapping = NULL;
 		}
 	}
-	/* If this fails, it stays mapped, for reading; a later get_mut tries again. */
+	/* If this fails, the file stays mapped for reading, and a later get_mut tries again. */
 	if (mapping && shared && pool->opening.options.flags & XMEM_OPEN_SHARES)
 		let_write(mapping);
 	xl_file_close(request.fd);
@@ -335,11 +341,11 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 }
 
 /*
- * The mapping of a payload, which is made if need be: under pool->mappings.lock when this is called
- * and when it returns, but not in between. Another thread may have mapped the same payload
- * meanwhile; then that mapping is used. The payload may have gone meanwhile, if no slot of it is
- * held; then the next look at the rows has to find that out, even if the header's number has moved
- * before.
+ * The mapping of a payload, which is made if necessary. The caller holds pool->mappings.lock, and
+ * this function drops it in between. If another thread has mapped this payload meanwhile, its
+ * mapping is used. If no slot of the payload is held, the payload may go meanwhile. The next pass
+ * over the rows must notice this, even if the number in the header has changed before this mapping
+ * was added.
  */
 static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool shared,
 				      u64 deadline_ns, int *err)
@@ -385,14 +391,17 @@ static bool within(const struct xmem_slot_row *row, const struct xl_mapping *map
 	return row->length <= mapping->bytes && row->offset <= mapping->bytes - row->length;
 }
 
-/* Note where @slot is in @mapping, and return its address. NULL: an error, noted. */
+/*
+ * Store in the place of @slot where it is in @mapping, and return its address. NULL: an error,
+ * noted.
+ */
 static char *place_in(struct xmem_pool *pool, u32 slot, u64 payload,
 		      const struct xl_mapping *mapping)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	u64 offset = xm_load_acquire(&row->offset);
 
-	/* The id once more, behind the offset: see xl_payload_data. */
+	/* Check the payload once more after the offset: see xl_payload_data. */
 	if (within(row, mapping) && xm_load(&row->payload) == payload) {
 		xl_place(pool, slot, mapping);
 		return mapping->base + offset;
@@ -404,7 +413,7 @@ static char *place_in(struct xmem_pool *pool, u32 slot, u64 payload,
 	return NULL;
 }
 
-/* Can a CPU see contents with these traits? 0 or -errno, noted. */
+/* Can a CPU read contents with these traits? 0 or -errno, noted. */
 static int check_traits(u32 traits)
 {
 	if (traits & XMEM_TRAIT_CUDA)
@@ -432,7 +441,7 @@ char *xl_payload_find(struct xmem_pool *pool, u32 slot)
 	return data;
 }
 
-/* Nobody looks at what is on a GPU yet: it is opened when somebody does. */
+/* Memory of a GPU is opened only when its address is asked for. */
 static int find_unopened(struct xmem_pool *pool, u32 slot, u64 payload)
 {
 	const struct xl_mapping unopened = { .base = NULL, .payload = payload };
@@ -481,21 +490,21 @@ int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadlin
 }
 
 /*
- * It stays in the table, for its slot is held. So the lock is left before the kernel is asked, and
- * of two threads both may ask.
+ * The mapping stays in the table, because its slot is held. So the lock is not needed while the
+ * kernel is called, and two threads may call it for one mapping.
  */
 int xl_payload_let_write(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_mapping *mapping = xl_mapping_of(pool, slot);
 
-	if (!mapping)			/* it has been evicted meanwhile, and reads zeros */
+	if (!mapping)			/* the client was evicted, so the row reads as zeros */
 		return xl_fail_died(pool);
 	if (mapping->owned || xm_load(&mapping->writable))
 		return 0;
 	return let_write(mapping);
 }
 
-/* The next slot from @slot on in a group that @owner has, or the number of all slots. */
+/* The next slot, from @slot on, in a group that @owner owns; or the number of all slots. */
 static u32 slot_of(const struct xm_map *map, u32 owner, u32 slot)
 {
 	while (slot < map->slots && !(slot % XMEM_GROUP_SLOTS) &&
@@ -504,7 +513,7 @@ static u32 slot_of(const struct xm_map *map, u32 owner, u32 slot)
 	return slot;
 }
 
-/* Nobody holds the slots here, so no place is written, and a payload may just have gone. */
+/* The slots here are not held, so no place is written, and a payload may just have gone. */
 int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 {
 	const struct xm_map *map = &pool->map;
@@ -523,7 +532,7 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 		    xm_load(&row->traits) & XMEM_TRAIT_CUDA)
 			continue;
 		err = xl_payload_map(pool, payload, shared, deadline_ns);
-		/* The traits may be those of another payload, which had the slot before. */
+		/* The traits may be those of a payload that had the slot before. */
 		if (err && err != -ENOENT && err != -EACCES && err != -EMEDIUMTYPE)
 			return err;
 		last = payload;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Payloads in memory of the CPU are sealed memfds. A writer makes one for many buffers. Only
- * the writer has a writable mapping; it is made before the seals forbid others (P6, P7), unless
- * it is shared. There are two kinds: of ordinary pages, and of the system's pool of huge pages.
+ * Payloads in memory of the CPU: sealed memfds. A writer makes one file for many buffers. Unless
+ * the payload is shared, only the writer has a writable mapping, which it makes before the seals
+ * forbid others (P6, P7). There are two kinds: ordinary pages, and huge pages from the system's
+ * pool.
  */
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -20,7 +21,7 @@
 #define SHARED_SEALS	(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SEALS	(SHARED_SEALS | F_SEAL_FUTURE_WRITE)
 
-/* errno says why it failed; locked memory has a limit of its own. */
+/* Does this errno stand for a lack? Locked memory has a limit of its own. */
 static bool is_lack(int err)
 {
 	return err == ENOMEM || err == EAGAIN;
@@ -45,14 +46,15 @@ static char *try_to_map(int fd, u64 offset, u64 bytes, int protection, int flags
 	xl_fork_lock();
 	base = mmap(NULL, bytes, protection, flags, fd, offset);
 	err = errno;
-	if (base != MAP_FAILED)		/* a child must not read, or write, later contents */
+	if (base != MAP_FAILED)		/* a child must not read or write later contents */
 		madvise(base, bytes, MADV_DONTFORK);
 	xl_fork_unlock();
 	if (base == MAP_FAILED) {
 		errno = err;
 		return NULL;
 	}
-	madvise(base, bytes, MADV_DONTDUMP);	/* a core dump delays what the host learns (P2) */
+	madvise(base, bytes, MADV_DONTDUMP);	/* a core dump delays the moment when the host
+						 * notices a death (P2) */
 	return base;
 }
 
@@ -81,9 +83,9 @@ static int allocate_failed(u64 bytes, int err)
 }
 
 /*
- * Allocate all memory now, so that no reader pays for it or fails (P7). It is done in pieces,
- * because a signal undoes the piece in work, and because others allocate at the same time.
- * Returns 0 or a negative errno, noted.
+ * Allocate all memory now, so that no reader pays for it or fails (P7). This is done in pieces,
+ * because a signal undoes the current piece, and because other processes allocate memory at the
+ * same time. Returns 0 or a negative errno, noted.
  */
 static int allocate(int fd, u64 bytes)
 {
@@ -105,8 +107,8 @@ static int allocate(int fd, u64 bytes)
 }
 
 /*
- * The kernel makes huge pages of a file only where they are asked for before the memory is
- * allocated, by a mapping that is touched. What fails here is done by allocate, which says why.
+ * The kernel gives a file huge pages only if they are requested, by a mapping that is touched,
+ * before the memory is allocated. If this fails, allocate fails afterwards, with the reason.
  */
 static int touch_huge(struct xl_mapping *mapping)
 {
@@ -128,7 +130,7 @@ static int touch_huge(struct xl_mapping *mapping)
 	return 0;
 }
 
-/* A new memfd, not a child's. A descriptor, or -errno, not noted. */
+/* Make a memfd, which a forked child does not keep. Returns a descriptor, or -errno, not noted. */
 static int new_memfd(unsigned int flags)
 {
 	int fd;
@@ -139,7 +141,7 @@ static int new_memfd(unsigned int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Map it for writing, see to it that no byte is missing, and seal it. 0 or -errno, noted. */
+/* Map the file for writing, allocate all its bytes, and seal it. 0 or -errno, noted. */
 static int map_and_seal(struct xl_mapping *mapping, int fd)
 {
 	u64 bytes = mapping->bytes;
@@ -181,8 +183,8 @@ static int make(struct xl_mapping *mapping, u64 bytes)
 /* ---- huge pages ---- */
 
 /*
- * Make the file so long that it ends with a huge page, and take these from the system's pool,
- * all of them now. false: there are too few, or a limit forbids it.
+ * Make the file end with a whole huge page, and take all its huge pages from the system's pool now.
+ * false: there are too few, or a limit forbids it.
  */
 static bool take_huge_pages(int fd, u64 bytes, u64 *ret_bytes)
 {
@@ -222,7 +224,7 @@ static int make_huge(struct xl_mapping *mapping, u64 bytes)
 		       xl_fail(-fd, "memfd_create: %s", strerror(-fd)) : 0;
 	if (!take_huge_pages(fd, bytes, &mapping->bytes))
 		goto out_close;
-	mapping->advised = false;	/* they are huge, whatever is asked for */
+	mapping->advised = false;	/* its pages are huge already */
 	err = map_and_seal(mapping, fd);
 	mapping->advised = advised;
 	if (!err)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Making buffers: how many share a file, and attaching all of them or none.
- */
+/* Makes buffers: decides how many share a file, and attaches all of them or none. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,15 +13,18 @@
 #include "lib/payload/payload.h"
 
 /*
- * One held buffer keeps its whole file, and the seals forbid that anybody punches holes into it.
- * So files are small. But a host has a limit for files, so one call makes at most MAX_FILES.
+ * One held buffer keeps its whole file, because the seals forbid punching holes into it. So files
+ * are small. But a host limits the number of files, so one call makes at most MAX_FILES.
  */
 #define MAX_FILES	1024u
-#define CUDA_ALIGNMENT	512u		/* what every use of a GPU's memory is content with */
+#define CUDA_ALIGNMENT	512u		/* enough for every use of a GPU's memory */
 
 /* ---- attaching ---- */
 
-/* The host may be stopped: it is waited for once, so that mostly nothing is left on return. */
+/*
+ * Detach slots, and wait for the host once, so that usually nothing is left on return. The host may
+ * be stopped.
+ */
 static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 {
 	if (!count)
@@ -36,7 +37,10 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	xl_settle_posts(pool);
 }
 
-/* Say why. Call this before anything is detached, so that the numbers are those that failed. */
+/*
+ * Describe the failure. Call this before detaching, so that the message has the numbers at the
+ * failure.
+ */
 static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
 {
 	u32 count = buffers->count;
@@ -49,7 +53,7 @@ static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffer
 	if (err == -EDQUOT)
 		return xl_fail(EDQUOT,
 			       "%s: attach buffers (%u): %s; a file has at most %u buffers and "
-			       "about %llu MB, so make fewer, or small ones more at a time",
+			       "about %llu MB, so make fewer, or more small ones at a time",
 			       name, count, xl_host_error(pool, err, limit), XMEM_GROUP_SLOTS,
 			       XL_FILE_BYTES >> 20);
 	if (err != -ENOSPC)
@@ -58,7 +62,10 @@ static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffer
 	return xl_fail_too_few_slots(pool, count);
 }
 
-/* Attach @count buffers, at most a group's, of a new file. Returns 0 or -errno, not noted. */
+/*
+ * Attach @count buffers of a new file, at most as many as a group has slots. Returns 0 or -errno,
+ * not noted.
+ */
 static int attach(struct xmem_pool *pool, int fd, const struct xl_buffers *buffers, u32 count,
 		  struct xl_mapping *mapping, u16 *ret_slot)
 {
@@ -89,13 +96,14 @@ static int attach(struct xmem_pool *pool, int fd, const struct xl_buffers *buffe
 
 /* ---- files ---- */
 
-/* What is being made, and how far that is. */
+/* The buffers of one call, and how many of them are made. */
 struct making {
 	struct xl_buffers buffers;	/* with their stride */
 	u32 per_file;
 	u32 done;			/* buffers */
-	u64 looked;			/* bytes that had been made at the last look at the room */
-	struct xl_mapping *list;	/* of the files */
+	u64 looked;			/* bytes that were made when the free memory was last
+					 * checked */
+	struct xl_mapping *list;	/* of the new files */
 };
 
 static u64 stride_of(const struct xl_buffers *buffers)
@@ -108,8 +116,9 @@ static u64 stride_of(const struct xl_buffers *buffers)
 }
 
 /*
- * How many bytes may the buffers of a file have? As many as a huge page at least: a file takes
- * whole ones, and with pages of 16 KiB they have 32 MB. On demand it is known how many share one.
+ * The most bytes for the buffers of one file. This is at least a huge page, because a file takes
+ * whole huge pages, and these have 32 MB with pages of 16 KiB. On demand, the caller decides how
+ * many buffers share a file.
  */
 static u64 most_bytes(const struct xl_buffers *buffers, u64 stride)
 {
@@ -122,7 +131,7 @@ static u64 most_bytes(const struct xl_buffers *buffers, u64 stride)
 	return huge > XL_FILE_BYTES ? huge : XL_FILE_BYTES;
 }
 
-/* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would end the program. */
+/* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would kill the program. */
 static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 {
 	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers);
@@ -144,7 +153,7 @@ static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 	return 0;
 }
 
-/* Is there memory for the rest? It is looked at first, and again after each XL_FILE_BYTES. */
+/* Is there memory for the rest? This is checked at first, and again after each XL_FILE_BYTES. */
 static int check_room(struct making *making)
 {
 	const struct xl_buffers *buffers = &making->buffers;
@@ -157,8 +166,9 @@ static int check_room(struct making *making)
 }
 
 /*
- * Make a file, in huge pages if that is wanted and they are there. What is made on demand and has
- * less than one of them asks for none: the kernel would take a whole one. A descriptor or -errno.
+ * Make a file, in huge pages if the flags want them and there are enough. A file that is made on
+ * demand and is smaller than a huge page asks for none, because the kernel would take a whole one.
+ * Returns a descriptor or -errno.
  */
 static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping)
 {
@@ -182,7 +192,7 @@ static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping
 	return mapping->kind->make(mapping, bytes);
 }
 
-/* The same for all kinds: 0 and *ret_fd, which is -1 if there is none; or -errno, noted. */
+/* Make a payload of any kind. 0 and *ret_fd, which is -1 if there is none; or -errno, noted. */
 static int new_payload(struct xmem_pool *pool, struct making *making, u64 bytes,
 		       struct xl_mapping *mapping, int *ret_fd)
 {
@@ -195,7 +205,7 @@ static int new_payload(struct xmem_pool *pool, struct making *making, u64 bytes,
 	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
-/* What is made on demand is counted as the system counts it, in pages. */
+/* The size of a file. On demand it is whole pages, as the system counts it. */
 static u64 file_bytes(const struct xl_buffers *buffers, u32 count)
 {
 	u64 unit = buffers->demand ? xl_page_bytes() : 1;
@@ -203,7 +213,7 @@ static u64 file_bytes(const struct xl_buffers *buffers, u32 count)
 	return (buffers->stride * count + unit - 1) / unit * unit;
 }
 
-/* Make a file of @count buffers, attach them and add its mapping to the list. */
+/* Make a file of @count buffers, attach them, and add its mapping to the list. */
 static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u16 *ret_slot)
 {
 	const struct xl_buffers *buffers = &making->buffers;
@@ -226,7 +236,7 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 	}
 	err = attach(pool, fd, buffers, count, mapping, ret_slot);
 	if (fd >= 0)
-		xl_file_close(fd);	/* the host keeps a descriptor of its own */
+		xl_file_close(fd);	/* the host has a descriptor of its own */
 	if (err) {
 		xl_mappings_unmap(mapping);
 		return attach_failed(pool, buffers, err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the end of a pool with memory of GPUs needs: remnant.h. */
+/* Allocates what the end of a pool with memory of GPUs needs: remnant.h. */
 #include <stdlib.h>
 
 #include "lib/host/request.h"
@@ -17,12 +17,13 @@ int xl_cuda_bury_prepare(struct xmem_pool *pool)
 		return 0;
 	remnant = calloc(1, sizeof(*remnant));
 	if (!remnant)
-		return xl_fail_fast(ENOMEM, "no memory to note memory of a GPU");
+		return xl_fail_fast(ENOMEM, "no memory to record memory of a GPU");
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
 	if (err) {
 		free(remnant);
-		return xl_fail(-err, "a descriptor of the pool, by which memory of a GPU is looked "
-			       "after when the pool is closed: %s", xl_request_error(err));
+		return xl_fail(-err, "a descriptor of the pool, needed to free memory of a GPU "
+			       "after the pool is closed: %s",
+			       xl_request_error(err));
 	}
 	remnant->fd = request.fd;
 	remnant->process = *xl_process;

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of GPUs that others may still have open when its pool's handle is gone. What is needed
- * then is made here, with the first such memory; pool/bury.c does the rest.
+ * Memory of GPUs that other clients may still have open when its pool has been closed. This part
+ * makes what is needed then, together with the first such memory. pool/bury.c does the rest.
  */
 #ifndef XMEM_PAYLOAD_REMNANT_H
 #define XMEM_PAYLOAD_REMNANT_H
 
 #include "lib/private.h"
 
-/* What one pool has left. */
+/* The memory that one closed pool has left. */
 struct xl_remnant {
 	struct xl_remnant *next;
-	struct xmem_pool *pool;		/* the reader that asks; NULL: it has not joined */
-	struct xl_mapping *left;	/* until the pool has it */
-	const struct xl_reader_calls *calls;	/* bury.h */
-	int fd;				/* of the pool, to join it */
-	u64 process;			/* whose it is: *xl_process */
-	struct xmem_pool_header *header;	/* until it has joined: xmemd's word is there */
-	u32 client;			/* whose it was, */
+	struct xmem_pool *pool;		/* a reader that asks the host; NULL: it has not joined */
+	struct xl_mapping *left;	/* the memory; the pool has it later */
+	const struct xl_reader_calls *calls;	/* pool/bury.h */
+	int fd;				/* a descriptor of the pool, to join it */
+	u64 process;			/* the process that closed the pool: *xl_process */
+	struct xmem_pool_header *header;	/* xmemd's word is there; until the reader has
+						 * joined */
+	u32 client;			/* the client that had the memory, and its incarnation */
 	u64 incarnation;
-	bool stopped;			/* the host did not answer when that ended */
+	bool stopped;			/* the host did not answer when this client ended */
 };
 
 /*
- * What the pool's end will need, before it makes or takes the first memory that must not be freed
- * while others have it open. 0 or -errno, noted. Under pool->slow.
+ * Make what the pool's end needs, before it makes or takes the first memory that must not be freed
+ * while other clients have it open. 0 or -errno, noted. Under pool->slow.
  */
 int xl_cuda_bury_prepare(struct xmem_pool *pool);
 
 /*
- * Free what others have closed since; set by bury.c as long as there is anything. Under no lock.
+ * Free the memory that other clients have closed since. pool/bury.c sets it while there is such
+ * memory. It is called under no lock.
  */
 extern void (*xl_remnants_due)(void) __attribute__((visibility("hidden")));
 

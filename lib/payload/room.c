@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much memory may still be allocated: what the memory cgroups of this process allow, each
- * up to the root, and what the machine has. Without a look at this, the kernel would kill a
- * process of the cgroup where an allocation should fail. Pages that can be dropped and swap that
- * is free count as left. What cannot be read says nothing.
+ * How much memory may still be allocated? The limits are those of the memory cgroups of this
+ * process, of each one up to the root, and of the machine. Without this check, the kernel would
+ * kill a process of the cgroup when an allocation should fail. Pages that can be dropped, and free
+ * swap, count as left. A limit that cannot be read does not count.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 
 #define PATH_BYTES	4096
 #define NO_LIMIT	(~0ULL)
-#define SPARE_BYTES	(1ULL << 20)	/* the kernel charges in batches, and for page tables */
+#define SPARE_BYTES	(1ULL << 20)	/* the kernel charges in batches, and also for page
+					 * tables */
 #define USUAL_HUGE	(2ULL << 20)
 
 /* ---- numbers in files ---- */
@@ -28,7 +29,7 @@ static FILE *open_in(const char *folder, const char *name)
 	return fopen(path, "re");
 }
 
-/* The number that the file is; NO_LIMIT: it says "max", or what means that, or is not there. */
+/* The number in the file. NO_LIMIT: it has "max" or a number that means it, or does not exist. */
 static u64 number(const char *folder, const char *name)
 {
 	FILE *file = open_in(folder, name);
@@ -84,11 +85,11 @@ static void take(struct xl_room *room, u64 left, u64 limit, const char *folder, 
 
 /* ---- one cgroup ---- */
 
-/* The two versions of cgroups name the same things differently. */
+/* The two versions of cgroups have different names for these files. */
 struct files {
 	const char *limit[2], *used, *swap_limit, *swap_used;
 	const char *droppable[4];		/* lines of memory.stat */
-	bool swap_with_memory;			/* swap_limit and swap_used are of both together */
+	bool swap_with_memory;			/* swap_limit and swap_used count memory and swap */
 };
 
 static const struct files version_1 = {
@@ -126,7 +127,7 @@ static void look_at_cgroup(const char *folder, const struct files *files, u64 sw
 	}
 }
 
-/* The cgroup @path below @root, and all above it. */
+/* Look at the cgroup @path below @root, and at all cgroups above it. */
 static void look_at_cgroups(const char *root, const char *path, const struct files *files,
 			    u64 swap_free, struct xl_room *room)
 {
@@ -136,7 +137,7 @@ static void look_at_cgroups(const char *root, const char *path, const struct fil
 
 	if (snprintf(folder, sizeof(folder), "%s%s", root, path) >= (int)sizeof(folder))
 		return;
-	/* The path may be one of another namespace; then only the root is known here. */
+	/* The path may belong to another namespace; then only the root is known here. */
 	if (strstr(path, "/..") || access(folder, F_OK))
 		folder[root_length] = '\0';
 	for (;;) {
@@ -150,7 +151,7 @@ static void look_at_cgroups(const char *root, const char *path, const struct fil
 
 /* ---- all of them ---- */
 
-/* Is @word one of those that stand between the colons, separated by commas? */
+/* Is @word in the list, which has commas between its words? */
 static bool has_controller(const char *list, const char *word)
 {
 	size_t length = strlen(word);
@@ -190,7 +191,7 @@ static void look_at_line(char *line, const char *cgroups, u64 swap_free, struct 
 void xl_room_find(const char *proc, const char *cgroups, struct xl_room *ret)
 {
 	static const char *const keys[] = { "MemTotal:", "MemAvailable:", "SwapFree:", NULL };
-	u64 kilobytes[3];		/* as @keys */
+	u64 kilobytes[3];		/* in the order of @keys */
 	FILE *file = open_in(proc, "self/cgroup");
 	char line[PATH_BYTES];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Private views of contents: made and ended. view.h says what they are, and when a page has to go;
- * idle.c keeps those that are idle. Which view a handle has is under pool->mappings.lock.
+ * Makes and ends private views of contents. view.h says what they are, and when a page must be
+ * dropped. idle.c keeps idle ones. The view of a handle is guarded by pool->mappings.lock.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,16 +14,19 @@
 #include "lib/host/request.h"
 #include "lib/payload/view.h"
 
-#define COPY_MOST	(64u << 10)	/* contents of so many bytes are copied, not mapped */
+#define COPY_MOST	(64u << 10)	/* contents up to this size are copied, not mapped */
 #define COPY_ALIGNMENT	64u
 
 #define PAGEMAP_ENTRIES	512u
-#define PAGEMAP_FILE	(1ULL << 61)	/* it is a page of the file, and no copy of it */
+#define PAGEMAP_FILE	(1ULL << 61)	/* the page is the file's, and no copy */
 #define PAGEMAP_THERE	(3ULL << 62)	/* present or swapped */
 
 /* ---- pages that are copies ---- */
 
-/* What the kernel says of this process's pages; not a child's. -1: it does not. */
+/*
+ * The kernel's description of this process's pages. A forked child does not keep it. -1: there is
+ * none.
+ */
 static int open_pagemap(void)
 {
 	int fd;
@@ -35,8 +38,9 @@ static int open_pagemap(void)
 }
 
 /*
- * From which to before which page there are copies, among those from @from to before @end. What the
- * kernel does not say counts. Returns whether there are any.
+ * Find the copies among the pages from @from to before @end: *ret_from is the first, and *ret_end
+ * the page after the last. Pages that the kernel does not describe count as copies. Returns whether
+ * there are any.
  */
 static bool find_copies(u64 from, u64 end, u64 *ret_from, u64 *ret_end)
 {
@@ -69,7 +73,10 @@ static bool find_copies(u64 from, u64 end, u64 *ret_from, u64 *ret_end)
 	return *ret_from < end;
 }
 
-/* Give back the copies where the contents are. false: the kernel refuses, as of locked memory. */
+/*
+ * Drop the copies among the pages of the contents. false: the kernel refuses, for locked memory for
+ * example.
+ */
 static bool clean(const struct xl_view *view)
 {
 	u64 page = xl_page_bytes(), from, end;
@@ -83,7 +90,7 @@ static bool clean(const struct xl_view *view)
 
 /* ---- making and ending ---- */
 
-/* Idle views may have the memory that is lacking. */
+/* If there is no memory, idle views may have it. */
 static struct xl_view *new_view(void)
 {
 	struct xl_view *view = calloc(1, sizeof(*view));
@@ -114,7 +121,7 @@ static struct xl_view *copy(const char *contents, u64 length)
 	return view;
 }
 
-/* Map the bytes from @first to @end of what @slot has. 0, -ENOTCONN, or -errno, noted. */
+/* Map the bytes from @first to @end of the payload of @slot. 0, -ENOTCONN, or -errno, noted. */
 static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64 first, u64 end,
 	       struct xl_view **ret_view)
 {
@@ -154,12 +161,12 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64
 	return err;
 }
 
-/* ---- of a handle ---- */
+/* ---- the view of a handle ---- */
 
 /*
- * The pages of @contents, which are @length bytes of a held slot: idle ones, or new. Once the host
- * has gone, or has evicted this client, there are no new ones; but the contents are there, and can
- * be copied.
+ * Make a view of @contents, which are @length bytes of a held slot: an idle view, or a new one. If
+ * the host has gone, or has evicted this client, no new mapping can be made. But the contents are
+ * still mapped, and can be copied.
  */
 static struct xl_view *take(struct xmem_pool *pool, u32 slot, const char *contents, u64 length)
 {
@@ -177,7 +184,7 @@ static struct xl_view *take(struct xmem_pool *pool, u32 slot, const char *conten
 	at = contents - mapping->base;
 	offset = xm_load(&row->offset);
 	end = offset + xm_load(&row->length);
-	/* Whoever is evicted reads zeros, of one word or of both. */
+	/* An evicted client reads zeros, in one of the words or in both. */
 	if (at < offset || at + length > end)
 		return copy(contents, length);
 	first = offset / xl_page_bytes() * xl_page_bytes();
@@ -213,7 +220,7 @@ void xl_view_end(struct xmem_buffer *buffer)
 	drop(view);
 }
 
-/* Another thread may have been first: then its view is the handle's. */
+/* If another thread was first, its view is the handle's. */
 static struct xl_view *settle_on(struct xmem_buffer *buffer, struct xl_view *view)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -268,7 +275,7 @@ XMEM_API void *xmem_data_private(struct xmem_buffer *handle)
 	}
 	if (xm_load(&buffer->mode) & XL_WRITING) {
 		xl_fail_fast(EPERM, "data_private: the buffer is still being written; "
-				    "xmem_data_mut gives what can be written");
+				    "xmem_data_mut gives its memory");
 		return NULL;
 	}
 	view = view_of(buffer);

@@ -1,51 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private views: contents that are held for reading, as memory that the holder may write without
- * anybody seeing it.
+ * Private views: contents that are held for reading, in memory that the holder may write. Its
+ * stores are private.
  *
- * A view belongs to one handle. Small contents are copied, and so are those whose pages cannot be
- * mapped privately: huge pages of the system's pool, of which each view would reserve as many, and
- * dma-bufs. For others it is a private mapping (MAP_PRIVATE) of the pages of one slot, so that
- * what is stored there never shows in the view of another slot or handle, nor in the file.
+ * A view belongs to one handle. Small contents are copied. So are contents whose pages cannot be
+ * mapped privately: dma-bufs, and huge pages of the system's pool, of which each view would reserve
+ * as many. For other contents, a view is a private mapping (MAP_PRIVATE) of the pages of one slot.
+ * So a store there is never seen in the view of another slot or handle, nor in the file.
  *
- * To map and to unmap pages, and to find them anew, takes longer than all else in a hand-over. So
- * a view that is dropped stays mapped, idle, for the next handle of that slot. The trap in that is
- * a page in which something was stored: it is this process's own copy, and does not show what the
- * slot has later. Others show what the file has. Which ones are copies the kernel says
- * (/proc/self/pagemap), and they are given back when the view is dropped, for their memory; and
- * looked for again when it is taken, for what may have made copies meanwhile: mlockall, or a
- * program that stores there although its handle has gone.
+ * Mapping pages, unmapping them, and page faults take longer than the rest of a hand-over. So a
+ * view that is dropped stays mapped, idle, for the next handle of its slot. A page in which the
+ * program has stored something must not stay: it is this process's own copy, and does not show
+ * later contents of the slot. All other pages show what the file has. The kernel says which pages
+ * are copies (/proc/self/pagemap). Copies are dropped at two times: when the view is dropped, to
+ * free their memory; and when an idle view is taken, because there may be new copies, made by
+ * mlockall, or by a program that stores there although it has dropped its handle.
  */
 #ifndef XMEM_VIEW_H
 #define XMEM_VIEW_H
 
 #include "lib/payload/payload.h"
 
-/* An idle one is guarded by the lock of idle.c; else it is its handle's, or this thread's. */
+/*
+ * An idle view is guarded by the lock of idle.c. Another view belongs to its handle, or to one
+ * thread.
+ */
 struct xl_view {
-	struct xl_view *next;		/* idle: of the same payload, */
-	struct xl_view *older, *newer;	/* and of this process */
+	struct xl_view *next;		/* idle: in the list of its mapping, */
+	struct xl_view *older, *newer;	/* and in the list of this process */
 	struct xmem_pool *pool;
-	struct xl_mapping *mapping;	/* of the same payload; NULL: it is a copy */
+	struct xl_mapping *mapping;	/* of its payload; NULL: the view is a copy */
 	u32 slot;
-	char *base;			/* its pages, which the slot's bytes are in */
+	char *base;			/* its pages, in which the slot's bytes lie */
 	u64 bytes;
-	char *data;			/* where the contents are, */
-	u64 length;			/* and how long */
+	char *data;			/* the address of the contents, */
+	u64 length;			/* and their length */
 };
 
-/* Unmap its pages, or free them, and the view. */
+/* Unmap or free the view's pages, and free the view. */
 void xl_view_destroy(struct xl_view *view);
 
-/* End the view of a handle, if it has one: before its hold is put, so that the payload is there. */
+/*
+ * End the view of a handle, if it has one. Call this before its hold is put, while the payload is
+ * there.
+ */
 void xl_view_end(struct xmem_buffer *buffer);
 
-/* ---- idle ones (idle.c) ---- */
+/* ---- idle views (idle.c) ---- */
 
 /* Take the idle view of a slot, whose mapping stays meanwhile; or NULL. */
 struct xl_view *xl_idle_take(struct xl_mapping *mapping, u32 slot);
 
-/* Keep one for its slot; older ones may go for it. Returns whether it is kept. */
+/* Keep a view for its slot. Older ones may be unmapped instead. Returns whether it is kept. */
 bool xl_idle_keep(struct xl_view *view);
 
 /* Unmap the idle views of a mapping that is in no table any more. */
@@ -54,7 +60,10 @@ void xl_views_unmap(struct xl_mapping *mapping);
 /* Unmap the idle views of a pool; NULL: of all pools. Returns whether there were any. */
 bool xl_views_give_up(const struct xmem_pool *pool);
 
-/* To be called before the first view is made: a forked child has none of the pages. */
+/*
+ * Call this before the first view is made. It arranges that a forked child forgets the views,
+ * because it has none of the pages.
+ */
 void xl_views_init(void);
 
 #endif
