@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies between buffers, and between a buffer and memory of this process. On the CPU large ones
- * are stored past the cache: memcpy reads each line of the destination first, which costs a third
- * of the memory's bandwidth, and evicts what the caller has there. (The C library would do the
- * same, but only for what is larger than its idea of the last cache, which in virtual machines is
- * far off.)
+ * Copies between buffers, and between a buffer and memory of this process. On the CPU, stores of
+ * large copies bypass the cache. memcpy reads each line of the destination first, which costs a
+ * third of the memory's bandwidth, and evicts what the caller has in the cache. (The C library
+ * bypasses the cache too, but only for copies larger than its estimate of the last cache, which is
+ * far off in virtual machines.) copy_cuda.c has the copies in which a GPU takes part.
  */
 #include <string.h>
 #ifdef __x86_64__
@@ -18,8 +18,9 @@
 #include "lib/payload/payload.h"
 
 /*
- * From so many bytes on the copy and its reading by another core together are faster past the
- * cache: docs/performance.md. Below it they stay in caches, where the reader finds them.
+ * The least size for which a copy that bypasses the cache is faster, counting the copy and the
+ * reading by another core: docs/performance.md. Smaller copies stay in caches, where the reader
+ * finds them.
  */
 #define STREAM_LEAST	(4UL << 20)
 #define LINE		64UL
@@ -31,7 +32,7 @@ static bool can_stream(void)
 	return __builtin_cpu_supports("avx2");
 }
 
-/* pre: @to is at the beginning of a line, and so is the end. */
+/* pre: @to and the end are at the beginning of a cache line. */
 __attribute__((target("avx2"))) static void stream_lines(char *to, const char *from, size_t bytes)
 {
 	const char *end = from + bytes;
@@ -43,7 +44,7 @@ __attribute__((target("avx2"))) static void stream_lines(char *to, const char *f
 		_mm256_stream_si256((void *)to, a);
 		_mm256_stream_si256((void *)(to + LINE / 2), b);
 	}
-	/* No later store, such as that of publish, may be seen before these. */
+	/* Later stores, such as that of publish, must not be seen before these. */
 	_mm_sfence();
 }
 
@@ -77,11 +78,11 @@ static void copy_memory(char *to, const char *from, size_t bytes)
 	memcpy(to + head + lines, from + head + lines, bytes - head - lines);
 }
 
-/* ---- the sides ---- */
+/* ---- the two sides ---- */
 
 /*
- * How many bytes are there? A buffer from xmem_acquire is as long as its owner knows, whatever the
- * pages say. One that is written in place is another client's.
+ * The number of bytes that may be copied. The length of a buffer from xmem_acquire comes from its
+ * owner's own list, and not from the pages. A buffer that is written in place is another client's.
  */
 static u64 length_of(const struct xmem_buffer *buffer)
 {
@@ -92,7 +93,7 @@ static u64 length_of(const struct xmem_buffer *buffer)
 	return mode & XL_UPGRADED ? xl_capacity(buffer) : xl_slot_bytes(buffer->pool, buffer->slot);
 }
 
-/* Find where the copy begins in a buffer. 0, or -errno, noted. */
+/* Find the address in a buffer at which the copy begins. 0, or -errno, noted. */
 static int find(const struct xl_copy *copy, struct xl_side *side, struct xmem_buffer *handle,
 		u64 offset, bool writes)
 {
@@ -113,11 +114,12 @@ static int find(const struct xl_copy *copy, struct xl_side *side, struct xmem_bu
 	}
 	length = length_of(side->buffer);
 	if (offset > length || copy->bytes > length - offset)
-		return xl_fail(ERANGE, "%s: %llu bytes at %llu %s %llu", copy->what,
+		return xl_fail(ERANGE, "%s: %llu bytes at %llu %s %llu bytes%s", copy->what,
 			       (unsigned long long)copy->bytes, (unsigned long long)offset,
-			       writes ? "do not fit; acquire a larger buffer than one of" :
-			       "reach beyond the contents, of which there are",
-			       (unsigned long long)length);
+			       writes ? "do not fit into the buffer, which has" :
+			       "reach beyond the contents, which have",
+			       (unsigned long long)length,
+			       writes ? "; acquire a larger buffer" : "");
 	side->address += offset;
 	return 0;
 }
@@ -126,11 +128,11 @@ static int find_memory(const struct xl_copy *copy, struct xl_side *side, const v
 {
 	side->address = (u64)memory;
 	return memory || !copy->bytes ? 0 :
-	       xl_fail(EINVAL, "%s: no memory of the program, and %llu bytes to copy", copy->what,
-		       (unsigned long long)copy->bytes);
+	       xl_fail(EINVAL, "%s: the program's memory is NULL, with %llu bytes to copy",
+		       copy->what, (unsigned long long)copy->bytes);
 }
 
-/* Both sides have been found. 0, or -errno, noted. */
+/* Copy; both sides have been found. 0, or -errno, noted. */
 static int run(const struct xl_copy *copy)
 {
 	int err;
@@ -152,14 +154,15 @@ static int copy_between(struct xl_copy *copy, struct xmem_buffer *to, u64 to_off
 	int err;
 
 	if (to == from)
-		return xl_fail(EINVAL, "%s: both buffers are the same one, or none", copy->what);
+		return xl_fail(EINVAL, "%s: both arguments are the same buffer, or NULL",
+			       copy->what);
 	err = find(copy, &copy->to, to, to_offset, true);
 	if (!err)
 		err = find(copy, &copy->from, from, from_offset, false);
 	return err ? err : run(copy);
 }
 
-/* Take over what is said of @from, but not its place in the buffer. */
+/* Copy the description of @from, but not its place in the buffer. */
 static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 {
 	struct xmem_metadata m, *mine = xmem_metadata_mut(to);
@@ -169,7 +172,7 @@ static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 	m.offset = xl_buffer(to)->what.offset;
 	m.storage = mine->storage;
 	m.device = mine->device;
-	m.order_kind = mine->order_kind;	/* of the copy itself, if a stream makes it */
+	m.order_kind = mine->order_kind;	/* that of the copy itself, if a stream makes it */
 	m.order_value = mine->order_value;
 	memcpy(mine, &m, sizeof(m));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One copy and its two sides: copy.c, and describe/copy_cuda.c where memory of a GPU takes part. */
+/* A copy and its two sides: copy.c, and copy_cuda.c for memory of a GPU. */
 #ifndef XMEM_COPIES_H
 #define XMEM_COPIES_H
 
@@ -16,20 +16,20 @@ struct xl_side {
 struct xl_copy {
 	const char *what;	/* the call, for its messages */
 	u64 bytes;
-	CUstream stream;	/* NULL: it is over when the call returns */
+	CUstream stream;	/* NULL: the copy is complete when the call returns */
 	struct xl_side to, from;
 };
 
 /*
- * Find the address of a buffer on a GPU, after what other streams have yet to do there. The GPU of
- * the other side is known by then, if it has one and comes first. 0, or -errno, noted.
+ * Find the address of a buffer on a GPU. Work of other streams there comes before the
+ * copy. If copy->to is on a GPU, it must be found before copy->from. 0, or -errno, noted.
  */
 int xl_copy_find(const struct xl_copy *copy, struct xl_side *side, bool writes);
 
-/* Wait until the stream has done what is in it, for two sides on the CPU. 0, or -errno, noted. */
+/* For two sides on the CPU: wait until the stream has done its work so far. 0, or -errno, noted. */
 int xl_copy_await(const struct xl_copy *copy);
 
-/* Copy; one side is on a GPU at least. 0, or -errno, noted. */
+/* Copy; at least one side is on a GPU. 0, or -errno, noted. */
 int xl_copy_gpu(const struct xl_copy *copy);
 
 #endif

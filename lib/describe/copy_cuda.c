@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies from and to buffers in memory of GPUs. Those without a stream go through the one that
- * orders with all others of the program, and are over when the call returns: another process's GPU
- * can look at what is published then without any stream of this one.
+ * Copies from and to buffers in memory of GPUs. A copy without a stream uses the stream that is
+ * ordered with all others of the program, and it is complete when the call returns. So another
+ * process's GPU can read published contents without any stream of this process.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "lib/gpu/order.h"
 #include "lib/payload/payload.h"
 
-#define STAGE_BYTES	(4UL << 20)	/* of the CPU's memory, for what GPUs cannot copy */
+#define STAGE_BYTES	(4UL << 20)	/* memory of the CPU for copies that GPUs cannot make */
 
 /* ---- the sides ---- */
 
@@ -41,8 +41,9 @@ int xl_copy_await(const struct xl_copy *copy)
 }
 
 /*
- * A copy on the stream of @gpu is queued. Nobody but the writer knows of the buffer yet, so nothing
- * else keeps its memory until the copy has run; who reads one holds it, and uses xmem_release_on.
+ * A copy on the stream of @gpu is queued. If the buffer is being written, no other client has its
+ * memory, so it must be kept until the copy has run. A program that copies from a held buffer keeps
+ * it by xmem_release_on.
  */
 static int count_work(const struct xl_copy *copy, const struct xl_side *side, struct xl_gpu *gpu)
 {
@@ -53,7 +54,7 @@ static int count_work(const struct xl_copy *copy, const struct xl_side *side, st
 
 /* ---- the copies ---- */
 
-/* Put a copy into a stream of a GPU; its other side is there, too, or on the CPU. */
+/* Put a copy into a stream of a GPU. The other side is on that GPU too, or on the CPU. */
 static CUresult put(const struct xl_side *to, const struct xl_side *from, u64 bytes,
 		    CUstream stream)
 {
@@ -66,7 +67,7 @@ static CUresult put(const struct xl_side *to, const struct xl_side *from, u64 by
 	return xl_cuda()->memcpy_dtod_async(to->address, from->address, bytes, stream);
 }
 
-/* A copy was queued with this result: wait until it is over, if there is no stream. */
+/* A copy was queued with this result. Without a stream, wait until it is complete. */
 static CUresult finish(CUresult result, CUstream stream)
 {
 	return result || stream ? result : xl_cuda()->stream_synchronize(CU_STREAM_LEGACY);
@@ -116,7 +117,7 @@ static bool are_peers(const struct xl_side *to, const struct xl_side *from)
 	return !xl_cuda()->device_can_access_peer(&can, to->gpu->device, from->gpu->device) && can;
 }
 
-/* Between GPUs that can. 0, or -errno, noted. */
+/* Copy between two GPUs that can do it themselves. 0, or -errno, noted. */
 static int copy_peer(const struct xl_copy *copy)
 {
 	CUstream stream = copy->stream ? copy->stream : CU_STREAM_LEGACY;
@@ -147,7 +148,10 @@ static int copy_across(const struct xl_copy *copy)
 	int err;
 
 	if (!are_peers(&copy->to, &copy->from)) {
-		/* What cannot be put into the stream is done when it has done what is in it. */
+		/*
+		 * This copy cannot be put into the stream, so wait until the stream has done its
+		 * work so far.
+		 */
 		err = copy->stream ? xl_order_finish(pool_of(copy), copy->to.gpu, copy->stream) : 0;
 		return err ? err : copy_staged(copy);
 	}

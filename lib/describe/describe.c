@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Describing the contents of a buffer, and reading such a description back. What is said is
- * checked in tensor.c and image.c.
+ * The calls that describe the contents of a buffer, and read such a description. tensor.c and
+ * image.c check it.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 /* ---- describing ---- */
 
-/* The metadata of a buffer that is written, or NULL, and *err has been noted. */
+/* The metadata of a buffer that is written. NULL: *err has been noted. */
 static struct xmem_metadata *metadata_mut(struct xmem_buffer *handle, int *err)
 {
 	struct xmem_metadata *metadata = xmem_metadata_mut(handle);
@@ -22,7 +22,7 @@ static struct xmem_metadata *metadata_mut(struct xmem_buffer *handle, int *err)
 	return metadata;
 }
 
-/* Put @fresh in place of all that was said. The contents are where xmem_publish puts them. */
+/* Replace the whole description by @fresh. xmem_publish fills in where the contents are. */
 static void replace(struct xmem_buffer *handle, struct xmem_metadata *metadata,
 		    struct xmem_metadata *fresh)
 {
@@ -108,7 +108,7 @@ static int take_source(const struct xmem_source *given, struct xmem_source *ret)
 	return err;
 }
 
-/* Put a string into a field, if there is one. */
+/* Put a string into a field, unless it is NULL. */
 static int say(char *field, size_t bytes, const char *name, const char *string)
 {
 	return string ? xl_metadata_string(field, bytes, name, string) : 0;
@@ -125,7 +125,7 @@ XMEM_API int xmem_describe_source(struct xmem_buffer *handle, const struct xmem_
 		err = take_source(given, &source);
 	if (err)
 		return err;
-	/* All is checked before any of it is said. */
+	/* Check all strings before any field changes. */
 	fresh = *metadata;
 	err = say(FIELD(&fresh, content_type), "content type", source.content_type);
 	if (!err)
@@ -142,7 +142,7 @@ XMEM_API int xmem_describe_source(struct xmem_buffer *handle, const struct xmem_
 
 /* ---- reading ---- */
 
-/* Take a copy of what is said of a buffer. Returns 0, or -errno, noted. */
+/* Take a copy of a buffer's description. Returns 0, or -errno, noted. */
 static int take(struct xmem_buffer *handle, const char *what, struct xmem_metadata *ret)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
@@ -169,26 +169,26 @@ XMEM_API int xmem_metadata_view(struct xmem_buffer *handle, struct xmem_metadata
 	return take(handle, "metadata_view", ret_metadata);
 }
 
-/* Is there a tensor, and does it lie in memory of the CPU, or in the storage that is @allowed? */
+/* Is there a description, and are the contents in memory of the CPU, or in storage @allowed? */
 static int check_said(const struct xmem_metadata *m, const char *what, bool said, u32 allowed)
 {
 	if (m->storage != XMEM_STORAGE_CPU && m->storage != allowed)
-		return xl_fail(EBADMSG, "%s: the contents are said to be in storage %u, which is "
-			       "not memory of the CPU", what, m->storage);
+		return xl_fail(EBADMSG, "%s: by their metadata, the contents are in storage %u, "
+			       "which is not memory of the CPU", what, m->storage);
 	if (!said)
-		return xl_fail(ENODATA, "%s: the publisher has not said what the contents are; it "
-			       "uses xmem_describe_tensor or xmem_describe_image", what);
+		return xl_fail(ENODATA, "%s: the publisher has not described the contents; it uses "
+			       "xmem_describe_tensor or xmem_describe_image for that", what);
 	return 0;
 }
 
-/* The contents of a buffer, and their place. */
+/* The contents of a buffer, their description, and their place. */
 struct seen {
 	struct xmem_metadata said;
 	const void *data;
-	int device_id;			/* or XMEM_CPU */
+	int device_id;			/* a GPU, or XMEM_CPU */
 };
 
-/* For one of the views. 0, or -errno, noted. */
+/* Get the contents for one of the views. 0, or -errno, noted. */
 static int look(struct xmem_buffer *handle, uint32_t flags, const char *what, struct seen *ret)
 {
 	int err = take(handle, what, &ret->said);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * What metadata says of an image, checked: the planes of each format, and where they lie.
- */
+/* Descriptions of images: the planes of each format and where they lie, and checks of metadata. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,10 +15,13 @@
 
 /* ---- the formats ---- */
 
-/* A plane is made of blocks of pixels; a block has one or more elements, of one or more numbers. */
+/*
+ * A plane consists of blocks of pixels. A block has one or more elements, and each one or more
+ * numbers.
+ */
 struct form {
-	u8 channels;			/* numbers of one element; 0: there is no such plane */
-	u8 elements;			/* of one block, which is 2^x columns by 2^y rows */
+	u8 channels;			/* numbers in one element; 0: there is no such plane */
+	u8 elements;			/* in one block, which is 2^x columns by 2^y rows */
 	u8 x, y;
 };
 
@@ -29,10 +30,11 @@ struct form {
 #define TWO_PLANES(x, y)	PACKED(1), { 2, 1, x, y }
 #define THREE_PLANES(x, y)	PACKED(1), { 1, 1, x, y }, { 1, 1, x, y }
 
-/* All that is known of a format. Sizes, strides and tensors are calculated from it. */
+/* The facts about a format. Sizes, strides and tensors are calculated from them. */
 static const struct format {
 	const char *name;
-	const char *content_type;	/* GStreamer's, or else with ffmpeg's name */
+	const char *content_type;	/* GStreamer's, or with ffmpeg's name if GStreamer has
+					 * none */
 	u32 dtype;
 	struct form plane[XMEM_IMAGE_MAX_PLANES];
 } formats[XMEM_IMAGE_FORMATS] = {
@@ -80,7 +82,7 @@ struct plan {
 	} plane[XMEM_IMAGE_MAX_PLANES];
 };
 
-/* As many groups as cover @pixels: the last one may cover some that the image does not have. */
+/* How many groups cover @pixels? The last one may cover pixels that the image does not have. */
 static u64 groups(u64 pixels, u32 shift)
 {
 	return (pixels + (1u << shift) - 1) >> shift;
@@ -99,8 +101,8 @@ static u64 row_bytes(const struct format *format, u32 plane, u64 pixels)
 }
 
 /*
- * The rows of all planes have room for as many pixels as those of the first.
- * pre: the sides and the stride are within their limits, so nothing here overflows 64 bits.
+ * Each plane's rows have room for as many pixels as the rows of the first plane. pre: the sides and
+ * the stride are within their limits, so nothing here overflows 64 bits.
  */
 static void make_plan(const struct format *format, u32 width, u32 height, u64 stride,
 		      struct plan *ret)
@@ -148,9 +150,9 @@ static int check_numbers(const struct format *format, u64 width, u64 height, u64
 	return 0;
 }
 
-/* ---- saying ---- */
+/* ---- describing ---- */
 
-/* Say that one plane is a tensor. */
+/* Describe one plane as a tensor. */
 static void fill_plane(struct xmem_metadata *m, const struct format *format, u32 plane, u64 rows,
 		       u64 row_bytes, u64 stride)
 {
@@ -168,7 +170,9 @@ static void fill_plane(struct xmem_metadata *m, const struct format *format, u32
 	}
 }
 
-/* Say that an image is the tensor of its only plane, or of all its bytes: no plane gets lost. */
+/*
+ * Describe an image as the tensor of its only plane, or of all its bytes, so that no plane is lost.
+ */
 static void fill_tensor(struct xmem_metadata *m, const struct format *format,
 			const struct plan *plan)
 {
@@ -183,7 +187,7 @@ static void fill_tensor(struct xmem_metadata *m, const struct format *format,
 	m->strides[0] = 1;
 }
 
-/* Find the format and the plan of what an image is said to be. 0, or -errno, noted. */
+/* Find the format and the plan of an image with these numbers. 0, or -errno, noted. */
 static int plan_image(u32 number, u64 width, u64 height, u64 stride, const struct xl_says *says,
 		      const struct format **ret_format, struct plan *ret)
 {
@@ -231,9 +235,9 @@ XMEM_API int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t heig
 	return err ? err : (int64_t)plan.bytes;
 }
 
-/* ---- understanding ---- */
+/* ---- reading ---- */
 
-/* Is the tensor that is said beside an image the one that xl_image_fill says? */
+/* Do the metadata describe the tensor that xl_image_fill writes for this image? */
 static bool agrees(const struct xmem_metadata *m, const struct format *format,
 		   const struct plan *plan)
 {

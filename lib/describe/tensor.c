@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What metadata says of a tensor, checked against the bytes that are there. No sum or product here
- * can overflow unseen, because a hostile publisher chooses all of the numbers.
+ * Descriptions of tensors, checked against the number of bytes. A hostile publisher chooses all the
+ * numbers, so every sum and product here is checked for overflow.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define METADATA_WORDS	(sizeof(struct xmem_metadata) / sizeof(u64))
 
-/* Is it one of the characters that a string here may have? */
+/* May a string in metadata have this character? */
 static bool is_printable(char c)
 {
 	return c >= ' ' && c <= '~';
@@ -56,15 +56,15 @@ int xl_metadata_string(char *field, size_t bytes, const char *name, const char *
 	for (i = 0; i < length; i++)
 		if (!is_printable(string[i]))
 			return xl_fail(EINVAL, "describe: byte %zu of the %s is 0x%02x, which is "
-				       "no printable ASCII", i, name, (unsigned char)string[i]);
-	memmove(field, string, length);		/* it may be the same one */
+				       "not printable ASCII", i, name, (unsigned char)string[i]);
+	memmove(field, string, length);		/* the two may be one */
 	memset(field + length, 0, bytes - length);
 	return 0;
 }
 
 /* ---- tensors ---- */
 
-/* Bytes of one element; 0, noted: there is no such type. */
+/* The bytes of one element. 0, noted: there is no such type. */
 static u32 item_bytes(u32 dtype, const struct xl_says *says)
 {
 	u32 code = XMEM_DTYPE_CODE(dtype);
@@ -72,8 +72,8 @@ static u32 item_bytes(u32 dtype, const struct xl_says *says)
 
 	if (code < XMEM_DTYPE_CODES && code != XMEM_DTYPE_CODE_OPAQUE && bits && bits % 8 == 0)
 		return bits / 8;
-	xl_fail(says->impossible, "%s: dtype 0x%x (code %u, %u bits, %u lanes) is no type of whole "
-		"bytes that can be shared; see enum xmem_dtype", says->what, dtype, code,
+	xl_fail(says->impossible, "%s: dtype 0x%x (code %u, %u bits, %u lanes) is not a type of "
+		"whole bytes that can be shared; see enum xmem_dtype", says->what, dtype, code,
 		XMEM_DTYPE_BITS(dtype), XMEM_DTYPE_LANES(dtype));
 	return 0;
 }
@@ -84,8 +84,8 @@ static int too_large(const struct xl_says *says)
 }
 
 /*
- * The strides of a dense tensor of that shape, in which a dimension of 0 counts as 1. All of them,
- * and the bytes of all elements, are below 2^63 after it. 0, or -errno, noted.
+ * The strides of a dense tensor of that shape, in which a dimension of 0 counts as 1. Afterwards,
+ * all strides and the bytes of all elements are below 2^63. 0, or -errno, noted.
  */
 static int dense_strides(u32 ndim, const int64_t *shape, u32 item, const struct xl_says *says,
 			 int64_t *ret)
@@ -117,8 +117,8 @@ int xl_tensor_make_dense(struct xmem_metadata *metadata, const struct xl_says *s
 }
 
 /*
- * How far do the elements reach from the first one? pre: dense_strides found the shape good.
- * 0, or -errno, noted.
+ * The number of bytes from the first element to the end of the last. pre: dense_strides accepted
+ * the shape. 0, or -errno, noted.
  */
 static int reach(const struct xmem_metadata *m, u32 item, const struct xl_says *says,
 		 uint64_t *ret)
@@ -140,11 +140,11 @@ static int reach(const struct xmem_metadata *m, u32 item, const struct xl_says *
 		last = -(int64_t)item;
 	else if (over)
 		return too_large(says);
-	*ret = (u64)last + item;	/* each is below 2^63 */
+	*ret = (u64)last + item;	/* each of the two is below 2^63 */
 	return 0;
 }
 
-/* The bytes of one number, if C has such numbers; 1: it has none. */
+/* The bytes of one number; 1 if C has no such numbers. */
 static u32 number_bytes(u32 dtype)
 {
 	u32 bytes = XMEM_DTYPE_BITS(dtype) / 8;
@@ -155,9 +155,9 @@ static u32 number_bytes(u32 dtype)
 }
 
 /*
- * Fill in the strides and what follows from them. No element is found by the stride of a dimension
- * that has one element or none: those become what they are in a dense tensor, so that a reader may
- * calculate with them.
+ * Fill in the strides and what follows from them. If a dimension has one element or none, its
+ * stride is never used. So it is replaced by that of a dense tensor, with which a reader can
+ * calculate.
  */
 static void fill_strides(const struct xmem_metadata *m, const int64_t *dense,
 			 struct xmem_tensor *t)
