@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where the contents of a buffer in memory of a GPU are. What is found once is found again without
- * a lock and without a call: payload/payload.h says why that is right.
+ * The addresses of contents in memory of GPUs. An address that has been found once is found again
+ * without a lock or a call; payload/payload.h says why that is right.
  */
 #include "lib/gpu/data.h"
 #include "lib/gpu/order.h"
 #include "lib/host/died.h"
 #include "lib/payload/payload.h"
 
-/* The library has handed out an address of this slot: the host has to know before (I9). */
+/* The library is about to hand out an address of this slot. The host must know it before (I9). */
 static inline void mark_hold(struct xmem_pool *pool, u32 slot)
 {
 	u32 *hold = &pool->holds[slot];
@@ -17,11 +17,11 @@ static inline void mark_hold(struct xmem_pool *pool, u32 slot)
 		__atomic_fetch_or(hold, XM_HOLD_DEVICE, __ATOMIC_SEQ_CST);
 }
 
-/* Such memory ends with its owner, and what is there later is anybody's. */
+/* Such memory ends with its owner, and other memory may have its address later. */
 static XL_COLD u64 owner_ended(void)
 {
 	xl_fail_fast(EOWNERDEAD, "cuda_ptr: the owner of this memory of a GPU has ended, and the "
-				 "memory with it");
+				 "memory has gone with it");
 	return 0;
 }
 
@@ -30,7 +30,7 @@ static bool has_ended(const struct xmem_slot_row *row, u32 traits)
 	return traits & XMEM_TRAIT_HANDLE && xm_load(&row->owner) == XMEM_OWNER_HOST;
 }
 
-/* Where the slot is on its GPU, as far as this process knows; 0: it is not open here. */
+/* The address of the slot on its GPU; 0: it is not open in this process. */
 static inline u64 placed(const struct xmem_pool *pool, u32 slot, const struct xmem_slot_row *row)
 {
 	const struct xl_place *places = __atomic_load_n(&pool->mappings.device, __ATOMIC_ACQUIRE);
@@ -44,7 +44,10 @@ static XL_SLOW u64 open_slot(struct xmem_buffer *buffer, const struct xmem_slot_
 
 	if (!xl_cuda_open(pool, buffer->slot))
 		return placed(pool, buffer->slot, row);
-	/* Nothing is opened without the host; but streams may wait in vain, and that ends here. */
+	/*
+	 * Without the host no memory can be opened. But streams may wait in vain, and this ends
+	 * their waits.
+	 */
 	if (xl_host_died(pool))
 		xl_order_wait_here(buffer);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the contents of buffers in memory of GPUs are: data.c. */
+/* The addresses of contents in memory of GPUs: data.c. */
 #ifndef XMEM_GPU_DATA_H
 #define XMEM_GPU_DATA_H
 
@@ -8,13 +8,13 @@
 
 /* The device address of the contents; 0: the error is noted. */
 u64 xl_cuda_address(struct xmem_buffer *buffer);
-/* The same of what may be written. */
+/* The device address of contents that may be written; 0: the error is noted. */
 u64 xl_cuda_address_mut(struct xmem_buffer *buffer);
 
 /* EMEDIUMTYPE, noted: the contents are in memory of the CPU. Returns 0. */
 u64 xl_not_cuda(void) __attribute__((cold));
 
-/* The GPU that a buffer is on. NULL: the error is noted. */
+/* The GPU that has a buffer. NULL: the error is noted. */
 struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What makes contents complete: goal.h. */
+/* The goal of a buffer, the value that its ready word must reach, and whether it can: goal.h. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 #include "lib/gpu/goal.h"
 #include "lib/host/died.h"
 
-/* 0: there is no such client. */
+/* The process of a client. 0: there is no such client. */
 static u64 process_of(const struct xmem_pool *pool, u32 client)
 {
 	return client < pool->map.clients ?
@@ -26,7 +26,7 @@ struct xl_order *xl_own_order(const struct xmem_buffer *buffer)
 	       &orders->slot[buffer->slot] : NULL;
 }
 
-/* The metadata are another process's: what is no order is taken for one that never comes true. */
+/* The metadata are another process's. Garbage counts as an order that is never fulfilled. */
 static u64 find_published(const struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_metadata *metadata = xm_metadata(&pool->map, slot);
@@ -48,7 +48,7 @@ bool xl_goal_find(const struct xmem_buffer *buffer, struct xl_goal *ret)
 		ret->value = find_published(pool, buffer->slot);
 	ret->word = xm_ready_word(&pool->map, buffer->slot);
 	ret->owner = xm_load(&xm_slot_row(&pool->map, buffer->slot)->owner);
-	/* A process may have joined several times, and has one GPU at work for all of them. */
+	/* A process may have joined several times, and one GPU works for all of its clients. */
 	process = process_of(pool, ret->owner);
 	ret->mine = ret->owner == pool->me ||
 		    (process && process == process_of(pool, pool->me));
@@ -67,16 +67,17 @@ int xl_goal_look(const struct xl_goal *goal)
 
 	if (unlikely(xl_is_ended(word)))
 		return never();
-	/* A stream would wait for it for ever. */
+	/* No GPU writes such a value, so a stream would wait for ever. */
 	if (unlikely(goal->value >= XMEM_READY_OVER))
-		return xl_fail_fast(EIO, "wait: the owner says of these contents what no GPU "
-					 "writes");
+		return xl_fail_fast(EIO, "wait: the metadata of these contents have a value "
+					 "that no GPU writes");
 	return xl_is_reached(word, goal->value) ? 0 : -EAGAIN;
 }
 
 /*
- * A zombie has exited, and so has a process whose number is another one's thread now. If another
- * process has got the number, the one before counts as alive: nobody has noted when it began.
+ * A zombie has exited. A number that is now that of a thread of another process shows that the
+ * process has exited, too. But if a new process has got the number, the old process counts as
+ * alive, because its start time is not recorded.
  */
 static bool has_exited(u32 pid)
 {
@@ -95,7 +96,10 @@ static bool has_exited(u32 pid)
 	return exited;
 }
 
-/* As the daemon sees it: the kernel's rows have none, and it ends the words itself. */
+/*
+ * The pid in the daemon's view. With the module, rows have no pid, and the module ends words
+ * itself.
+ */
 static u32 pid_of(const struct xmem_pool *pool, u32 client)
 {
 	return client < pool->map.clients ? xm_load(&xm_client_row(&pool->map, client)->pid) : 0;
@@ -114,7 +118,7 @@ bool xl_goal_end_word(const struct xmem_pool *pool, const struct xl_goal *goal)
 
 	if (!pid || !has_exited(pid))
 		return false;
-	/* What its stream has finished before that is finished. */
+	/* Contents that the stream finished before the exit are complete. */
 	if (!xl_is_reached(xm_load_acquire(goal->word), goal->value))
 		xm_store_release(goal->word, XMEM_READY_ENDED);
 	return true;

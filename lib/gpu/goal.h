@@ -1,59 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What makes the contents of a buffer complete: the value that its ready word has to reach; and
- * whether it ever will.
+ * The goal of a buffer: the value that its ready word must reach before its contents are complete.
+ * These functions find it, check it, and find out whether it can still be reached.
  */
 #ifndef XMEM_GPU_GOAL_H
 #define XMEM_GPU_GOAL_H
 
 #include "lib/gpu/order.h"
 
-/* What makes the contents of one buffer complete. */
+/* The goal of one buffer. */
 struct xl_goal {
 	u64 value;
 	u64 *word;
-	u32 owner;		/* the client whose word it is */
-	bool mine;		/* and that is one of this process */
+	u32 owner;		/* the client that owns the word */
+	bool mine;		/* it is a client of this process */
 };
 
-/* What is known of the slot, if the buffer is written and that is its own; else NULL. */
+/* The order of the slot, if the buffer is written and its slot is an own one; otherwise NULL. */
 struct xl_order *xl_own_order(const struct xmem_buffer *buffer);
 
-/* false: the contents are complete. */
+/* Find the goal. false: the contents are complete. */
 bool xl_goal_find(const struct xmem_buffer *buffer, struct xl_goal *ret);
 
-/* 0: it is reached. -EAGAIN: not yet. Else an error, noted: it never will be. */
+/* 0: the goal is reached. -EAGAIN: not yet. Another error, noted: it will never be reached. */
 int xl_goal_look(const struct xl_goal *goal);
 
 /*
- * Which other process has yet to write the word? 0: that is not known. In another PID namespace
- * than the host's the number would be somebody else's.
+ * The other process that has yet to write the word. 0: it is not known. In another PID namespace
+ * than the host's, the number would be that of an unrelated process.
  */
 u32 xl_goal_writer(const struct xmem_pool *pool, const struct xl_goal *goal);
 
 /*
- * xmemd has ended, so nobody ends the words of a process that ends after it. Whoever finds that the
- * process has gone does it here; the module cannot end before its clients. false: it has not gone,
- * as far as one knows.
+ * When xmemd has ended, it no longer ends the words of processes that exit. So a process that finds
+ * that the writer has exited ends the word here. (The module cannot end before its clients.) false:
+ * as far as this process can tell, the writer has not exited.
  */
 bool xl_goal_end_word(const struct xmem_pool *pool, const struct xl_goal *goal);
 
-/* Does this process's GPU still work, of which the contents are? 0, or -errno, noted. */
+/* If the contents are of this process's GPU: does this GPU still work? 0, or -errno, noted. */
 int xl_goal_still_works(const struct xmem_buffer *buffer, const struct xl_goal *goal);
 
-/* Will nothing come any more? 0: that is not known; or -errno, noted. */
+/* Is it known that the goal will never be reached? 0: no; or -errno, noted. */
 int xl_goal_is_vain(const struct xmem_buffer *buffer, const struct xl_goal *goal);
 
 /*
- * Wait in this thread until the goal is reached. 0, or -errno, noted: also ETIMEDOUT, EINTR, and
- * ECANCELED (wait.c).
+ * Wait in this thread until the goal is reached. 0, or -errno, noted, which may be ETIMEDOUT, EINTR
+ * or ECANCELED (wait.c).
  */
 int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u64 deadline_ns);
 
-/* From now on the buffer is looked at behind the wait, so nobody waits for it a second time. */
+/*
+ * From now on accesses to the buffer come after the wait, so no thread waits for it a second time.
+ */
 static inline void xl_note_ordered(struct xmem_buffer *buffer)
 {
-	if (!(xm_load(&buffer->mode) & XL_UPGRADED))	/* which has no order of its own */
+	if (!(xm_load(&buffer->mode) & XL_UPGRADED))	/* it has no order of its own */
 		xl_mode_add(buffer, XL_ORDERED);
 }
 

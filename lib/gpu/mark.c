@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Ready words that a host function writes, for GPUs that write no words themselves. A thread of the
- * driver's runs it once the stream has got there.
+ * Ready words that a host function writes, for GPUs that cannot write them. A thread of the driver
+ * runs the function when the stream reaches it.
  */
 #include <stdlib.h>
 
@@ -15,13 +15,13 @@ struct mark {
 	u64 value;
 };
 
-/* Nothing else is done under the lock, which a thread of the driver's takes. */
+/* The lock guards the list. A thread of the driver takes it, so nothing else is done under it. */
 static struct {
 	struct xl_lock lock;
 	struct mark *list;
 } marks;
 
-/* Take it out of the list. false: its pool has gone, and with it the word. */
+/* Take the mark out of the list. false: its pool and the word have gone. */
 static bool take_out(struct mark *mark)
 {
 	struct mark **at = &marks.list;
@@ -70,7 +70,7 @@ int xl_mark_put(struct xmem_pool *pool, u32 slot, u64 value, struct xl_gpu *gpu,
 	return xl_cuda_fail(result, "the stream takes no host function");
 }
 
-/* What is left is freed by its host function, if that ever runs. */
+/* Take the marks of a pool out of the list. A host function frees its mark when it runs. */
 void xl_marks_drop(struct xmem_pool *pool)
 {
 	struct mark **at = &marks.list;

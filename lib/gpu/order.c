@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Publishing what a stream has yet to write, and telling streams to wait: order.h has the idea.
+ * Publishing contents that a stream has yet to write, and telling streams to wait: order.h explains
+ * it.
  */
 #include <stdlib.h>
 
@@ -10,11 +11,9 @@
 #include "lib/host/died.h"
 #include "lib/own/owned.h"
 
-/* ---- what there is to know of a pool's slots ---- */
-
 /* ---- waiting in a stream ---- */
 
-/* 0, -EOPNOTSUPP: this GPU cannot wait for it; or -errno, noted. */
+/* 0; -EOPNOTSUPP: this GPU cannot wait for the word; or -errno, noted. */
 static int enqueue_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, struct xl_gpu *gpu,
 			CUstream stream)
 {
@@ -37,8 +36,9 @@ static int enqueue_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, 
 }
 
 /*
- * The driver keeps a stream that is destroyed until all that was in it is done, and only then can
- * its name become another one's. But CU_STREAM_PER_THREAD is another one in each thread.
+ * Is the stream ordered after the last value already? The driver keeps a destroyed stream until all
+ * its work is done, and only then can another stream get its name. But CU_STREAM_PER_THREAD is
+ * another stream in each thread.
  */
 static bool is_behind(const struct xl_order *order, const struct xl_gpu *gpu, CUstream stream)
 {
@@ -52,7 +52,7 @@ static void note_behind(struct xl_order *order, struct xl_gpu *gpu, CUstream str
 	xm_store(&order->behind, stream);
 }
 
-/* The goal is not reached. 0 or -errno, noted. */
+/* The goal is not reached yet: make the stream wait. 0 or -errno, noted. */
 static int make_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, struct xl_gpu *gpu,
 		     CUstream stream)
 {
@@ -61,7 +61,7 @@ static int make_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, str
 
 	if (order && is_behind(order, gpu, stream))
 		return 0;
-	/* Nobody would end the wait of a stream. */
+	/* Without the host, the wait of a stream might never end. */
 	if (!goal->mine && xl_host_died(buffer->pool))
 		return xl_goal_wait(buffer, goal, ~0ULL);
 	err = enqueue_wait(buffer, goal, gpu, stream);
@@ -106,8 +106,9 @@ XMEM_API int xmem_wait_on(struct xmem_buffer *handle, struct CUstream_st *stream
 /* ---- publishing ---- */
 
 /*
- * However it is published, the contents are complete when the streams have done all that the
- * library has put into them: a plain publish behind a copy on a stream does not wait for it.
+ * The contents are complete when the streams have done all work that the library has put into them.
+ * This is true for every kind of publish: a plain publish after a copy on a stream does not wait
+ * for it.
  */
 void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metadata)
 {
@@ -122,7 +123,7 @@ void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metad
 	metadata->order_kind = XMEM_ORDER_READY;
 }
 
-/* Let the stream write the next value into the slot's ready word. 0, -EOPNOTSUPP or -errno. */
+/* Make the stream write @value into the slot's ready word. 0, -EOPNOTSUPP or -errno, noted. */
 static int write_word(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu, CUstream stream,
 		      u64 value)
 {
@@ -140,7 +141,10 @@ static int write_word(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu, CUst
 	return result ? xl_cuda_fail(result, "the stream takes no write of a ready word") : 0;
 }
 
-/* What is in the stream is done behind the caller's back if it does not wait: nothing ends this. */
+/*
+ * Wait until the stream has done its work. Nothing may end this wait, because the work would go on
+ * without the caller.
+ */
 static int synchronise(struct xl_gpu *gpu, CUstream stream)
 {
 	CUresult result;
@@ -150,8 +154,9 @@ static int synchronise(struct xl_gpu *gpu, CUstream stream)
 }
 
 /*
- * If this client ends, the host looks at the metadata, also of what is not published: until its
- * process has exited, its streams may write the word, which is to be nobody else's before.
+ * Tell the host by the metadata which value the word must reach, even for a buffer that is not
+ * published. If this client ends, its streams may write the word until its process has exited, so
+ * until then the host must not give the slot to another client.
  */
 static void tell_host(struct xmem_buffer *buffer, u64 value)
 {
@@ -161,7 +166,7 @@ static void tell_host(struct xmem_buffer *buffer, u64 value)
 	xm_store(&metadata->order_kind, XMEM_ORDER_READY);
 }
 
-/* Let the stream say when it has done what is in it now. 0, or -errno, noted. */
+/* Make the stream write a value when it has done its work so far. 0, or -errno, noted. */
 static int put_value(struct xmem_buffer *buffer, struct xl_order *order, struct xl_gpu *gpu,
 		     CUstream stream)
 {
@@ -170,7 +175,7 @@ static int put_value(struct xmem_buffer *buffer, struct xl_order *order, struct 
 
 	if (err)
 		return err;
-	if (!order->issued)		/* an earlier owner's value may be there */
+	if (!order->issued)		/* the word may have a value of an earlier owner */
 		xm_store_release(xm_ready_word(&buffer->pool->map, buffer->slot), 0);
 	tell_host(buffer, value);
 	err = write_word(buffer->pool, buffer->slot, gpu, stream, value);
@@ -184,7 +189,7 @@ static int put_value(struct xmem_buffer *buffer, struct xl_order *order, struct 
 	return 0;
 }
 
-/* Put the end of the contents into the stream. 0, or -errno, noted. */
+/* Mark the end of the contents in the stream. 0, or -errno, noted. */
 static int put_order(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream stream)
 {
 	struct xl_orders *orders = xl_orders(buffer->pool);
@@ -195,16 +200,17 @@ static int put_order(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream st
 }
 
 /*
- * The value is written now, and not when the program releases or publishes the buffer: it may have
- * waited for the stream by then, and destroyed it, and the driver takes no such name any more. So a
- * copy costs a call of the driver more, but what follows need not know of any stream.
+ * The value is put into the stream now, and not when the program releases or publishes the buffer.
+ * By then the program may have waited for the stream and destroyed it, and the driver refuses the
+ * name of a destroyed stream. So a copy costs one more call of the driver, but later calls need no
+ * stream.
  */
 int xl_order_work(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream stream)
 {
 	struct xl_error error;
 	int err;
 
-	/* What is written in place has its ready word in another client's page. */
+	/* The ready word of a buffer that is written in place is in another client's page. */
 	if (xm_load(&buffer->mode) & XL_UPGRADED)
 		return synchronise(gpu, stream);
 	xl_error_save(&error);

@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Order on the GPU: contents may be published while a stream still writes them. Behind its writes
- * the stream writes a value into the slot's ready word, which is in its owner's page; the metadata
- * say which value makes the contents complete. Who reads them lets its own stream, or its thread,
- * wait for that. tests/model/ready.pml has the steps, and what each of them is for:
+ * Order on the GPU. Contents may be published while a stream still writes them. After its writes,
+ * the stream writes a value into the slot's ready word, which is in its owner's page. The metadata
+ * say which value makes the contents complete. A reader makes its own stream, or its thread, wait
+ * for this value. tests/model/ready.pml has the steps, and the reason for each of them:
  *
- *   - The values of a slot are counted up, and a stream is behind the last one before it is told
- *     to write the next. So the word never has a later one too early, nor an older one after it.
- *   - All that the library puts into streams for a slot that is being written has such a value
- *     behind it: what is published there, and each copy into it or out of it. So a slot is settled
- *     once its word has the last value, whether the buffer was published or released.
- *   - When the owner's process has exited, the host writes XMEM_READY_ENDED into the words whose
- *     value is not there. So nobody waits for ever, and who looks at the word afterwards finds
- *     out that the contents are not complete (EOWNERDEAD).
+ *   - The values of a slot are counted up. Before a stream is told to write a value, it is ordered
+ *     after the write of the last one. So the word never gets a later value too early, and never an
+ *     older value after a later one.
+ *   - All work that the library puts into streams for a slot that is being written is followed by
+ *   such
+ *     a value: publications, and each copy into the slot or out of it. So the slot is idle on all
+ *     GPUs when its word has the last value, even if the buffer was released and not published.
+ *   - When the owner's process has exited, the host writes XMEM_READY_ENDED into the words that
+ *   have
+ *     not reached their value. So nobody waits for ever, and a reader of the word sees that the
+ *     contents are incomplete (EOWNERDEAD).
  *
- * Where the device has no 64-bit memory operations, or does not register the pool's pages, a host
- * function in the stream writes the word, and who waits does so in its thread. Events between
- * processes could wait in the stream there. But what becomes of a stream that waits for an event
- * whose process was killed is not known, and nothing here may wait for ever.
+ * If the device has no 64-bit memory operations, or cannot register the pool's pages, a host
+ * function in the stream writes the word, and readers wait in their threads. There, a stream could
+ * wait for an event of another process. But it is not known what a stream does that waits for an
+ * event whose process was killed, and nothing here may wait for ever.
  *
- *   order.c     publishing on a stream, telling a stream to wait
- *   goal.[ch]   what makes contents complete, and whether it ever will
- *   wait.c      waiting in a thread
- *   ready.c     where a GPU finds ready words: pages that are registered with the driver
- *   mark.c      words that a host function writes
- *   release.c   dropping a handle when a stream has got there
+ *   order.c      publishing on a stream, telling a stream to wait
+ *   orders.c     the state of a pool's slots: struct xl_orders
+ *   goal.c       the value that makes contents complete, and whether it can be reached
+ *   wait.c       waiting in a thread
+ *   ready.c      the addresses of ready words on a GPU: pages that are registered with the driver
+ *   mark.c       words that a host function writes
+ *   data.c       the addresses of contents on a GPU
+ *   hold/release_on.c   dropping a handle when a stream reaches a point
  *
- * A call of the driver may wait for a host function that has yet to run, so release.c takes no
- * lock under which the driver is called.
+ * A call of the driver may wait for a host function that has not run yet. So the host function of
+ * release_on.c takes no lock under which the driver is called.
  */
 #ifndef XMEM_GPU_ORDER_H
 #define XMEM_GPU_ORDER_H
@@ -35,50 +40,57 @@
 #include "lib/base/handle.h"
 #include "lib/cuda/device.h"
 
-#define XL_MAX_GPUS	64	/* of one process: whose addresses of a page are remembered */
-#define XL_READY_NEAR	XMEM_READY_OVER	/* a word within so much of its value is not ENDED */
+#define XL_MAX_GPUS	64	/* of one process, for which addresses of a page are stored */
+#define XL_READY_NEAR	XMEM_READY_OVER	/* a word this close above its value is not ENDED */
 
-/* A page with the ready words of a group, as this process's driver knows it. */
+/* A page with the ready words of a group, registered with this process's driver. */
 struct xl_ready_page {
-	u64 origin;		/* whose group it was when it was registered; 0: it is not */
-	struct xl_gpu *gpu;	/* in whose context that was done */
+	u64 origin;		/* the owner of the group when it was registered; 0: not
+				 * registered */
+	struct xl_gpu *gpu;	/* the GPU in whose context it was registered */
 	void *at;
-	bool retiring;		/* this thread unregisters it, and is to be joined: */
+	bool retiring;		/* a thread unregisters the page, and must be joined: */
 	pthread_t thread;
-	struct xl_orders *orders;	/* it is one of these */
-	CUdeviceptr device[XL_MAX_GPUS];	/* by ordinal; 0: not asked for yet */
+	struct xl_orders *orders;	/* the struct that has this page */
+	CUdeviceptr device[XL_MAX_GPUS];	/* addresses, by ordinal; 0: not asked for yet */
 };
 
-/* What is known of a slot; all but the last of an own one. */
+/* The state of a slot. Only `awaited` is used for slots of other owners. */
 struct xl_order {
 	u64 issued;		/* the last value that a stream was told to write */
-	struct xl_gpu *gpu;	/* What is put into this stream of this GPU comes after that; */
-	CUstream behind;	/* it is only compared, for its program may have destroyed it. */
-	u64 awaited;		/* the last value of another process's that a stream waits for */
+	struct xl_gpu *gpu;	/* Work in this stream of this GPU comes after that value. */
+	CUstream behind;	/* It is only compared, because the program may have destroyed
+				 * it. */
+	u64 awaited;		/* another process's last value that a stream of this one waits
+				 * for */
 };
 
+/* The state of all slots of a pool. */
 struct xl_orders {
-	struct xl_lock lock;		/* guards page; nobody waits for a stream under it */
-	struct xl_order *slot;		/* [slots of the pool] */
-	struct xl_ready_page **page;	/* [groups] */
+	struct xl_lock lock;		/* guards page; no thread waits for a stream under it */
+	struct xl_order *slot;		/* for each slot of the pool; atomic fields */
+	struct xl_ready_page **page;	/* for each group */
 };
 
-/* Those of @pool; NULL: there is no memory, which is noted. */
+/* The state of @pool, which is made if necessary. NULL, noted: there is no memory. */
 struct xl_orders *xl_orders(struct xmem_pool *pool);
 
-/* Those of @pool, or NULL if nothing in it was ever ordered here. */
+/* The state of @pool, or NULL if no stream was ever ordered in it by this process. */
 static inline struct xl_orders *xl_orders_if(const struct xmem_pool *pool)
 {
 	return __atomic_load_n(&pool->gpus.orders, __ATOMIC_ACQUIRE);
 }
 
-/* Wait for what own streams have yet to write, unless they never will. */
+/* Wait until own streams have written all their values, unless they never will. */
 void xl_orders_settle(struct xmem_pool *pool);
 
-/* The same when the pool's handles are dropped, and let go of all that the driver was given. */
+/*
+ * Call xl_orders_settle, and then free all that the driver was given. The pool's handles are
+ * dropped.
+ */
 void xl_orders_close(struct xmem_pool *pool);
 
-/* Has every stream of this process done what it was to write into this own slot? */
+/* Has every stream of this process done its work on this own slot? */
 static inline bool xl_order_is_settled(const struct xmem_pool *pool, u32 slot)
 {
 	const struct xl_orders *orders = xl_orders_if(pool);
@@ -88,38 +100,41 @@ static inline bool xl_order_is_settled(const struct xmem_pool *pool, u32 slot)
 	       xm_load_acquire(xm_ready_word(&pool->map, slot)) - issued <= ~0ULL >> 1;
 }
 
-/* ---- for those who make contents or look at them (order.c, wait.c) ---- */
+/* ---- for writers and readers of contents (order.c, wait.c) ---- */
 
 /*
- * Are the contents there, or is a stream that uses them told to wait? If not, wait until they are.
+ * Wait until the contents are complete, unless a stream that uses them was told to wait for them.
  * 0, or -errno, noted: EOWNERDEAD, EINTR, ECANCELED, ENOTCONN.
  */
 int xl_order_wait(struct xmem_buffer *buffer);
-/* The same, whatever streams have been told, for who looks at the contents without a stream. */
+/* Wait until the contents are complete, for a caller that reads them without a stream. */
 int xl_order_wait_here(struct xmem_buffer *buffer);
 
 /*
- * Wait in this thread until a stream of @gpu has done what is in it; the close of @pool and
- * xmem_cancel end that. 0, or -errno, noted: EINTR, ECANCELED, or as the driver says.
+ * Wait in this thread until a stream of @gpu has done its work so far. The close of @pool and
+ * xmem_cancel end the wait. 0, or -errno, noted: EINTR, ECANCELED, or the driver's error.
  */
 int xl_order_finish(struct xmem_pool *pool, struct xl_gpu *gpu, CUstream stream);
 
-/* The same for a stream of @gpu, NULL: the buffer's, which is told to wait; see xmem_wait_on. */
+/*
+ * Make a stream of @gpu (NULL: of the buffer's GPU) wait until the contents are complete:
+ * xmem_wait_on.
+ */
 int xl_order_wait_on(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream stream);
 
 /*
- * What has been put into a stream of @gpu is work of this buffer, which is being written: whatever
- * becomes of the buffer, its slot is not settled before. A stream that takes no value is waited
- * for. 0, or -errno, noted.
+ * The work in a stream of @gpu belongs to this buffer, which is being written. Even if the buffer
+ * is released, its slot is not idle before the work is done. If the stream takes no value, this
+ * waits for the stream. 0, or -errno, noted.
  */
 int xl_order_work(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream stream);
 
-/* As xl_gpu_enter; but what the driver says is returned, and nothing is noted. */
+/* Like xl_gpu_enter, but it returns the driver's result and notes nothing. */
 CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope);
 
 /*
- * A call that takes a stream of its own needs no current context, or finds the caller's. A default
- * stream is one of a context: that of the buffer's GPU.
+ * A call with a stream that the program has made needs no current context, or uses the caller's. A
+ * default stream belongs to a context: that of the buffer's GPU.
  */
 #define XL_IS_DEFAULT(stream)	((u64)(stream) <= (u64)CU_STREAM_PER_THREAD)
 #define XL_ON_STREAM(gpu, stream, result, call) do {					\
@@ -136,9 +151,9 @@ CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope);
 } while (0)
 
 /*
- * Is there nothing to wait for? The common answer costs a load or two. What a stream has been told
- * to wait for counts as done, unless it will never be. So does, for who writes the buffer, what it
- * has put into streams itself.
+ * Is there nothing to wait for? The usual answer costs a load or two. Contents for which a stream
+ * was told to wait count as complete, unless they never will be. For the writer of the buffer, its
+ * own work in streams counts as done, too.
  */
 static inline bool xl_order_is_done(const struct xmem_buffer *buffer)
 {
@@ -146,7 +161,9 @@ static inline bool xl_order_is_done(const struct xmem_buffer *buffer)
 	u32 mode = xm_load(&buffer->mode);
 	u64 value, word;
 
-	/* What is written in place is another client's slot, and was published there. */
+	/*
+	 * A buffer that is written in place was published by another client, in that client's slot.
+	 */
 	if (mode & XL_WRITING && !(mode & XL_UPGRADED))
 		return mode & XL_ORDERED || xl_order_is_settled(pool, buffer->slot);
 	value = xm_load(&xm_metadata(&pool->map, buffer->slot)->order_value);
@@ -157,9 +174,12 @@ static inline bool xl_order_is_done(const struct xmem_buffer *buffer)
 	       (mode & XL_ORDERED && !(word & XMEM_READY_ENDED));
 }
 
-/* ---- dropping (release.c) ---- */
+/* ---- dropping (hold/release_on.c) ---- */
 
-/* Is this thread the driver's, in a host function of ours? Then the driver may not be called. */
+/*
+ * Is this thread one of the driver's, in a host function of the library? Then it must not call the
+ * driver.
+ */
 extern _Thread_local bool xl_in_driver __attribute__((visibility("hidden")));
 
 /* Destroy @pool in a thread of its own. */
@@ -178,8 +198,8 @@ static inline bool xl_is_ended(u64 word)
 }
 
 /*
- * Where the GPU finds the ready word of @slot, to write it if it is an own one. 0: *ret.
- * -EOPNOTSUPP, not noted: this device does not reach such words, or not yet. Else -errno, noted.
+ * Find the address of @slot's ready word on the GPU, for writing if the slot is an own one. 0: *ret
+ * is set. -EOPNOTSUPP, not noted: this device cannot reach the word, or not yet. Or -errno, noted.
  * It waits for no stream.
  */
 int xl_ready_find(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu, CUdeviceptr *ret);
@@ -187,15 +207,18 @@ void xl_ready_drop(struct xl_orders *orders, struct xm_map *map);
 
 /* ---- host functions (mark.c) ---- */
 
-/* Behind what is in the stream, write @value into the ready word of an own slot. 0 or -errno. */
+/*
+ * After the stream's work so far, write @value into the ready word of an own slot. 0 or -errno,
+ * noted.
+ */
 int xl_mark_put(struct xmem_pool *pool, u32 slot, u64 value, struct xl_gpu *gpu,
 		CUstream stream);
-/* The words of @pool go, and nothing is written there any more. */
+/* The words of @pool go: nothing is written there any more. */
 void xl_marks_drop(struct xmem_pool *pool);
 
 /*
- * Say on which GPU the contents are, whatever the program has written there, and when they are
- * complete. For memory of the CPU it may say what it likes.
+ * Set on which GPU the contents are, and when they are complete, whatever the program has written
+ * there. For memory of the CPU, the program's values stay.
  */
 static inline void xl_note_storage(const struct xmem_buffer *buffer,
 				   struct xmem_metadata *metadata)

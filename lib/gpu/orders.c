@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What is known of the order of a pool's slots on GPUs: order.h. */
+/* Makes the state of the order of a pool's slots on GPUs (order.h), and finds a buffer's GPU. */
 #include <stdlib.h>
 
 #include "lib/gpu/data.h"

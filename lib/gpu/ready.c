@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * Where a GPU finds ready words. The page of a group that has them is registered with the driver,
- * once in a process, when the first stream is to write one of them or to wait for one.
+ * The addresses of ready words on a GPU. The page of a group that has the words is registered with
+ * the driver once in a process, before the first stream writes one of them or waits for one.
  *
- * A group that has another owner has other pages, at the same address. The driver keeps the old
- * ones as long as they are registered. So the old registration has to go before a new one can be
- * made, and streams may still have waits for its words. They all come true, for their owner's
- * process has exited. But what is in the streams before them may wait for something that this
- * process has yet to do, in this thread or in another. So:
+ * When a group gets another owner, it gets other pages at the same address. The driver keeps the
+ * old page while it is registered. So the old registration must be removed before a new one can be
+ * made, although streams may still have waits for its words. All these waits end, because their
+ * owner's process has exited. But the work before them in the streams may wait for something that
+ * this process has yet to do, in this thread or in another. Therefore:
  *
- *   Nothing here waits for a stream, and least of all under orders->lock. A page that has to go is
- *   retired: no wait is put there any more, a thread of its own waits until the streams have come
- *   past those that are there, and unregisters it. Until then, words of the new owner are waited
- *   for in the thread that asks, as where the GPU does not reach them.
+ *   Nothing here waits for a stream, least of all under orders->lock. A page that must go is
+ *   retired: no more waits for it are put into streams. A thread of its own waits until the streams
+ *   have passed the existing waits, and then unregisters it. Until then, threads wait for words of
+ *   the new owner themselves, as they do if the GPU cannot reach the words.
  *
- * A page that is retired has one such thread, so there are no more of them than groups.
+ * A retired page has one such thread, so there are at most as many as groups.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -24,7 +24,10 @@
 #include "lib/gpu/order.h"
 #include "lib/payload/payload.h"
 
-/* Whose group is it? The next owner has another page, from xmemd too. 0: its owner has ended. */
+/*
+ * The present owner of the group. The next owner has another page, even with xmemd. 0: the owner
+ * has ended.
+ */
 static u64 origin_of(const struct xmem_pool *pool, u32 slot)
 {
 	const struct xm_map *map = &pool->map;
@@ -35,14 +38,14 @@ static u64 origin_of(const struct xmem_pool *pool, u32 slot)
 	return xl_origin(owner, xm_load(&xm_client_row(map, owner)->incarnation));
 }
 
-/* pre: no wait is put there any more. false: the driver does not do it. */
+/* pre: no more waits are put there. false: the driver refuses. */
 static bool unregister(const struct xl_ready_page *page)
 {
 	struct xl_gpu_scope scope;
 
 	if (xl_gpu_enter(page->gpu, &scope))
 		return false;
-	/* Nothing that waits for one of the words is left in a stream then. */
+	/* Afterwards no stream waits for one of the words any more. */
 	xl_cuda()->ctx_synchronize();
 	xl_cuda()->mem_host_unregister(page->at);
 	xl_gpu_leave(&scope);
@@ -54,14 +57,16 @@ static void *retire(void *user)
 	struct xl_ready_page *page = user;
 
 	if (!unregister(page))
-		return NULL;		/* so it stays retired */
+		return NULL;		/* it stays retired */
 	xl_lock(&page->orders->lock);
 	page->origin = 0;
 	xl_unlock(&page->orders->lock);
 	return NULL;
 }
 
-/* Under orders->lock. Without memory for a thread it is tried again the next time. */
+/*
+ * Begin to retire a page. If no thread can be made, the next call tries again. Under orders->lock.
+ */
 static void begin_to_retire(struct xl_ready_page *page)
 {
 	sigset_t all, before;
@@ -69,12 +74,15 @@ static void begin_to_retire(struct xl_ready_page *page)
 	if (page->retiring)
 		return;
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);	/* signals are the program's threads' */
+	pthread_sigmask(SIG_SETMASK, &all, &before);	/* signals are for the program's threads */
 	page->retiring = !pthread_create(&page->thread, NULL, retire, page);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* pre: the page has no origin, so the thread is about to end; or no lock is held. */
+/*
+ * Join the page's thread. pre: the page has no origin, so the thread is about to end; or no lock is
+ * held.
+ */
 static void end_to_retire(struct xl_ready_page *page)
 {
 	if (page->retiring)
@@ -88,14 +96,14 @@ static bool reaches(const struct xl_gpu *gpu, bool writable)
 	       (writable || gpu->can.host_read_only) && gpu->ordinal < XL_MAX_GPUS;
 }
 
-/* Is the page mapped for writing here? The daemon's are, and each client's own. */
+/* Is the page mapped for writing here? All pages of the daemon are, and each client's own. */
 static bool is_writable(const struct xmem_pool *pool, u32 slot)
 {
 	return pool->link.backend == &xmem_backend_daemon ||
 	       xm_load(&xm_slot_row(&pool->map, slot)->owner) == pool->me;
 }
 
-/* The current context is one of @gpu. 0, -EOPNOTSUPP or -errno, noted. */
+/* pre: the current context is one of @gpu. 0, -EOPNOTSUPP or -errno, noted. */
 static int register_page(struct xl_gpu *gpu, struct xl_ready_page *page, void *at, u64 origin,
 			 bool writable)
 {
@@ -179,7 +187,7 @@ static int find_locked(struct xmem_pool *pool, struct xl_orders *orders, u32 slo
 
 	if (!page)
 		return -ENOMEM;
-	/* When the owner has ended, what is registered may be the page of an earlier one. */
+	/* When the owner has ended, the registered page may be that of an earlier owner. */
 	if (!origin || !reaches(gpu, writable))
 		return -EOPNOTSUPP;
 	if (page->origin && page->origin != origin) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waiting in this thread for what streams have yet to write, of others or its own. A GPU wakes
- * nobody, so a thread looks at the word again and again, and naps in between.
+ * Waiting in a thread until streams of this process or of others have written contents. A GPU
+ * cannot wake a thread, so the thread checks the word again and again, and sleeps in between,
+ * longer each time.
  */
 #include <poll.h>
 #include <signal.h>
@@ -14,17 +15,18 @@
 #include "lib/host/died.h"
 #include "lib/host/request.h"
 
-#define SPINS		2000	/* looks at a word before the first nap */
+#define SPINS		2000	/* checks of a word before the first nap */
 #define FIRST_NAP_NS	20000
 #define LAST_NAP_NS	1000000
 
 /*
- * What ends a wait from outside. The handle of a buffer keeps its pool, also when that is closed;
- * so a wait need not be counted, and only one that is under way at the close ends with it.
+ * The limits of a wait. A wait for a buffer need not be counted, because the handle of the buffer
+ * keeps its pool, even if the pool is closed. Only waits that are under way when the pool is closed
+ * end with it.
  */
 struct limit {
 	u64 deadline_ns;
-	u32 cancels;		/* the pool's when the wait began */
+	u32 cancels;		/* pool->calls.cancels when the wait began */
 };
 
 static struct limit limit_of(const struct xmem_pool *pool, u64 deadline_ns)
@@ -42,10 +44,12 @@ static int is_ended(const struct xmem_pool *pool, const struct limit *limit)
 	return 0;
 }
 
-/* A signal that comes while a thread looks would end no nap. So it comes in one, or after all. */
+/*
+ * Block signals, except during naps. A signal that came during a check would not end the next nap.
+ */
 static void hold_signals(sigset_t *ret_before)
 {
-	/* What the thread does itself is not held up. */
+	/* Signals that the thread itself causes are not blocked. */
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
 	sigset_t most;
 	u32 i;
@@ -61,7 +65,10 @@ static void let_signals_come(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* Between two looks, so that the processor's other thread gets on. Arm's own hint does nothing. */
+/*
+ * A hint for the CPU between two checks, for its other hardware thread. Arm's own hint does
+ * nothing.
+ */
 static inline void relax(void)
 {
 #ifdef __x86_64__
@@ -71,7 +78,7 @@ static inline void relax(void)
 #endif
 }
 
-/* Each is longer than the one before. 0, or -EINTR, noted. */
+/* Take a nap, and double the length of the next. 0, or -EINTR, noted. */
 static int take_nap(struct timespec *nap, const sigset_t *signals)
 {
 	if (ppoll(NULL, 0, nap, signals) < 0 && errno == EINTR)
@@ -80,7 +87,6 @@ static int take_nap(struct timespec *nap, const sigset_t *signals)
 	return 0;
 }
 
-/* A GPU wakes nobody, so the thread looks again and again, and naps longer each time. */
 int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u64 deadline_ns)
 {
 	const struct limit limit = limit_of(buffer->pool, deadline_ns);
@@ -128,7 +134,7 @@ int xl_order_wait_here(struct xmem_buffer *buffer)
 	return xl_goal_find(buffer, &goal) ? xl_goal_wait(buffer, &goal, ~0ULL) : 0;
 }
 
-/* 0, or -errno, noted: -EAGAIN, or why the goal is never reached. */
+/* 0, or -errno, noted: -EAGAIN, or the reason why the goal is never reached. */
 static int look_once(const struct xmem_buffer *buffer, const struct xl_goal *goal)
 {
 	int err = xl_goal_look(goal);
@@ -137,7 +143,7 @@ static int look_once(const struct xmem_buffer *buffer, const struct xl_goal *goa
 		return err;
 	err = xl_goal_is_vain(buffer, goal);
 	if (!err)
-		err = xl_goal_look(goal);	/* they may have come meanwhile */
+		err = xl_goal_look(goal);	/* it may have been reached meanwhile */
 	return err == -EAGAIN ? xl_fail_fast(EAGAIN, "wait: the GPU has not finished the contents")
 			      : err;
 }
@@ -168,7 +174,10 @@ XMEM_API int xmem_wait_contents(struct xmem_buffer *handle, int64_t timeout_ns)
 	return xl_order_wait_until(buffer, timeout_ns);
 }
 
-/* A stream of this process waits for another one's word. Is that process alive? Else end it. */
+/*
+ * A stream of this process waits for another process's word. Returns whether that process is alive;
+ * if it is not, this ends the word.
+ */
 static bool is_awaited(struct xmem_pool *pool, u32 slot, u64 awaited)
 {
 	const struct xmem_buffer buffer = { .pool = pool, .slot = slot };
@@ -176,14 +185,17 @@ static bool is_awaited(struct xmem_pool *pool, u32 slot, u64 awaited)
 
 	if (!awaited || !xl_goal_find(&buffer, &goal))
 		return false;
-	/* There may be later contents, or it was another owner's, all of whose words have ended. */
+	/*
+	 * There may be later contents. Or the slot had another owner, all of whose words have
+	 * ended.
+	 */
 	if (goal.value > awaited)
 		goal.value = awaited;
 	return xl_goal_look(&goal) == -EAGAIN && xl_goal_writer(pool, &goal) &&
 	       !xl_goal_end_word(pool, &goal);
 }
 
-/* Without the host nobody else ends what this process's streams wait for in vain. */
+/* Without the host, only this process ends the words for which its streams wait in vain. */
 static void end_words(struct xmem_pool *pool)
 {
 	struct xl_orders *orders = xl_orders_if(pool);
@@ -223,7 +235,7 @@ int xl_order_finish(struct xmem_pool *pool, struct xl_gpu *gpu, CUstream stream)
 
 /* ---- the end ---- */
 
-/* Wait for what own streams have yet to write, unless they never will. */
+/* Wait until own streams have written this slot's values, unless they never will. */
 static void settle(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_buffer buffer = { .pool = pool, .slot = slot };
@@ -246,9 +258,10 @@ static void settle_other(struct xmem_pool *pool, u32 slot, const u64 *awaited)
 }
 
 /*
- * xmemd has ended, and nobody but calls of this pool's ends what streams wait for when its writer
- * has gone. These streams are waited for: they may keep the last handle, or the driver may wait for
- * them. Does nothing as long as there is a host.
+ * Wait for streams of this process that wait for words of other processes. When xmemd has ended,
+ * only calls with this pool end such a word after its writer has exited. The streams must finish,
+ * because they may keep the last handle, or the driver may wait for them. With a host, this does
+ * nothing.
  */
 static void settle_others(struct xmem_pool *pool)
 {
