@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The table of all public functions, for plug-ins and bindings that share this copy of the
- * library. What is in it, and in which order, "make api" takes from the headers.
+ * The table of all public functions, for plug-ins and bindings that share this copy of the library.
+ * "make api" makes its list, in order, from the headers.
  */
 #include "lib/api_list.h"
 #include "lib/private.h"
@@ -14,7 +14,7 @@ static const struct xmem_api api = {
 	XL_API(MEMBER)
 };
 
-/* Are all members there that a caller of version @asked knows, in their places? */
+/* Does the table have all members that a caller of version @asked knows, in their places? */
 static bool serves(u32 asked)
 {
 	if (asked >> 16 != XMEM_VERSION_MAJOR)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who may join a pool: a descriptor for fewer roles, and another mode.
+ * Deciding which processes may join a pool: descriptors with fewer roles, and changes of the mode.
  */
 #include <string.h>
 #include <unistd.h>
@@ -24,10 +24,10 @@ static int not_narrowed(int err, const struct xmem_link *link)
 
 	switch (-err) {
 	case EACCES:
-		hint = "it has not all of these roles";
+		hint = "it does not have all of these roles";
 		break;
 	case EBADF:
-		hint = "it is no descriptor from xmem_pool_fd, or the pool has ended since";
+		hint = "it is not a descriptor from xmem_pool_fd, or the pool has ended since";
 		break;
 	case EDQUOT:
 		hint = xl_limit_refused(link, limit);
@@ -53,36 +53,37 @@ XMEM_API int xmem_pool_fd_narrow(int fd, uint32_t roles)
 		return xl_fail(EINVAL, "xmem_pool_fd_narrow: roles is 0x%x; it is XMEM_MAY_READ, "
 				       "XMEM_MAY_WRITE, or both", roles);
 	if (fd < 0)
-		return xl_fail(EBADF, "xmem_pool_fd_narrow: %d is no descriptor", fd);
+		return xl_fail(EBADF, "xmem_pool_fd_narrow: %d is not a descriptor", fd);
 	err = xl_check_environment();
 	if (err)
 		return err;
 	err = xl_ask_host(&link, XMEM_IOC_NARROW, &request);
 	if (err)
 		return not_narrowed(err, &link);
-	xl_file_forget(request.fd);	/* it is the caller's now */
+	xl_file_forget(request.fd);	/* the caller owns it now */
 	return request.fd;
 }
 
 /* ---- the mode ---- */
 
-/* Whose the pool is the host says, if it says anything. */
+/* For EPERM, ask the host for the pool's owner. If it does not answer, the errno is the message. */
 static int not_changed(int err, struct xmem_pool *pool, uint32_t mode, uint32_t gid)
 {
 	struct xmem_access_request now = { .size = sizeof(now) };
 
 	if (err == -EOPNOTSUPP && !(mode & 077))
 		return xl_fail(EOPNOTSUPP, "xmem_pool_set_mode: xmemd serves one user, so a pool's "
-					   "group is that user's, %u, and not %u", getegid(), gid);
+					   "group is that user's group %u, and not %u",
+			       getegid(), gid);
 	if (err == -EOPNOTSUPP)
-		return xl_fail(EOPNOTSUPP, "xmem_pool_set_mode: xmemd serves one user, so no other "
-					   "group and nobody else can be let in; its modes are "
-					   "0600 and 0400, not 0%o", mode);
+		return xl_fail(EOPNOTSUPP, "xmem_pool_set_mode: xmemd serves one user, so no group "
+					   "and no other user can be let in; its modes are 0600 "
+					   "and 0400, not 0%o", mode);
 	if (err != -EPERM || xl_request(pool, XMEM_IOC_ACCESS, &now))
 		return xl_fail(-err, "xmem_pool_set_mode: %s", xl_request_error(err));
 	if (now.owner_uid == geteuid())
-		return xl_fail(EPERM, "xmem_pool_set_mode: group %u is none of this user's", gid);
-	return xl_fail(EPERM, "xmem_pool_set_mode: the pool is user %u's, who alone may do that",
+		return xl_fail(EPERM, "xmem_pool_set_mode: this user is not in group %u", gid);
+	return xl_fail(EPERM, "xmem_pool_set_mode: only user %u, who owns the pool, may do that",
 		       now.owner_uid);
 }
 
@@ -97,9 +98,9 @@ XMEM_API int xmem_pool_set_mode(struct xmem_pool *pool, uint32_t mode, uint32_t 
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	if (xm_mode_check(mode))
-		return xl_fail(EINVAL, "xmem_pool_set_mode: 0%o is no mode of a pool: it has bits "
-				       "beyond 0%o, or lets some write who may not read", mode,
-			       XMEM_MODE_KNOWN);
+		return xl_fail(EINVAL, "xmem_pool_set_mode: 0%o is not a mode of a pool: it has "
+				       "bits beyond 0%o, or lets users write that may not read",
+			       mode, XMEM_MODE_KNOWN);
 	if (mode)
 		request.flags |= XMEM_ACCESS_MODE;
 	if (gid != XMEM_GID_SAME) {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memory of GPUs that a client must not free when it ends, because other processes still have it
- * open, or hold it. The host has to say when they have not. So a process that closes the pool's
- * handle joins the pool once more as a reader, which asks for it, and ends when nothing is
- * left.
+ * Memory of GPUs that a client must not free when it ends, because other processes have it open, or
+ * hold it. Only the host knows when this is over. So the process that closes the pool joins it once
+ * more as a reader. The reader asks the host about the memory, and ends when all of it is freed.
+ * The memory of one closed pool, and what is needed to free it, is a *remnant*.
  *
- * It joins before the client ends, so that the pool does not end in between. If it cannot, because
- * the pool is full, the process has too many descriptors, or the host is stopped, it tries again
- * when the client has ended, and then in each slow call of the library. The descriptor of the pool
- * that it needs for that is there from the first such memory on.
+ * The reader joins before the client ends, so that the pool does not end in between. This can fail
+ * if the pool is full, the process has too many descriptors, or the host is stopped. Then it is
+ * tried again when the client has ended, and in each slow call of the library. The descriptor of
+ * the pool that this needs is made together with the first such memory (payload/remnant.c).
  *
- * If the host cannot be asked any more, the memory stays for the process's life: nobody knows who
- * still looks at it. If the pool has ended before, nobody does.
+ * If the host can no longer be asked, the memory stays until the process ends, because another
+ * process may still read it. If the pool has ended before, the memory is freed, because no process
+ * has it open.
  */
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -25,24 +26,27 @@
 #include "lib/payload/remnant.h"
 #include "lib/pool/bury.h"
 
-#define RETRY_NS	100000000	/* how long a later try waits for a host that is stopped */
-#define HEADER_BYTES	4096		/* the header's page, or a part of it */
+#define RETRY_NS	100000000	/* how long a retry waits for a host that may be stopped */
+#define HEADER_BYTES	4096		/* the page of the header, or a part of it */
 
-static struct xl_lock lock;		/* guards the list */
+static struct xl_lock lock;		/* guards remnants */
 static struct xl_remnant *remnants;
 
 static void settle_remnants(void);
 
 /* ---- joining ---- */
 
-/* The header stays mapped, which says what becomes of xmemd. The module cannot end before us. */
+/*
+ * Keep the header mapped, because it shows whether xmemd and the pool have ended. The module cannot
+ * end before this process.
+ */
 static void keep_header(struct xl_remnant *remnant, struct xmem_pool *pool)
 {
 	void *header;
 
 	if (pool->link.backend != &xmem_backend_daemon)
 		return;
-	/* With an old size of 0 the same page is mapped once more, and not for a child. */
+	/* An old size of 0 maps this page once more. A forked child does not get it. */
 	header = mremap(pool->map.pool, 0, HEADER_BYTES, MREMAP_MAYMOVE);
 	remnant->header = header == MAP_FAILED ? NULL : header;
 }
@@ -54,13 +58,13 @@ static void drop_header(struct xl_remnant *remnant)
 	remnant->header = NULL;
 }
 
-/* What xmemd says of the pool; XMEM_HOST_ALIVE: it may be joined, or nothing is known. */
+/* xmemd's word about the pool. XMEM_HOST_ALIVE: the pool may be joined, or nothing is known. */
 static u32 host_word(const struct xl_remnant *remnant)
 {
 	return remnant->header ? xm_load_acquire(&remnant->header->host) : XMEM_HOST_ALIVE;
 }
 
-/* The reader knows now what is left, and asks for all of it. */
+/* Give the memory to the reader, which asks the host about all of it. */
 static void hand_over(struct xl_remnant *remnant)
 {
 	struct xl_mappings *mappings = &remnant->pool->mappings;
@@ -73,7 +77,7 @@ static void hand_over(struct xl_remnant *remnant)
 	remnant->left = NULL;
 }
 
-/* 0, or why it has not joined. */
+/* Join as a reader. Returns 0, or the reason why it has not joined. */
 static int join(struct xl_remnant *remnant, u64 deadline_ns)
 {
 	struct xl_error error;
@@ -90,7 +94,7 @@ static int join(struct xl_remnant *remnant, u64 deadline_ns)
 
 /* ---- the end of a client ---- */
 
-/* Nothing is left, or the process's end frees it. */
+/* Drop a remnant: nothing is left, or the end of the process frees it. */
 static void drop(struct xl_remnant *remnant)
 {
 	if (remnant->pool)
@@ -115,14 +119,14 @@ struct xl_remnant *xl_cuda_bury_begin(struct xmem_pool *pool, const struct xl_re
 		return NULL;
 	}
 	keep_header(remnant, pool);
-	/* Who closes a pool does not wait for long for a daemon that is stopped. */
+	/* A call that closes a pool does not wait for long for a stopped daemon. */
 	if (host_word(remnant) & XMEM_HOST_ALIVE)
 		remnant->stopped = join(remnant, xl_deadline(XL_HOST_NS)) == -ETIMEDOUT;
 	pool->link.stopped = remnant->stopped;
 	return remnant;
 }
 
-/* Wait for a moment until the host has noticed the client's end, so that mostly nothing is left. */
+/* Wait a moment until the host has noticed the client's end, so that usually nothing is left. */
 static void wait_for_end(const struct xl_remnant *remnant)
 {
 	struct xmem_pool *pool = remnant->pool;
@@ -141,7 +145,7 @@ static void wait_for_end(const struct xl_remnant *remnant)
 	}
 }
 
-/* Is nothing left, or will nobody ever say so? */
+/* Is nothing left, or will the host never say so? */
 static bool is_settled(struct xl_remnant *remnant)
 {
 	u32 word;
@@ -150,7 +154,7 @@ static bool is_settled(struct xl_remnant *remnant)
 		word = host_word(remnant);
 		if (word & FUTEX_OWNER_DIED)
 			return true;
-		if (!word)		/* the pool has ended, with all that had it open */
+		if (!word)		/* the pool has ended, and all its clients */
 			xl_cuda_end_all(remnant->left);
 		if (!word)
 			return true;
@@ -172,7 +176,7 @@ static void keep(struct xl_remnant *remnant)
 	xl_unlock(&lock);
 }
 
-/* Ask, and keep it in the list unless nothing is left. */
+/* Ask the host. Keep the remnant in the list unless nothing is left. */
 static void settle(struct xl_remnant *remnant)
 {
 	if (is_settled(remnant))
@@ -208,7 +212,7 @@ static void settle_remnants(void)
 		list = remnant->next;
 		if (remnant->process == *xl_process)
 			settle(remnant);
-		else			/* it is the parent's, from which this process was forked */
+		else			/* it belongs to the parent of this forked child */
 			free(remnant);
 	}
 }

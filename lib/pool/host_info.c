@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the host is and which pools it has, asked on a connection of its own that joins
- * nothing. A daemon is not started for this.
+ * Information about the host and its pools. It comes over a connection of its own, which joins no
+ * pool, and for which no daemon is started.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ int xl_ask_failed(const char *what, int err, const struct xmem_link *link)
 	return xl_fail(-err, "%s: %s", what, hint ? hint : strerror(-err));
 }
 
-/* Both are the host's to fill; its NUL is not relied on. */
+/* Copy a text of the host, which may lack its NUL. */
 static void put_text(char *ret, size_t bytes, const __u8 *from, size_t from_bytes)
 {
 	snprintf(ret, bytes, "%.*s", (int)from_bytes, (const char *)from);
@@ -139,7 +139,7 @@ XMEM_API int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry)
 	return 0;
 }
 
-/* A daemon has one user's pools alone. */
+/* Is this the pool that the join names? A daemon has pools of one user only. */
 static bool is_meant(const struct xmem_pool_entry *entry, const struct xmem_join_request *join,
 		     const struct xmem_link *link)
 {

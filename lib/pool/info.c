@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is in a pool: all of it, one client, one slot. It is read from the pool's pages,
- * which other clients go on changing.
+ * Information about a pool, a client, a slot or a GPU. It is read from the pool's pages, which
+ * other clients may change at the same time.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #include "lib/own/limbo.h"
 #include "lib/payload/payload.h"
 
-/* Can @pool be looked at? 0, or an error, noted. */
+/* May @pool be read? 0, or an error, noted. */
 static int check(const struct xmem_pool *pool, const char *message)
 {
 	if (!pool)
@@ -80,8 +80,8 @@ static void add_limbo(struct xmem_pool *pool, struct xmem_pool_info *info)
 }
 
 /*
- * Let go of what nobody uses any more, before anything is counted: what this call closes itself
- * is not there any more when it returns. The host has to have heard of it for that.
+ * Free what is not used any more before anything is counted, and wait until the host has noticed
+ * it. So memory that this call closes is not counted.
  */
 static void settle(struct xmem_pool *pool)
 {
@@ -130,7 +130,7 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 
 /* ---- a client ---- */
 
-/* Whom does it follow, and how far is it behind? */
+/* How many rings does the client follow, and how many publications has it yet to receive? */
 static void add_subscriptions(const struct xm_map *map, struct xmem_client_info *info)
 {
 	u32 p;
@@ -158,7 +158,9 @@ static int by_payload(const void *a, const void *b)
 	return p < q ? -1 : p > q;
 }
 
-/* The files of ended owners that @client keeps, each counted once. 0, or -ENOMEM, noted. */
+/*
+ * The bytes of the files of ended owners that @client keeps, each file once. 0, or -ENOMEM, noted.
+ */
 static int kept_bytes(const struct xm_map *map, u32 client, uint64_t *ret)
 {
 	struct file *file = malloc(map->slots * sizeof(*file));
@@ -184,7 +186,7 @@ static int kept_bytes(const struct xm_map *map, u32 client, uint64_t *ret)
 	return 0;
 }
 
-/* What does it hold that others want back? */
+/* Count a slot of the client, and its hold if the owner wants the slot back or has ended. */
 static void add_slot_of_client(const struct xm_map *map, u32 slot, struct xmem_client_info *info)
 {
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);
@@ -201,7 +203,7 @@ static void add_slot_of_client(const struct xm_map *map, u32 slot, struct xmem_c
 		info->bytes_ended += xm_load(&row->length);
 }
 
-/* One look at a row that the host may be changing; false: there is no client. */
+/* Read a row, which the host may be changing, once. false: there is no client. */
 static bool read_client(const struct xm_map *map, u32 client, struct xmem_client_info *ret)
 {
 	const struct xmem_client_row *row = xm_client_row(map, client);
@@ -220,7 +222,7 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 		ret->label[i] = xm_load(&row->label[i]);
 	for (s = 0; s < map->slots; s++)
 		add_slot_of_client(map, s, ret);
-	if (state == XMEM_CLIENT_ALIVE) {	/* one that has ended follows nobody */
+	if (state == XMEM_CLIENT_ALIVE) {	/* a client that has ended follows no ring */
 		add_subscriptions(map, ret);
 		ret->followers = xl_count_subscribers(map, client);
 		ret->bytes_mapped = xm_load(&xm_ring(map, client)->mapped_bytes);
@@ -280,7 +282,7 @@ static u32 use_of(u32 owner, u64 word)
 	return XMEM_USE_LIVE;
 }
 
-/* One look at a slot that its owner and the host may be changing. */
+/* Read a slot, which its owner and the host may be changing, once. */
 static void read_slot(const struct xm_map *map, u32 slot, struct xmem_slot_info *ret)
 {
 	const struct xmem_slot_row *row = xm_slot_row(map, slot);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Joining a pool, and what it means that a host refused.
- */
+/* Joins a pool, and says why that has failed. refused.c has the messages about access. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,18 +14,21 @@ static int too_small(const char *name, const struct xmem_join_request *request)
 
 	if (request->flags & XMEM_JOIN_FD || !xl_pool_find(request, &there))
 		return xl_fail(ERANGE,
-			       "open %s: it is smaller than asked for: at least %u slots, %u "
+			       "open %s: it is smaller than requested: at least %u slots, %u "
 			       "clients, %u ring entries",
 			       name, request->slots, request->clients, request->ring_entries);
 	return xl_fail(
 		ERANGE,
-		"open %s: it has %u slots, %u clients and %u ring entries; asked for were at "
-		"least %u, %u and %u; the first to open it decides",
+		"open %s: it has %u slots, %u clients and %u ring entries, but at least %u, %u "
+		"and %u were requested; the first client that opens a pool decides",
 		name, there.slots, there.clients_max, there.ring_entries, request->slots,
 		request->clients, request->ring_entries);
 }
 
-/* Or it lets in more than this process, whose pool it is, asks for by its mode. */
+/*
+ * The pool is too small. Or its owner has asked for a stricter mode, or for a lower limit of limbo,
+ * than the pool has.
+ */
 static int does_not_fit(const char *name, const struct xmem_join_request *request)
 {
 	struct xmem_pool_entry there;
@@ -37,21 +38,22 @@ static int does_not_fit(const char *name, const struct xmem_join_request *reques
 	    there.ring_entries >= request->ring_entries &&
 	    (!request->mode || !xm_access_fits(there.mode, there.gid, request)))
 		return xl_fail(ERANGE,
-			       "open %s: it is there, and its clients may hold more of what ended "
-			       "ones have left than limbo_bytes, which is %llu",
+			       "open %s: it exists, and its clients may hold more bytes of ended "
+			       "clients than limbo_bytes, which is %llu",
 			       name, (unsigned long long)request->limbo_bytes);
 	if (!request->mode || !xl_pool_find(request, &there) ||
 	    !xm_access_fits(there.mode, there.gid, request))
 		return too_small(name, request);
-	return xl_fail(ERANGE, "open %s: it is there, with mode 0%03o and group %u, which let in "
-			       "more than 0%03o, for which is asked: xmem_pool_set_mode changes "
-			       "that, a mode of 0 takes it as it is",
+	return xl_fail(ERANGE, "open %s: it exists, with mode 0%03o and group %u, which let in "
+			       "more than the requested mode 0%03o: change it by "
+			       "xmem_pool_set_mode, or open it with a mode of 0",
 		       name, there.mode, there.gid, request->mode);
 }
 
 /*
- * It has as many clients as it can have: how many of them live? The others have ended, and what
- * they made is held or in flight. The list of pools says so to who has not joined.
+ * The pool has as many clients as it can have. How many of them are alive? The others have ended,
+ * but their publications are held or in flight. The host lists pools even for processes that have
+ * not joined.
  */
 static int full(const char *name, const struct xmem_link *link,
 		const struct xmem_join_request *request)
@@ -89,16 +91,16 @@ int xl_join_failed(int err, const struct xmem_link *link, const struct xmem_join
 		hint = xl_limit_refused(link, limit);
 		break;
 	case ESHUTDOWN:
-		hint = "it is drained: nobody joins it any more, and its name is free when its "
-		       "last client has left";
+		hint = "it is drained: no client can join it, and its name is free when its last "
+		       "client has left";
 		break;
 	case EINVAL:
 		if (xm_name_number(request->name))
-			hint = "a number (@N) stands for a pool that is there, and only a reader "
-			       "can join by it";
+			hint = "a number (@N) stands for an existing pool, which only a reader can "
+			       "join by it";
 		break;
 	case EBADF:
-		hint = "this is no descriptor from xmem_pool_fd, or the pool has ended since";
+		hint = "this is not a descriptor from xmem_pool_fd, or the pool has ended since";
 		break;
 	}
 	if (!hint)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What programs are told of the calling thread's last error. */
+/* The public functions that get or clear the calling thread's last error. */
 #include "lib/base/structs.h"
 #include "lib/cuda/error.h"
 #include "lib/private.h"

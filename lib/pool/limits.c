@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The host's limits, and how much of each is in use. */
+/* The host's limits, and how much of each is used. */
 #include <stdio.h>
 
 #include "lib/base/calls.h"
@@ -33,7 +33,10 @@ static void fill(const struct xmem_quota_request *r, struct xmem_limit_info *ret
 	snprintf(ret->what, sizeof(ret->what), "%s", what ? what : ret->name);
 }
 
-/* Of the host, on a connection for this, or of the pool. 0, or -errno, noted. */
+/*
+ * Ask about the limits of the pool, or, on a connection of its own, of the host. 0, or -errno,
+ * noted.
+ */
 static int ask_for(struct xmem_pool *pool, struct xmem_quota_request *request)
 {
 	struct xmem_link link;

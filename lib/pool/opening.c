@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How a pool was opened, for xmem_pool_reopen (reopen.c). */
+/* Stores how a pool was opened, for xmem_pool_reopen (reopen.c). */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,7 +8,10 @@
 #include "lib/host/request.h"
 #include "lib/private.h"
 
-/* It is not among the noted files, so it stays open in a child. */
+/*
+ * Make the descriptor for children. It is not among the recorded files, so it stays open in a
+ * child.
+ */
 static int make_heirloom(struct xmem_pool *pool)
 {
 	struct xmem_pool_fd_request request = { .size = sizeof(request) };
@@ -27,13 +30,13 @@ int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *opti
 
 	xl_options_take("xmem_pool_options", options, &opening->options, sizeof(opening->options));
 	opening->options.size = sizeof(opening->options);
-	opening->options.flags &= ~XMEM_OPEN_FD;	/* the caller may close it */
+	opening->options.flags &= ~XMEM_OPEN_FD;	/* the caller may close the descriptor */
 	opening->options.fd = 0;
 	if (opening->options.label) {
 		strncpy(opening->label, opening->options.label, sizeof(opening->label) - 1);
 		opening->options.label = opening->label;
 	}
-	/* Others may write the pages where xmemd is the host, so the last byte stays 0. */
+	/* With xmemd, other processes can write the pages, so the last byte must stay 0. */
 	memcpy(opening->name, (const char *)pool->map.pool->name, sizeof(opening->name) - 1);
 	opening->owner = pool->link.join.owner_uid;
 	opening->fd = -1;

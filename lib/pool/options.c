@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What xmem_pool_open is given, checked here and not by the host, so that each error
- * names the field that is wrong.
+ * Checks the arguments of xmem_pool_open. This is done here and not by the host, so that each error
+ * names the wrong field.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 #define IN_NAMES	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-"
 
-/* The host checks it, too, but cannot say what is wrong. */
+/* The host checks it too, but cannot say what is wrong. */
 static int check_name(const char *name, size_t length, struct xmem_join_request *request)
 {
 	size_t good = strspn(name, IN_NAMES);
@@ -30,8 +30,8 @@ static int check_name(const char *name, size_t length, struct xmem_join_request 
 				       "from 1 on, and nothing else", name);
 	if (good < length)
 		return xl_fail(EINVAL, "open pool '%s': a name has only characters of "
-				       "[A-Za-z0-9._/-], and the one at position %zu is none of "
-				       "these; another user's pool is USER:NAME", name, good);
+				       "[A-Za-z0-9._/-], and the one at position %zu is another; "
+				       "for another user's pool, write USER:NAME", name, good);
 	if (!xm_name_is_good(request->name))
 		return xl_fail(EINVAL, "open pool '%s': no part of a name, between one '/' and the "
 				       "next, is empty or begins with a dot", name);
@@ -46,7 +46,7 @@ int xl_join_name(const char *given, struct xmem_join_request *request)
 	if (colon && xl_join_owner(given, colon - given, request))
 		return xl_last_error();
 	if (colon && !length)
-		return xl_fail(EINVAL, "open pool '%.40s': behind the user stands no name", given);
+		return xl_fail(EINVAL, "open pool '%.40s': there is no name after the user", given);
 	if (length > XMEM_NAME_MAX)
 		return xl_fail(EINVAL, "open pool '%.40s...': a name has at most %d characters, "
 				       "this one has %zu", name, XMEM_NAME_MAX, length);
@@ -106,7 +106,7 @@ static int check_flags(u32 flags)
 				       "writes, and XMEM_OPEN_SHARES");
 	if (flags & XMEM_OPEN_FD && flags & XMEM_OPEN_EXCLUSIVE)
 		return xl_fail(EINVAL, "xmem_pool_options: flags has XMEM_OPEN_EXCLUSIVE, but the "
-				       "pool of a descriptor is there already");
+				       "pool of a descriptor exists already");
 	return 0;
 }
 
@@ -119,23 +119,23 @@ static int check_fd(const struct xmem_pool_options *o, const struct xmem_join_re
 			       o->fd);
 	if (o->flags & XMEM_OPEN_FD && *request->name)
 		return xl_fail(EINVAL, "open pool '%s': flags has XMEM_OPEN_FD, so the descriptor "
-				       "says which pool it is, and no name",
+				       "selects the pool, and there must be no name",
 			       (const char *)request->name);
 	return 0;
 }
 
-/* What no host takes. What this one does not is told by its answer: join.c. */
+/* Refuse what no host supports. If only this host does not, its answer says so: join.c. */
 static int check_mode(const struct xmem_pool_options *o)
 {
 	if (xm_mode_check(o->mode) && o->mode & ~XMEM_MODE_KNOWN)
 		return xl_fail(EINVAL, "xmem_pool_options: mode is 0%o; of its bits 0%o have no "
 				       "meaning", o->mode, o->mode & ~XMEM_MODE_KNOWN);
 	if (xm_mode_check(o->mode))
-		return xl_fail(EINVAL, "xmem_pool_options: mode 0%o lets some write who may not "
-				       "read, but a writer reads too", o->mode);
+		return xl_fail(EINVAL, "xmem_pool_options: mode 0%o lets users write that may not "
+				       "read, but a writer must be able to read", o->mode);
 	if (o->flags & XMEM_OPEN_FD && (o->mode || o->flags & XMEM_OPEN_GROUP))
-		return xl_fail(EINVAL, "xmem_pool_options: mode and XMEM_OPEN_GROUP are for a pool "
-				       "that is made, but that of a descriptor is there already");
+		return xl_fail(EINVAL, "xmem_pool_options: mode and XMEM_OPEN_GROUP are for a new "
+				       "pool, but the pool of a descriptor exists already");
 	if (o->gid == XMEM_GID_SAME)
 		return xl_fail(EINVAL, "xmem_pool_options: gid is %u, which is no group's number",
 			       o->gid);
@@ -161,7 +161,9 @@ static int check_memory(const struct xmem_pool_options *o)
 	return 0;
 }
 
-/* A label that was given has to be right; a program may be called anything. */
+/*
+ * Check the caller's label. Without one, use the program's name, whose bad characters are replaced.
+ */
 static int put_label(const char *label, char *ret)
 {
 	const char *from = label ? label : program_invocation_short_name;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The user in a pool's name: "USER:NAME", as scp writes a file of a host. Neither of the two has a
- * colon in it: /etc/passwd parts its fields by colons, and a pool's name has none (uapi.h, NAMES).
- * A name of a user is looked up in /etc/passwd, and not where the machine may know others (NSS):
- * that would load modules into this process and might ask the network, while a pool is opened. A
- * user that is known there only is given by number.
+ * The user in a pool's name: "USER:NAME", as scp names a file of a host. Neither part has a colon:
+ * it separates the fields of /etc/passwd, and a pool's name has none (xmem/uapi.h, NAMES). A
+ * user's name is only looked up in /etc/passwd. Other sources of users (NSS) would load modules
+ * into this process, and might ask the network while a pool is opened. A user that only they know
+ * is given by number.
  */
 #include <pwd.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "lib/pool/join.h"
 
 #define USER_BYTES	64	/* a user's name with its NUL */
-#define LINE_BYTES	4096	/* of /etc/passwd; a longer one ends the look */
+#define LINE_BYTES	4096	/* of /etc/passwd; a longer line ends the search */
 
 static int find_user(const char *user, u32 *ret_uid)
 {
@@ -35,7 +35,7 @@ static int find_user(const char *user, u32 *ret_uid)
 	return 0;
 }
 
-/* Digits alone are always a number, of which ~0 is nobody's; a name can begin with some. */
+/* Digits alone are always a number; ~0 is no user's number. A name may begin with digits. */
 static int take_number(const char *user, u32 *ret_uid)
 {
 	unsigned long long number;
@@ -57,7 +57,7 @@ int xl_join_owner(const char *name, size_t length, struct xmem_join_request *req
 	XL_UNCANCELLED;
 
 	if (!length || length >= sizeof(user))
-		return xl_fail(EINVAL, "open pool '%.40s': what is before the colon is no user",
+		return xl_fail(EINVAL, "open pool '%.40s': there is no user before the colon",
 			       name);
 	memcpy(user, name, length);
 	user[length] = 0;
@@ -65,7 +65,7 @@ int xl_join_owner(const char *name, size_t length, struct xmem_join_request *req
 	if (err == -EINVAL)
 		return xl_fail(EINVAL, "open pool '%.40s': '%s' is no user's number", name, user);
 	if (err && find_user(user, &uid))
-		return xl_fail(EINVAL, "open pool '%.40s': a user has to be before the colon, and "
+		return xl_fail(EINVAL, "open pool '%.40s': a user must be before the colon, and "
 				       "/etc/passwd has no '%s'; a user that is known "
 				       "elsewhere is given by number", name, user);
 	if (uid == geteuid())

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Pools: opened, closed, and what a handle of one can be asked.
- */
+/* Opens and closes pools, and answers simple questions about a pool's handle. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +16,8 @@
 #include "lib/pool/join.h"
 
 /*
- * The structs of pools stay, as many as were ever open at once, because a thread that has
- * dropped the last handle of a buffer may still look at its pool.
+ * Structs of pools are never freed; there are as many as were ever open at once. A thread that has
+ * dropped the last handle of a buffer may still read its pool.
  */
 static struct xmem_pool *spares;	/* under the fork lock */
 
@@ -50,7 +48,7 @@ static struct xmem_pool *new_pool(void)
 	return pool;
 }
 
-/* Memory of GPUs that others have open outlives the pool's handle: bury.c. */
+/* Memory of GPUs that other clients have open outlives the pool's handle: bury.c. */
 static struct xmem_pool *join_as_reader(int fd, u64 deadline_ns);
 static const struct xl_reader_calls reader = { join_as_reader, xmem_pool_close };
 
@@ -81,7 +79,7 @@ static void destroy(struct xmem_pool *pool)
 
 #define NO_POOL	{ .size = sizeof(struct xmem_join_request), .abi = XMEM_ABI, .pool_fd = -1 }
 
-/* @deadline_ns: as in xl_join. */
+/* @deadline_ns: see xl_join. */
 static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 					  const struct xmem_pool_options *options, u64 deadline_ns)
 {
@@ -142,7 +140,7 @@ static struct xmem_pool *join_as_reader(int fd, u64 deadline_ns)
 	return open_uncancelled(&request, &options, deadline_ns);
 }
 
-/* A thread that is cancelled half-way would leave descriptors and mappings behind. */
+/* If the thread were cancelled half-way, descriptors and mappings would be left behind. */
 static struct xmem_pool *open_pool(struct xmem_join_request *request,
 				   const struct xmem_pool_options *options)
 {
@@ -177,7 +175,7 @@ XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
 	if (err)
 		return xl_fail(-err, "a descriptor of the pool: %s", xl_request_error(err));
-	xl_file_forget(request.fd);	/* it is the caller's now */
+	xl_file_forget(request.fd);	/* the caller owns it now */
 	return request.fd;
 }
 
@@ -193,7 +191,7 @@ XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 	xl_cancel(pool, XL_CANCEL_CLOSE);
 	xl_live_end(pool);
 	xl_owned_close(pool);
-	/* Now, for the last handle may be dropped in a stream, in which nobody can wait. */
+	/* Do this now: the last handle may be dropped in a stream, where a thread cannot wait. */
 	xl_orders_settle(pool);
 	xl_pool_unshare(pool);
 }

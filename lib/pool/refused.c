@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Why a host does not let this client into a pool, or does not make it as it is wanted: whose
- * pool it is, and what mode it would need.
- */
+/* Messages for joins that a host refuses: who owns the pool, and which mode it would need. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +23,7 @@ const char *xl_join_names(const struct xmem_join_request *request, char space[XL
 	return space;
 }
 
-/* The bits that a mode needs for one of the classes 0 (others), 1 (group), 2 (owner). */
+/* The bits that a mode needs for a class: 0 (others), 1 (group) or 2 (owner). */
 static u32 needed(const struct xmem_join_request *request, u32 class)
 {
 	u32 bits = XMEM_MODE_READ;
@@ -51,14 +48,14 @@ static int not_there(const struct xmem_link *link, const struct xmem_join_reques
 				       "has XMEM_OPEN_EXISTING");
 	if (!(request->flags & XMEM_JOIN_OWNER))
 		return xl_fail(ENOENT, "there is no %s on the %s host", pool, host);
-	return xl_fail(ENOENT, "there is no %s on the %s host that this user may join; if it is "
-			       "there, user %u lets a %s in by mode 0%03o, or a member of its "
+	return xl_fail(ENOENT, "there is no %s on the %s host that this user may join; if it "
+			       "exists, user %u can let a %s in by mode 0%03o, or a member of its "
 			       "group by 0%03o", pool, host, request->owner_uid, role_of(request),
 		       XMEM_MODE_DEFAULT | needed(request, 0),
 		       XMEM_MODE_DEFAULT | needed(request, 1));
 }
 
-/* Which of the mode's classes this process is of, as far as it can tell. */
+/* The class of the mode that applies to this process, as far as it can tell. */
 static u32 class_of(const struct xmem_pool_entry *pool)
 {
 	if (pool->owner_uid == geteuid())
@@ -73,32 +70,32 @@ static int not_in_that_role(const struct xmem_join_request *request, const char 
 	if (request->flags & XMEM_JOIN_FD)
 		return xl_fail(EACCES, "open %s as a %s: the descriptor was narrowed to other "
 				       "roles, or the pool's mode is strict (0%o) and does not let "
-				       "this user in so", pool, role_of(request),
+				       "this user in as one", pool, role_of(request),
 			       XMEM_MODE_STRICT);
 	if (!xl_pool_find(request, &there))
-		return xl_fail(EACCES, "open %s as a %s: its mode does not let this user in so",
+		return xl_fail(EACCES, "open %s as a %s: its mode does not let this user in as one",
 			       pool, role_of(request));
-	return xl_fail(EACCES, "open %s as a %s: it is user %u's, its group is %u and its mode "
-			       "0%03o; it would have to be 0%03o", pool, role_of(request),
-		       there.owner_uid, there.gid, there.mode,
+	return xl_fail(EACCES, "open %s as a %s: it belongs to user %u, its group is %u and its "
+			       "mode 0%03o; the mode would have to be 0%03o", pool,
+		       role_of(request), there.owner_uid, there.gid, there.mode,
 		       there.mode | needed(request, class_of(&there)));
 }
 
 static int not_supported(const struct xmem_join_request *request, const char *pool)
 {
-	/* It is looked at last. */
+	/* The host checks limbo_bytes last, so it is the reason only if all else is supported. */
 	if (request->limbo_bytes && !(request->mode & 077) &&
 	    !(request->flags & XMEM_JOIN_OWNER && request->owner_uid != geteuid()) &&
 	    !(request->flags & XMEM_JOIN_GROUP && request->gid != getegid()))
-		return xl_fail(EOPNOTSUPP, "open %s: limbo_bytes is %llu, but xmemd ends no client "
-					   "that lives; the kernel does, as host", pool,
+		return xl_fail(EOPNOTSUPP, "open %s: limbo_bytes is %llu, but xmemd cannot end a "
+					   "live client; only the kernel can, as host", pool,
 			       (unsigned long long)request->limbo_bytes);
 	if (request->flags & XMEM_JOIN_OWNER)
-		return xl_fail(EOPNOTSUPP, "open %s: xmemd has the pools of one user alone; users "
-					   "share pools where the kernel is the host", pool);
+		return xl_fail(EOPNOTSUPP, "open %s: xmemd has pools of one user only; users share "
+					   "pools if the kernel is the host", pool);
 	if (request->flags & XMEM_JOIN_GROUP)
 		return xl_fail(EOPNOTSUPP, "open %s: xmemd serves one user, so a pool's group is "
-					   "that user's, not %u", pool, request->gid);
+					   "that user's group, not %u", pool, request->gid);
 	return xl_fail(EOPNOTSUPP, "open %s: mode 0%o lets others join, but xmemd serves one user; "
 				   "there it may be 0600 or 0400",
 		       pool, request->mode);
@@ -118,8 +115,8 @@ int xl_join_refused(int err, const struct xmem_link *link, const struct xmem_joi
 		return not_supported(request, pool);
 	}
 	if (request->flags & XMEM_JOIN_GROUP)
-		return xl_fail(EPERM, "open %s: group %u is none of this user's", pool,
+		return xl_fail(EPERM, "open %s: this user is not in group %u", pool,
 			       request->gid);
-	return xl_fail(EPERM, "open %s: only its user makes it, so XMEM_OPEN_EXCLUSIVE is not for "
-			      "another's", pool);
+	return xl_fail(EPERM, "open %s: only its user can make it, so another user cannot use "
+			      "XMEM_OPEN_EXCLUSIVE", pool);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Joining a pool anew. A child cannot use what it has inherited (fork.c), but the struct of the
- * pool is its own copy, so what was asked for when the pool was opened is still there.
+ * Joins a pool again. A child cannot use the handle that it has inherited (base/fork.c). But it has
+ * a copy of the pool's struct, in which the options are with which the pool was opened.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,10 @@
 #include "lib/host/request.h"
 #include "lib/private.h"
 
-/* The pool as it is: its owner may have changed mode and group since this process opened it. */
+/*
+ * The options for the pool as it is now. Its owner may have changed mode and group since it was
+ * opened.
+ */
 static struct xmem_pool_options as_it_is(const struct xmem_pool_options *options)
 {
 	struct xmem_pool_options there = *options;
@@ -24,7 +27,7 @@ static struct xmem_pool_options as_it_is(const struct xmem_pool_options *options
 	return there;
 }
 
-/* If it has ended it is made again as it was wanted at first. */
+/* If the pool has ended, it is made again with the first options. */
 static struct xmem_pool *join_by_name(const char *name, const struct xmem_pool_options *options)
 {
 	struct xmem_pool_options there = as_it_is(options), new = *options;
@@ -38,7 +41,7 @@ static struct xmem_pool *join_by_name(const char *name, const struct xmem_pool_o
 	return xmem_pool_open(name, &new);
 }
 
-/* By which name or descriptor can it be joined? */
+/* Join by the inherited descriptor, or by the name. */
 static struct xmem_pool *join_again(const struct xl_opening *opening)
 {
 	struct xmem_pool_options options = as_it_is(&opening->options);
@@ -66,7 +69,7 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 			     "namespace, so it cannot be named: open it with XMEM_OPEN_INHERIT");
 		return NULL;
 	}
-	/* By its user too: this process may have become another's meanwhile. */
+	/* The name includes the user, because this process may have become another user's. */
 	snprintf(name, sizeof(name), "%u:%s", opening->owner, opening->name);
 	return join_by_name(name, &opening->options);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a client says of others: ending them, closing a pool to those who would join it, and letting
- * them hold what is this client's.
+ * Decisions about other clients: evicting one, draining a pool, and admitting a client as a holder.
  */
 #include <string.h>
 
@@ -14,12 +13,12 @@ static const char *hint(int err)
 {
 	switch (-err) {
 	case EPERM:
-		return "only the pool's owner, and who has CAP_SYS_ADMIN, may do that";
+		return "only the pool's owner, or a process with CAP_SYS_ADMIN, may do that";
 	case ESTALE:
 		return "that client has ended already";
 	case EOPNOTSUPP:
-		return "xmemd cannot take away what a live process has mapped: end the process, or "
-		       "use the kernel's host";
+		return "xmemd cannot take away mappings of a live process: end the process, or use "
+		       "the kernel as host";
 	}
 	return xl_request_error(err);
 }
@@ -39,7 +38,7 @@ XMEM_API int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t i
 		return xl_fail_not_alive(pool);
 	if (client >= pool->map.clients || client == pool->me || !incarnation)
 		return xl_fail(EINVAL, "xmem_pool_evict: client %u, incarnation %llu: it is this "
-				       "client itself, or there is no such number", client,
+				       "client itself, or there is no such client", client,
 			       (unsigned long long)incarnation);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
@@ -82,7 +81,7 @@ XMEM_API int xmem_pool_grant(struct xmem_pool *pool, uint32_t client, uint64_t i
 		return err;
 	if (client >= pool->map.clients || !incarnation)
 		return xl_fail(EINVAL, "xmem_pool_grant: client %u, incarnation %llu: there is no "
-				       "such number", client, (unsigned long long)incarnation);
+				       "such client", client, (unsigned long long)incarnation);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	err = xl_request(pool, XMEM_IOC_GRANT, &request);
