@@ -20,39 +20,39 @@ static bool at_exit;		/* release_all has been registered */
 /* ---- the list ---- */
 
 /* A device that is being examined, and the first error of this. */
-struct look {
+struct probe {
 	struct xl_gpu *gpu;
 	CUresult err;
 };
 
-static void note(struct look *look, CUresult err)
+static void keep_error(struct probe *probe, CUresult err)
 {
-	if (!look->err)
-		look->err = err;
+	if (!probe->err)
+		probe->err = err;
 }
 
 /*
  * An attribute that this driver does not know stands for an ability that the device does not have.
  */
-static int attribute(struct look *look, CUdevice_attribute what)
+static int attribute(struct probe *probe, CUdevice_attribute what)
 {
 	int value = 0;
-	CUresult err = xl_cuda()->device_get_attribute(&value, what, look->gpu->device);
+	CUresult err = xl_cuda()->device_get_attribute(&value, what, probe->gpu->device);
 
 	if (!err)
 		return value;
 	if (err != CUDA_ERROR_INVALID_VALUE)
-		note(look, err);
+		keep_error(probe, err);
 	return 0;
 }
 
 /* The unit for the sizes of exported memory; 0: memory cannot be exported. */
-static u64 granularity_of(struct look *look)
+static u64 granularity_of(struct probe *probe)
 {
 	CUmemAllocationProp wanted = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = { CU_MEM_LOCATION_TYPE_DEVICE, look->gpu->device },
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, probe->gpu->device },
 	};
 	size_t bytes = 0;
 	CUresult err;
@@ -62,29 +62,29 @@ static u64 granularity_of(struct look *look)
 	if (!err)
 		return bytes;
 	if (err != CUDA_ERROR_INVALID_VALUE && err != CUDA_ERROR_NOT_SUPPORTED)
-		note(look, err);
+		keep_error(probe, err);
 	return 0;
 }
 
 #define HAS(group, name) \
-	(xl_cuda_has(XL_CUDA_##group) && attribute(look, CU_DEVICE_ATTRIBUTE_##name))
+	(xl_cuda_has(XL_CUDA_##group) && attribute(probe, CU_DEVICE_ATTRIBUTE_##name))
 
-static void find_abilities(struct look *look)
+static void find_abilities(struct probe *probe)
 {
-	struct xl_gpu_can *can = &look->gpu->can;
+	struct xl_gpu_can *can = &probe->gpu->can;
 	int pools;
 
 	can->unified = HAS(CORE, UNIFIED_ADDRESSING);
 	if (HAS(VMM, VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
 	    HAS(VMM, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
-		look->gpu->granularity = granularity_of(look);
-	can->export_fd = look->gpu->granularity;
+		probe->gpu->granularity = granularity_of(probe);
+	can->export_fd = probe->gpu->granularity;
 	/*
 	 * The attribute is about events, but it stands for memory too, for which the driver has no
 	 * attribute.
 	 */
 	can->ipc = can->unified && HAS(IPC, IPC_EVENT_SUPPORTED);
-	pools = attribute(look, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
+	pools = attribute(probe, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
 	can->pool_fd = xl_cuda_has(XL_CUDA_POOL) &&
 		(pools & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	can->memops = HAS(MEMOPS, CAN_USE_64_BIT_STREAM_MEM_OPS);
@@ -109,23 +109,24 @@ static int not_described(CUresult result, int ordinal)
 static int describe(struct xl_gpu *gpu, int ordinal)
 {
 	const struct xl_cuda *cuda = xl_cuda();
-	struct look look = { .gpu = gpu };
+	struct probe probe = { .gpu = gpu };
 	CUuuid uuid = {};
 	size_t bytes = 0;
 
 	gpu->ordinal = ordinal;
-	look.err = cuda->device_get(&gpu->device, ordinal);
-	if (!look.err) {
-		note(&look, cuda->device_get_uuid(&uuid, gpu->device));
-		note(&look, cuda->device_get_name(gpu->name, sizeof(gpu->name), gpu->device));
-		note(&look, cuda->device_total_mem(&bytes, gpu->device));
+	probe.err = cuda->device_get(&gpu->device, ordinal);
+	if (!probe.err) {
+		keep_error(&probe, cuda->device_get_uuid(&uuid, gpu->device));
+		keep_error(&probe,
+			   cuda->device_get_name(gpu->name, sizeof(gpu->name), gpu->device));
+		keep_error(&probe, cuda->device_total_mem(&bytes, gpu->device));
 		gpu->capability =
-			attribute(&look, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-			attribute(&look, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-		find_abilities(&look);
+			attribute(&probe, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+			attribute(&probe, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+		find_abilities(&probe);
 	}
-	if (look.err)
-		return not_described(look.err, ordinal);
+	if (probe.err)
+		return not_described(probe.err, ordinal);
 	gpu->name[sizeof(gpu->name) - 1] = '\0';
 	memcpy(gpu->uuid, uuid.bytes, sizeof(gpu->uuid));
 	gpu->bytes = bytes;

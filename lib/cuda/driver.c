@@ -112,7 +112,7 @@ static void fill_table(void *library)
 }
 
 /* Record from which file the library was loaded, for messages. */
-static void note_file(void *library, const char *asked)
+static void save_file(void *library, const char *asked)
 {
 	struct link_map *map = NULL;
 
@@ -190,7 +190,7 @@ static void open_driver(void)
 		     dlerror());
 		return;
 	}
-	note_file(library, asked);
+	save_file(library, asked);
 	fill_table(library);
 	if (table.init == missing.init) {
 		none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "%s is no CUDA driver: it lacks cuInit",
@@ -213,7 +213,7 @@ static void open_driver(void)
 /* ---- the search ---- */
 
 /* pre: XL_UNCANCELLED, and this process is the opener. */
-static void settle(u64 me)
+static void search(u64 me)
 {
 	pthread_mutex_lock(&lock);
 	if (!settled) {
@@ -255,7 +255,7 @@ static int no_call(struct xl_cuda_found *ret, int number, const char *sentence)
 }
 
 /* Look for the driver, and fill in why this process may not call it. 0: it may. */
-static int look(struct xl_cuda_found *ret)
+static int find(struct xl_cuda_found *ret)
 {
 	XL_UNCANCELLED;
 	int mine = is_opener();
@@ -264,7 +264,7 @@ static int look(struct xl_cuda_found *ret)
 	if (mine < 0)
 		return no_call(ret, ENOMEM, "no memory for one page");
 	if (mine)
-		settle(*xl_process);
+		search(*xl_process);
 	else if (xm_load_acquire(&settled) != NONE)
 		return no_call(ret, ECHILD, "this process was forked from one that had used CUDA, "
 			       "and the driver does not serve such a child: start it by exec, or "
@@ -281,7 +281,7 @@ static XL_COLD const struct xl_cuda *find_table(void)
 {
 	struct xl_cuda_found found;
 
-	return look(&found) ? &missing : &table;
+	return find(&found) ? &missing : &table;
 }
 
 const struct xl_cuda *xl_cuda(void)
@@ -298,7 +298,7 @@ struct xl_cuda_found xl_cuda_find(void)
 {
 	struct xl_cuda_found found;
 
-	look(&found);
+	find(&found);
 	return found;
 }
 
@@ -306,7 +306,7 @@ int xl_cuda_need(const char *what)
 {
 	struct xl_cuda_found found;
 
-	if (is_caller() || !look(&found))
+	if (is_caller() || !find(&found))
 		return 0;
 	xl_cuda_result = found.result;
 	return xl_fail(-found.error, "%s needs CUDA: %s", what, found.why);

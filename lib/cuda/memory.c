@@ -391,7 +391,7 @@ static enum fate let_go_by_address(const struct xl_memory *memory)
 }
 
 /* Free it or close it. Memory that the program handed over is left alone. */
-static enum fate let_go(const struct xl_memory *memory)
+static enum fate free_memory(const struct xl_memory *memory)
 {
 	struct xl_gpu_scope scope;
 	enum fate fate;
@@ -436,7 +436,7 @@ static void retry_stuck(void)
 	while ((memory = list)) {
 		list = memory->next;
 		__atomic_fetch_sub(&all.stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
-		fate = let_go(memory);
+		fate = free_memory(memory);
 		if (fate == STUCK) {
 			keep_stuck(memory);
 			continue;
@@ -545,7 +545,7 @@ static enum fate end(struct xl_memory *memory)
 	if (waits_for_mate(memory))
 		return STUCK;
 	xl_error_save(&error);		/* that there is no driver any more is no error */
-	fate = let_go(memory);
+	fate = free_memory(memory);
 	xl_error_restore(&error);
 	if (fate == STUCK)
 		keep_stuck(memory);

@@ -164,7 +164,7 @@ static int by_pool(struct xl_memory *memory, CUmemoryPool pool, int *ret_fd)
 	return 0;
 }
 
-static int no_way(const struct xl_memory *memory, bool made_in_steps)
+static int cannot_share(const struct xl_memory *memory, bool made_in_steps)
 {
 	return xl_fail(EMEDIUMTYPE, "attach_cuda: other processes cannot get the memory at 0x%llx: "
 		       "%s; or copy it into a buffer from xmem_acquire_cuda",
@@ -187,16 +187,16 @@ static int by_allocation(struct xl_memory *memory, u64 at, int *ret_fd)
 	if (err)
 		return err;
 	if (!xl_cuda_has(XL_CUDA_VMM))
-		return no_way(memory, false);
+		return cannot_share(memory, false);
 	result = cuda->mem_retain_allocation_handle(&allocation, (void *)at);
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
-		return no_way(memory, false);
+		return cannot_share(memory, false);
 	if (result)
 		return xl_cuda_fail(result, "attach_cuda: get the allocation of 0x%llx",
 				    (unsigned long long)at);
 	memory->kind = XL_MEMORY_FILE;
 	err = types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ?
-	      by_descriptor(memory, allocation, ret_fd) : no_way(memory, true);
+	      by_descriptor(memory, allocation, ret_fd) : cannot_share(memory, true);
 	cuda->mem_release(allocation);
 	return err;
 }

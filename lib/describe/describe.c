@@ -109,7 +109,7 @@ static int take_source(const struct xmem_source *given, struct xmem_source *ret)
 }
 
 /* Put a string into a field, unless it is NULL. */
-static int say(char *field, size_t bytes, const char *name, const char *string)
+static int set_string(char *field, size_t bytes, const char *name, const char *string)
 {
 	return string ? xl_metadata_string(field, bytes, name, string) : 0;
 }
@@ -127,11 +127,11 @@ XMEM_API int xmem_describe_source(struct xmem_buffer *handle, const struct xmem_
 		return err;
 	/* Check all strings before any field changes. */
 	fresh = *metadata;
-	err = say(FIELD(&fresh, content_type), "content type", source.content_type);
+	err = set_string(FIELD(&fresh, content_type), "content type", source.content_type);
 	if (!err)
-		err = say(FIELD(&fresh, producer), "producer", source.producer);
+		err = set_string(FIELD(&fresh, producer), "producer", source.producer);
 	if (!err)
-		err = say(FIELD(&fresh, clock), "clock", source.clock);
+		err = set_string(FIELD(&fresh, clock), "clock", source.clock);
 	if (err)
 		return err;
 	if (source.clock)
@@ -170,7 +170,7 @@ XMEM_API int xmem_metadata_view(struct xmem_buffer *handle, struct xmem_metadata
 }
 
 /* Is there a description, and are the contents in memory of the CPU, or in storage @allowed? */
-static int check_said(const struct xmem_metadata *m, const char *what, bool said, u32 allowed)
+static int check_described(const struct xmem_metadata *m, const char *what, bool said, u32 allowed)
 {
 	if (m->storage != XMEM_STORAGE_CPU && m->storage != allowed)
 		return xl_fail(EBADMSG, "%s: by their metadata, the contents are in storage %u, "
@@ -189,7 +189,8 @@ struct seen {
 };
 
 /* Get the contents for one of the views. 0, or -errno, noted. */
-static int look(struct xmem_buffer *handle, uint32_t flags, const char *what, struct seen *ret)
+static int get_contents(struct xmem_buffer *handle, uint32_t flags, const char *what,
+			struct seen *ret)
 {
 	int err = take(handle, what, &ret->said);
 	bool on_gpu;
@@ -220,10 +221,10 @@ XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, uint32_t flags,
 	struct seen seen;
 
 	if (!err)
-		err = look(handle, flags, says.what, &seen);
+		err = get_contents(handle, flags, says.what, &seen);
 	if (!err)
-		err = check_said(&seen.said, says.what, seen.said.dtype != XMEM_DTYPE_NONE,
-				 storage_of(&seen));
+		err = check_described(&seen.said, says.what, seen.said.dtype != XMEM_DTYPE_NONE,
+				      storage_of(&seen));
 	if (!err)
 		err = xl_tensor_measure(&seen.said, seen.data, seen.said.size, &says, &tensor);
 	if (err)
@@ -242,10 +243,10 @@ XMEM_API int xmem_image_view(struct xmem_buffer *handle, uint32_t flags,
 	struct seen seen;
 
 	if (!err)
-		err = look(handle, flags, says.what, &seen);
+		err = get_contents(handle, flags, says.what, &seen);
 	if (!err)
-		err = check_said(&seen.said, says.what, seen.said.image != XMEM_IMAGE_NONE,
-				 storage_of(&seen));
+		err = check_described(&seen.said, says.what, seen.said.image != XMEM_IMAGE_NONE,
+				      storage_of(&seen));
 	if (!err)
 		err = xl_image_measure(&seen.said, seen.data, seen.said.size, &says, &image);
 	if (err)
@@ -262,8 +263,8 @@ XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t by
 
 	if (!metadata)
 		return xl_fail_fast(EINVAL, "tensor_check: no metadata");
-	err = check_said(metadata, says.what, metadata->dtype != XMEM_DTYPE_NONE,
-			 XMEM_STORAGE_CUDA);
+	err = check_described(metadata, says.what, metadata->dtype != XMEM_DTYPE_NONE,
+			      XMEM_STORAGE_CUDA);
 	return err ? err : xl_tensor_measure(metadata, NULL, bytes, &says, NULL);
 }
 

@@ -158,7 +158,7 @@ static int synchronise(struct xl_gpu *gpu, CUstream stream)
  * published. If this client ends, its streams may write the word until its process has exited, so
  * until then the host must not give the slot to another client.
  */
-static void tell_host(struct xmem_buffer *buffer, u64 value)
+static void store_order(struct xmem_buffer *buffer, u64 value)
 {
 	struct xmem_metadata *metadata = xm_metadata(&buffer->pool->map, buffer->slot);
 
@@ -177,7 +177,7 @@ static int put_value(struct xmem_buffer *buffer, struct xl_order *order, struct 
 		return err;
 	if (!order->issued)		/* the word may have a value of an earlier owner */
 		xm_store_release(xm_ready_word(&buffer->pool->map, buffer->slot), 0);
-	tell_host(buffer, value);
+	store_order(buffer, value);
 	err = write_word(buffer->pool, buffer->slot, gpu, stream, value);
 	if (err == -EOPNOTSUPP)
 		err = xl_mark_put(buffer->pool, buffer->slot, value, gpu, stream);

@@ -67,7 +67,7 @@ static void *retire(void *user)
 /*
  * Begin to retire a page. If no thread can be made, the next call tries again. Under orders->lock.
  */
-static void begin_to_retire(struct xl_ready_page *page)
+static void start_retiring(struct xl_ready_page *page)
 {
 	sigset_t all, before;
 
@@ -83,7 +83,7 @@ static void begin_to_retire(struct xl_ready_page *page)
  * Join the page's thread. pre: the page has no origin, so the thread is about to end; or no lock is
  * held.
  */
-static void end_to_retire(struct xl_ready_page *page)
+static void finish_retiring(struct xl_ready_page *page)
 {
 	if (page->retiring)
 		pthread_join(page->thread, NULL);
@@ -152,7 +152,7 @@ static int enter_and_find(struct xl_gpu *gpu, struct xl_ready_page *page, void *
 	if (result)
 		return xl_cuda_fail(result, "GPU %d's context cannot be entered", gpu->ordinal);
 	if (!page->origin) {
-		end_to_retire(page);
+		finish_retiring(page);
 		err = register_page(gpu, page, at, origin, writable);
 	}
 	if (!err)
@@ -191,7 +191,7 @@ static int find_locked(struct xmem_pool *pool, struct xl_orders *orders, u32 slo
 	if (!origin || !reaches(gpu, writable))
 		return -EOPNOTSUPP;
 	if (page->origin && page->origin != origin) {
-		begin_to_retire(page);
+		start_retiring(page);
 		return -EOPNOTSUPP;
 	}
 	if (unlikely(!page->origin || !page->device[gpu->ordinal]))
@@ -218,7 +218,7 @@ static void drop(struct xl_ready_page *page)
 {
 	if (!page)
 		return;
-	end_to_retire(page);
+	finish_retiring(page);
 	if (page->origin)
 		unregister(page);
 	free(page);

@@ -47,7 +47,7 @@ static int is_ended(const struct xmem_pool *pool, const struct limit *limit)
 /*
  * Block signals, except during naps. A signal that came during a check would not end the next nap.
  */
-static void hold_signals(sigset_t *ret_before)
+static void block_signals(sigset_t *ret_before)
 {
 	/* Signals that the thread itself causes are not blocked. */
 	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
@@ -60,7 +60,7 @@ static void hold_signals(sigset_t *ret_before)
 	pthread_sigmask(SIG_BLOCK, &most, ret_before);
 }
 
-static void let_signals_come(const sigset_t *before)
+static void restore_signals(const sigset_t *before)
 {
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
@@ -91,12 +91,12 @@ int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u
 {
 	const struct limit limit = limit_of(buffer->pool, deadline_ns);
 	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
-	__attribute__((cleanup(let_signals_come))) sigset_t signals;
+	__attribute__((cleanup(restore_signals))) sigset_t signals;
 	int err = -EAGAIN, over;
 	u32 spins = SPINS;
 	XL_UNCANCELLED;
 
-	hold_signals(&signals);
+	block_signals(&signals);
 	while (err == -EAGAIN && spins--) {
 		relax();
 		err = xl_goal_look(goal);
@@ -135,7 +135,7 @@ int xl_order_wait_here(struct xmem_buffer *buffer)
 }
 
 /* 0, or -errno, noted: -EAGAIN, or the reason why the goal is never reached. */
-static int look_once(const struct xmem_buffer *buffer, const struct xl_goal *goal)
+static int check_once(const struct xmem_buffer *buffer, const struct xl_goal *goal)
 {
 	int err = xl_goal_look(goal);
 
@@ -155,7 +155,7 @@ int xl_order_wait_until(struct xmem_buffer *buffer, int64_t timeout_ns)
 	if (!xl_is_on_gpu(buffer) || !xl_goal_find(buffer, &goal))
 		return 0;
 	return timeout_ns ? xl_goal_wait(buffer, &goal, xl_deadline(timeout_ns)) :
-			    look_once(buffer, &goal);
+			    check_once(buffer, &goal);
 }
 
 XMEM_API int xmem_wait_contents(struct xmem_buffer *handle, int64_t timeout_ns)
@@ -214,12 +214,12 @@ int xl_order_finish(struct xmem_pool *pool, struct xl_gpu *gpu, CUstream stream)
 {
 	const struct limit limit = limit_of(pool, ~0ULL);
 	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
-	__attribute__((cleanup(let_signals_come))) sigset_t signals;
+	__attribute__((cleanup(restore_signals))) sigset_t signals;
 	CUresult result;
 	int err = 0;
 	XL_UNCANCELLED;
 
-	hold_signals(&signals);
+	block_signals(&signals);
 	for (;;) {
 		XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_query(stream));
 		if (result != CUDA_ERROR_NOT_READY)
@@ -236,7 +236,7 @@ int xl_order_finish(struct xmem_pool *pool, struct xl_gpu *gpu, CUstream stream)
 /* ---- the end ---- */
 
 /* Wait until own streams have written this slot's values, unless they never will. */
-static void settle(struct xmem_pool *pool, u32 slot)
+static void wait_until_idle(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_buffer buffer = { .pool = pool, .slot = slot };
 	const struct xl_goal goal = { .mine = true };
@@ -287,7 +287,7 @@ void xl_orders_settle(struct xmem_pool *pool)
 		return;
 	xl_error_save(&error);
 	for (s = 0; s < pool->map.slots; s++)
-		settle(pool, s);
+		wait_until_idle(pool, s);
 	settle_others(pool);
 	xl_error_restore(&error);
 }

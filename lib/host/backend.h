@@ -69,7 +69,7 @@ struct xmem_backend {
 	 * @patience_ns, give up; so no caller may depend on the result. NULL: post returns only
 	 * after the host has served it.
 	 */
-	void (*settle)(struct xmem_link *link, u64 patience_ns);
+	void (*drain)(struct xmem_link *link, u64 patience_ns);
 
 	/*
 	 * Send posts that could not be sent before. Undo given-up requests that the host has served

@@ -81,7 +81,7 @@ static u64 now_ns(void)
  * If the kernel cannot sleep on two words (before Linux 5.16), check each second that the host
  * lives.
  */
-static int sleep_looking(u32 *word, u32 value, u64 deadline_ns)
+static int sleep_and_check(u32 *word, u32 value, u64 deadline_ns)
 {
 	u64 until = now_ns() + LOOK_NS;
 	struct timespec deadline;
@@ -101,7 +101,7 @@ static int sleep_on(u32 *word, u32 value, u32 *host, u32 alive, u64 deadline_ns)
 	int err = xm_futex_wait_any(words, 2, deadline_ns);
 
 	if (err == -ENOSYS)
-		err = sleep_looking(word, value, deadline_ns);
+		err = sleep_and_check(word, value, deadline_ns);
 	return err == -EAGAIN ? 0 : err;
 }
 
@@ -501,7 +501,7 @@ const struct xmem_backend xmem_backend_daemon = {
 	.request = daemon_request,
 	.request_until = daemon_request_until,
 	.post = daemon_post,
-	.settle = daemon_settle,
+	.drain = daemon_settle,
 	.catch_up = daemon_catch_up,
 	.map = daemon_map,
 	.map_group = daemon_map_group,

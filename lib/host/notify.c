@@ -53,19 +53,19 @@ void xl_poll_settle_all(struct xmem_pool *pool, int events)
 {
 	struct xl_polls *polls = &pool->polls;
 	struct xl_poll *poll;
-	bool look = false;
+	bool poke = false;
 	XL_UNCANCELLED;
 
 	pthread_mutex_lock(&polls->lock);
 	for (poll = polls->first; poll; poll = poll->next) {
 		if (events & POLLIN)
-			look |= settle_in(pool, poll);
+			poke |= settle_in(pool, poll);
 		if (events & POLLOUT && poll->what.kind == XMEM_POLL_CLIENT &&
 		    pool->role != XMEM_ROLE_READER)
-			look |= settle_out(pool, poll);
+			poke |= settle_out(pool, poll);
 	}
 	pthread_mutex_unlock(&polls->lock);
-	if (look)
+	if (poke)
 		pool->link.backend->poke(&pool->link);
 }
 
@@ -74,7 +74,7 @@ void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argu
 	const struct xmem_unsubscribe_request *unsubscribe = argument;
 	const struct xmem_subscribe_request *subscribe = argument;
 	struct xl_polls *polls = &pool->polls;
-	bool settle;
+	bool polled;
 
 	pthread_mutex_lock(&polls->lock);
 	if (request == XMEM_IOC_UNSUBSCRIBE && unsubscribe->flags)
@@ -83,12 +83,12 @@ void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argu
 		xm_follow_end(&pool->map, &polls->followed, pool->me, unsubscribe);
 	else if (!err)
 		xm_follow_begin(&polls->followed, subscribe->publisher, subscribe->flags);
-	settle = polls->settle;
+	polled = polls->settle;
 	pthread_mutex_unlock(&polls->lock);
 	/*
 	 * Another thread may have looked without that ring, and taken the byte that was sent for
 	 * it.
 	 */
-	if (settle)
+	if (polled)
 		pool->link.backend->poke(&pool->link);
 }

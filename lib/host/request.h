@@ -92,8 +92,8 @@ static inline u64 xl_sleep_until(const struct xmem_pool *pool, u64 deadline_ns)
 /* Wait until the host has served all posts, but only a moment for a host that does not answer. */
 static inline void xl_settle_posts(struct xmem_pool *pool)
 {
-	if (pool->link.backend->settle)
-		pool->link.backend->settle(&pool->link, XL_HOST_NS);
+	if (pool->link.backend->drain)
+		pool->link.backend->drain(&pool->link, XL_HOST_NS);
 }
 
 /*

@@ -165,7 +165,7 @@ static int refused(u64 payload, int err)
 #define NAPS		1000	/* a second, in which any host notices that a process has ended */
 
 /* Could the driver have refused because the owner has ended? It has several errors for that. */
-static bool may_be_gone(int err)
+static bool may_be_owners_end(int err)
 {
 	return err == -EINVAL || err == -EIO || err == -ENOENT;
 }
@@ -180,7 +180,7 @@ static void look_for_owner(struct xmem_pool *pool, const struct xmem_slot_row *r
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	int naps;
 
-	if (!may_be_gone(xl_last_error()))
+	if (!may_be_owners_end(xl_last_error()))
 		return;
 	for (naps = 0; xm_load(&row->owner) != XMEM_OWNER_HOST; naps++) {
 		if (naps == NAPS || xl_host_died(pool))

@@ -124,7 +124,7 @@ int xl_mappings_init(struct xmem_pool *pool)
 }
 
 /* Unmap the mappings of a list, which are in no table any more. */
-static void let_go(struct xmem_pool *pool, struct xl_mapping *list)
+static void unmap_list(struct xmem_pool *pool, struct xl_mapping *list)
 {
 	struct xl_mapping *mapping;
 
@@ -146,7 +146,7 @@ void xl_mappings_destroy(struct xmem_pool *pool)
 	u32 i;
 
 	for (i = 0; mappings->list && i < mappings->lists; i++)
-		let_go(pool, mappings->list[i]);
+		unmap_list(pool, mappings->list[i]);
 	free(mappings->list);
 	free(mappings->place);
 	free(mappings->device);
@@ -172,7 +172,7 @@ void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping)
 	count(pool, -1, mapping);
 	xl_unlock(&pool->mappings.lock);
 	mapping->next = NULL;
-	let_go(pool, mapping);
+	unmap_list(pool, mapping);
 }
 
 struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot)
@@ -259,7 +259,7 @@ static void unmap_beyond(struct xmem_pool *pool, u32 most)
 		stale = take_stale(pool, pass);
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
 	xl_unlock(&pool->mappings.lock);
-	let_go(pool, stale);
+	unmap_list(pool, stale);
 }
 
 void xl_payload_unmap_stale(struct xmem_pool *pool)

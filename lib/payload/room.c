@@ -105,8 +105,8 @@ static const struct files version_2 = {
 	.droppable = { "inactive_file", "active_file", "slab_reclaimable" },
 };
 
-static void look_at_cgroup(const char *folder, const struct files *files, u64 swap_free,
-			   struct xl_room *room)
+static void read_cgroup(const char *folder, const struct files *files, u64 swap_free,
+			struct xl_room *room)
 {
 	u64 used = number(folder, files->used), limit, left, swap, droppable, line[3] = { 0 };
 	int i;
@@ -128,8 +128,8 @@ static void look_at_cgroup(const char *folder, const struct files *files, u64 sw
 }
 
 /* Look at the cgroup @path below @root, and at all cgroups above it. */
-static void look_at_cgroups(const char *root, const char *path, const struct files *files,
-			    u64 swap_free, struct xl_room *room)
+static void read_cgroups(const char *root, const char *path, const struct files *files,
+			 u64 swap_free, struct xl_room *room)
 {
 	char folder[PATH_BYTES];
 	size_t root_length = strlen(root);
@@ -141,7 +141,7 @@ static void look_at_cgroups(const char *root, const char *path, const struct fil
 	if (strstr(path, "/..") || access(folder, F_OK))
 		folder[root_length] = '\0';
 	for (;;) {
-		look_at_cgroup(folder, files, swap_free, room);
+		read_cgroup(folder, files, swap_free, room);
 		end = strrchr(folder + root_length, '/');
 		if (!end)
 			return;
@@ -164,7 +164,7 @@ static bool has_controller(const char *list, const char *word)
 }
 
 /* A line of /proc/self/cgroup: number:controllers:path. */
-static void look_at_line(char *line, const char *cgroups, u64 swap_free, struct xl_room *room)
+static void read_line(char *line, const char *cgroups, u64 swap_free, struct xl_room *room)
 {
 	char *controllers = strchr(line, ':'), *path;
 	char root[PATH_BYTES];
@@ -184,8 +184,8 @@ static void look_at_line(char *line, const char *cgroups, u64 swap_free, struct 
 		below = access(root, F_OK) ? "/unified" : "";
 	}
 	snprintf(root, sizeof(root), "%s%s", cgroups, below);
-	look_at_cgroups(root, strcmp(path, "/") ? path : "", *controllers ? &version_1 : &version_2,
-			swap_free, room);
+	read_cgroups(root, strcmp(path, "/") ? path : "", *controllers ? &version_1 : &version_2,
+		     swap_free, room);
 }
 
 void xl_room_find(const char *proc, const char *cgroups, struct xl_room *ret)
@@ -201,7 +201,7 @@ void xl_room_find(const char *proc, const char *cgroups, struct xl_room *ret)
 		take(ret, (kilobytes[1] + kilobytes[2]) << 10, kilobytes[0] << 10, proc,
 		     "meminfo");
 	while (file && fgets(line, sizeof(line), file))
-		look_at_line(line, cgroups, kilobytes[2] << 10, ret);
+		read_line(line, cgroups, kilobytes[2] << 10, ret);
 	if (file)
 		fclose(file);
 }

@@ -146,7 +146,7 @@ static void wait_for_end(const struct xl_remnant *remnant)
 }
 
 /* Is nothing left, or will the host never say so? */
-static bool is_settled(struct xl_remnant *remnant)
+static bool is_done(struct xl_remnant *remnant)
 {
 	u32 word;
 
@@ -177,9 +177,9 @@ static void keep(struct xl_remnant *remnant)
 }
 
 /* Ask the host. Keep the remnant in the list unless nothing is left. */
-static void settle(struct xl_remnant *remnant)
+static void reap(struct xl_remnant *remnant)
 {
-	if (is_settled(remnant))
+	if (is_done(remnant))
 		drop(remnant);
 	else
 		keep(remnant);
@@ -195,7 +195,7 @@ void xl_cuda_bury_end(struct xl_remnant *remnant)
 	}
 	if (remnant->pool)
 		wait_for_end(remnant);
-	settle(remnant);
+	reap(remnant);
 }
 
 static void settle_remnants(void)
@@ -211,7 +211,7 @@ static void settle_remnants(void)
 	while ((remnant = list)) {
 		list = remnant->next;
 		if (remnant->process == *xl_process)
-			settle(remnant);
+			reap(remnant);
 		else			/* it belongs to the parent of this forked child */
 			free(remnant);
 	}

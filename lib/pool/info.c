@@ -83,7 +83,7 @@ static void add_limbo(struct xmem_pool *pool, struct xmem_pool_info *info)
  * Free what is not used any more before anything is counted, and wait until the host has noticed
  * it. So memory that this call closes is not counted.
  */
-static void settle(struct xmem_pool *pool)
+static void reap(struct xmem_pool *pool)
 {
 	bool closes;
 
@@ -108,7 +108,7 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 		err = xl_answer_check("xmem_pool_info", ret_info);
 	if (err)
 		return err;
-	settle(pool);
+	reap(pool);
 	info.slots = pool->map.slots;
 	info.clients_max = pool->map.clients;
 	info.ring_entries = pool->map.ring_mask + 1;

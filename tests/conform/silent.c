@@ -60,7 +60,7 @@ static void silent_post(struct xmem_link *link, unsigned int request, const void
 	silent.real->post(link, request, argument);
 }
 
-static void silent_settle(struct xmem_link *link, u64 patience_ns)
+static void silent_drain(struct xmem_link *link, u64 patience_ns)
 {
 }
 
@@ -76,7 +76,7 @@ static void be_silent(struct xmem_pool *pool)
 	silent.backend.request = silent_request;
 	silent.backend.request_until = silent_request_until;
 	silent.backend.post = silent_post;
-	silent.backend.settle = silent_settle;
+	silent.backend.drain = silent_drain;
 	silent.backend.catch_up = silent_catch_up;
 	silent.longest = silent.asked = 0;
 	pool->link.backend = &silent.backend;
