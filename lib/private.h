@@ -170,10 +170,10 @@ static inline bool xl_is_forked(const struct xmem_pool *pool)
 }
 
 /* What was done may have changed what the pool's descriptors say: POLLIN, POLLOUT, or both. */
-static inline void xl_poll_settle(struct xmem_pool *pool, int events)
+static inline void xl_poll_update(struct xmem_pool *pool, int events)
 {
 	if (unlikely(__atomic_load_n(&pool->polls.settle, __ATOMIC_RELAXED)))
-		xl_poll_settle_all(pool, events);
+		xl_poll_update_all(pool, events);
 }
 
 /* "pool camera", or "the anonymous pool", as messages call it (name.c). */
@@ -185,7 +185,7 @@ int xl_fail_forked(void);
 int xl_fail_not_alive(const struct xmem_pool *pool);
 
 /* Remember how @pool was opened; the options have been checked. 0 or -errno, not noted. */
-int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options);
+int xl_opening_save(struct xmem_pool *pool, const struct xmem_pool_options *options);
 /* Close the descriptor that children inherit; also in a child. */
 void xl_opening_drop(struct xmem_pool *pool);
 

@@ -60,7 +60,7 @@ static inline bool xl_is_open(const struct xmem_pool *pool)
 	       !(__atomic_load_n(&pool->calls.cancels, __ATOMIC_SEQ_CST) & XL_CANCEL_CLOSE);
 }
 
-static inline void xl_use_over(struct xmem_pool *const *pool)
+static inline void xl_use_end(struct xmem_pool *const *pool)
 {
 	if (*pool)
 		xl_wait_end(*pool);
@@ -78,7 +78,7 @@ static inline struct xmem_pool *xl_use(struct xmem_pool *pool)
  * xl_is_open. The call is counted until the function returns, at whichever place.
  */
 #define XL_USE(pool) \
-	__attribute__((cleanup(xl_use_over), unused)) struct xmem_pool *const xl_used_ = \
+	__attribute__((cleanup(xl_use_end), unused)) struct xmem_pool *const xl_used_ = \
 		xl_use(pool)
 
 #endif

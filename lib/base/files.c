@@ -61,7 +61,7 @@ static void make_room(void)
 	room = more;
 }
 
-int xl_file_note(int fd)
+int xl_file_record(int fd)
 {
 	int saved = errno;
 	struct stat info;

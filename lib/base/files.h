@@ -6,7 +6,7 @@
  * between making and recording a descriptor, so both happen under the fork lock (fork.c):
  *
  *	xl_fork_lock();
- *	fd = xl_file_note(memfd_create(...));
+ *	fd = xl_file_record(memfd_create(...));
  *	xl_fork_unlock();
  *	...
  *	xl_file_close(fd);
@@ -19,7 +19,7 @@
 struct xm_datagram;
 
 /* Record a descriptor, and return it. A negative one is only returned. Under the fork lock. */
-int xl_file_note(int fd);
+int xl_file_record(int fd);
 
 /* The descriptor becomes the program's: forget it without closing it. */
 void xl_file_forget(int fd);

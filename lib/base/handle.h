@@ -181,7 +181,7 @@ static inline bool xl_is_on_gpu(const struct xmem_buffer *buffer)
 /*
  * Copy into @metadata what a reader must wait for before it reads published contents: gpu/wait.c.
  */
-void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metadata);
+void xl_order_fill(const struct xmem_buffer *buffer, struct xmem_metadata *metadata);
 /*
  * Wait in this thread until contents in memory of a GPU are complete, even if streams were told to
  * wait for them. With a timeout of 0, only check. 0, or -errno, noted, as xmem_wait_contents.

@@ -80,7 +80,7 @@ static void mutex_unlock(struct xl_lock *lock)
 
 /* ---- the bias; under the mutex ---- */
 
-static void take_bias_away(struct xl_lock *lock)
+static void revoke_bias(struct xl_lock *lock)
 {
 	u32 held;
 
@@ -103,7 +103,7 @@ static void number_this_thread(void)
 }
 
 /* Give this thread the bias if it has had the lock often enough, and no other thread wants it. */
-static void note_turn(struct xl_lock *lock)
+static void count_turn(struct xl_lock *lock)
 {
 	if (xl_self.thread == XL_NO_THREAD)
 		number_this_thread();
@@ -127,9 +127,9 @@ void xl_lock_slow(struct xl_lock *lock)
 	}
 	mutex_lock(lock);
 	if (xm_load_acquire(&lock->bias) == XL_UNBIASED)
-		note_turn(lock);
+		count_turn(lock);
 	else if (xm_load(&lock->bias) != XL_REVOKED)
-		take_bias_away(lock);
+		revoke_bias(lock);
 	errno = saved;
 }
 

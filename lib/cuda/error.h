@@ -17,7 +17,7 @@
  *	ENOMEM      no memory, of the GPU or the host
  *	ENODEV      no such device, or it is in use, lost or not ready
  *	ECHILD      this process was forked from one that had used the driver
- *	ESHUTDOWN   the driver has been torn down, as the process is ending; see xl_cuda_gone
+ *	ESHUTDOWN   the driver has been torn down, as the process is ending; see xl_cuda_freed
  *	EINVAL      the driver finds a value, a handle or the context wrong
  *	EPERM       not allowed here, such as in a callback or while a stream is captured
  *	EOPNOTSUPP  the device or the driver lacks this ability
@@ -30,7 +30,7 @@ int xl_cuda_fail(CUresult result, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 
 /* Has a call that frees something freed it, or did the driver free it when it was torn down? */
-static inline bool xl_cuda_gone(CUresult result)
+static inline bool xl_cuda_freed(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED;
 }

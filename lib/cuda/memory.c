@@ -133,7 +133,7 @@ out_free:
  */
 static bool unmap(const struct xl_memory *memory)
 {
-	if (!xl_cuda_gone(xl_cuda()->mem_unmap(memory->address, memory->bytes)))
+	if (!xl_cuda_freed(xl_cuda()->mem_unmap(memory->address, memory->bytes)))
 		return false;
 	xl_cuda()->mem_address_free(memory->address, memory->bytes);
 	return true;
@@ -149,7 +149,7 @@ int xl_memory_export(CUmemGenericAllocationHandle allocation)
 	result = xl_cuda()->mem_export(&fd, allocation,
 				       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	if (!result)
-		fcntl(xl_file_note(fd), F_SETFD, FD_CLOEXEC);
+		fcntl(xl_file_record(fd), F_SETFD, FD_CLOEXEC);
 	xl_fork_unlock();
 	return result ? xl_cuda_fail(result, "export memory of a GPU as a descriptor") : fd;
 }
@@ -376,7 +376,7 @@ enum fate {
  * Free or close memory by its address. This is tried only once, because after an error the address
  * may be that of other memory.
  */
-static enum fate let_go_by_address(const struct xl_memory *memory)
+static enum fate free_by_address(const struct xl_memory *memory)
 {
 	const struct xl_cuda *cuda = xl_cuda();
 	CUresult result;
@@ -387,7 +387,7 @@ static enum fate let_go_by_address(const struct xl_memory *memory)
 		result = cuda->mem_free(memory->address);
 	if (memory->kind == XL_MEMORY_POOL)
 		cuda->mem_pool_destroy(memory->pool);
-	return xl_cuda_gone(result) ? GONE : LOST;
+	return xl_cuda_freed(result) ? GONE : LOST;
 }
 
 /* Free it or close it. Memory that the program handed over is left alone. */
@@ -406,7 +406,7 @@ static enum fate free_memory(const struct xl_memory *memory)
 	if (memory->kind == XL_MEMORY_FILE)	/* it needs no context */
 		fate = unmap(memory) ? GONE : STUCK;
 	else
-		fate = err ? STUCK : let_go_by_address(memory);
+		fate = err ? STUCK : free_by_address(memory);
 	if (!err)
 		xl_gpu_leave(&scope);
 	return fate;
@@ -505,7 +505,7 @@ static bool waits_for_mate(struct xl_memory *memory)
  * Call the program's `done`. In it the program may free the memory, so the memory's context is
  * current.
  */
-static void tell_program(const struct xl_memory *memory)
+static void call_done(const struct xl_memory *memory)
 {
 	struct xl_gpu_scope scope;
 	struct xl_error error;
@@ -529,8 +529,8 @@ static void give_back(struct xl_memory *list)
 
 	while ((memory = list)) {
 		list = memory->mates;
-		xl_own_step();
-		tell_program(memory);
+		xl_own_park();
+		call_done(memory);
 		free(memory);
 	}
 }
@@ -565,7 +565,7 @@ bool xl_memory_put(struct xl_memory *memory)
 	enum fate fate = STUCK;
 	bool open = false;
 
-	xl_own_step();
+	xl_own_park();
 	xl_memory_retry();
 	xl_register_lock();
 	if (!--memory->users) {

@@ -28,7 +28,7 @@ void xl_own_end(void)
 	__atomic_fetch_sub(&running, 1, __ATOMIC_SEQ_CST);
 }
 
-void xl_own_step(void)
+void xl_own_park(void)
 {
 	if (!own || !__atomic_load_n(&xl_own_stopped, __ATOMIC_SEQ_CST))
 		return;

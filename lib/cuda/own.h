@@ -14,7 +14,7 @@ void xl_own_begin(void);
 void xl_own_end(void);
 
 /* If exit has begun, one of these threads never returns from here. Under no lock. */
-void xl_own_step(void);
+void xl_own_park(void);
 
 /* The process ends: stop these threads. */
 void xl_own_stop(void);

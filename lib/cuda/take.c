@@ -150,7 +150,7 @@ static int by_pool(struct xl_memory *memory, CUmemoryPool pool, int *ret_fd)
 	result = xl_cuda()->mem_pool_export(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 					    0);
 	if (!result)
-		fcntl(xl_file_note(fd), F_SETFD, FD_CLOEXEC);
+		fcntl(xl_file_record(fd), F_SETFD, FD_CLOEXEC);
 	xl_fork_unlock();
 	if (result)
 		return pool_failed(result, memory->address);

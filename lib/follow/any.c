@@ -147,7 +147,7 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 		xl_fail_fast(ENOENT, "receive: the pool's handle has no subscription");
 	else if (err)
 		xl_fail_receive(pool, err, XL_NOT_DROPPED);
-	xl_poll_settle(pool, POLLIN);
+	xl_poll_update(pool, POLLIN);
 	if (ret_subscription)
 		*ret_subscription = !err || err == -EPIPE ? (void *)handle : NULL;
 	xl_wait_end(pool);

@@ -292,7 +292,7 @@ int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
 
 	xl_subscription_leave(subscription);
 	err = ask_for_newcomers(subscription, xl_ask_until(deadline_ns));
-	xl_ask_note(pool, err);
+	xl_ask_record(pool, err);
 	dropped = xl_subscription_return(subscription);
 	if (!dropped && !err && looks == subscription->looks)
 		subscription->joins_seen = joins;

@@ -80,7 +80,7 @@ static struct xl_poller *new_poller(struct xmem_pool *pool)
 	if (!poller)
 		return NULL;
 	xl_fork_lock();
-	poller->kick = xl_file_note(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	poller->kick = xl_file_record(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	xl_fork_unlock();
 	if (poller->kick < 0) {
 		free(poller);

@@ -81,7 +81,7 @@ static int map_unmapped(struct xmem_subscription *subscription, u64 deadline)
 	xl_subscription_leave(subscription);
 	xl_error_save(&before);
 	err = xl_payload_map(pool, payload, shared, xl_ask_patiently(deadline));
-	xl_ask_note(pool, err);
+	xl_ask_record(pool, err);
 	dropped = xl_subscription_return(subscription);
 	if (dropped)
 		return dropped;

@@ -90,7 +90,7 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 		close_poll(poll);	/* another thread was faster */
 	else
 		leave_fast_paths(pool);
-	xl_poll_settle(pool, POLLIN | POLLOUT);
+	xl_poll_update(pool, POLLIN | POLLOUT);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Descriptors that programs poll: poll.c. The kernel answers for its own at every poll. Those
  * of the daemon's host are sockets, and the library keeps their states true: after each call
- * that may have changed what they say, it looks (xl_poll_settle).
+ * that may have changed what they say, it looks (xl_poll_update).
  */
 #ifndef XMEM_LIB_POLL_H
 #define XMEM_LIB_POLL_H
@@ -38,13 +38,13 @@ struct xl_polls {
  * Make the states true again, as to POLLIN, POLLOUT, or both. It never waits for the host. The
  * caller may have a subscription's lock.
  */
-void xl_poll_settle_all(struct xmem_pool *pool, int events);
+void xl_poll_update_all(struct xmem_pool *pool, int events);
 
 /* A descriptor for the library's own waits: XMEM_POLL_CLIENT or XMEM_POLL_JOINT. Or -errno. */
 int xl_poll_file(struct xmem_pool *pool, u32 kind);
 
 /* To be called after such a request (request.h): note whom the client follows. */
-void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err);
+void xl_poll_follow(struct xmem_pool *pool, unsigned int request, const void *argument, int err);
 
 /* Close a subscription's descriptor, or all. */
 void xl_poll_drop(struct xmem_pool *pool, struct xl_poll **poll);

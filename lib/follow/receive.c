@@ -81,7 +81,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 			continue;	/* another ring is to be armed */
 		until = subscription->put_off ? xl_sleep_until(pool, deadline) : deadline;
 		xl_subscription_leave(subscription);
-		xl_payload_settle(pool, 0);
+		xl_payload_reap(pool, 0);
 		err = xl_wait_rings(pool, &watch, until);
 		if (xl_subscription_return(subscription))
 			return -ECANCELED;
@@ -138,10 +138,10 @@ static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscr
 	dropped = subscription->dropped;
 	if (err == -EPIPE)
 		xl_payload_unmap_stale(pool);
-	xl_poll_settle(pool, POLLIN);
+	xl_poll_update(pool, POLLIN);
 	subscription->fast_joins = fast_joins(subscription);
 	xl_unlock(&subscription->lock);
-	xl_cuda_settle(pool, 0);
+	xl_cuda_reap(pool, 0);
 	if (likely(!err))
 		return buffer;
 	xl_fail_receive(pool, err, dropped);

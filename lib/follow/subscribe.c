@@ -275,7 +275,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		return NULL;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool), NULL;
-	xl_payload_settle(pool, 0);
+	xl_payload_reap(pool, 0);
 	subscription = xl_subscription_new(pool);
 	if (!subscription)
 		return NULL;
@@ -291,7 +291,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 			note_failure(err, pool, &options);
 		xl_subscription_free(subscription);
 	}
-	xl_poll_settle(pool, POLLIN);
+	xl_poll_update(pool, POLLIN);
 	xl_wait_end(pool);
 	return err ? NULL : (void *)handle;
 }

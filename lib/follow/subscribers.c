@@ -100,7 +100,7 @@ XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 		} while (incarnation != xm_load_acquire(&row->incarnation));
 	}
 	if (!first)
-		xl_poll_settle(pool, POLLIN);
+		xl_poll_update(pool, POLLIN);
 	if (!found)
 		return xl_fail(ENOENT, "no client with an id of %u or more follows this writer of "
 				       "%s", first, xl_pool_name(pool, name, sizeof(name)));
@@ -175,6 +175,6 @@ XMEM_API int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64
 		err = timeout_ns ? wait_for(pool, count, xl_deadline(timeout_ns), cancels,
 					    &found) : -EAGAIN;
 	if (!timeout_ns)
-		xl_poll_settle(pool, POLLIN);
+		xl_poll_update(pool, POLLIN);
 	return err ? wait_failed(pool, err, count, found) : (int)found;
 }

@@ -143,7 +143,7 @@ int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
 void xl_follow_who_came(struct xmem_pool *pool, u64 deadline_ns);
 /*
  * Its ring is over: count what is lost, tell the host, and take it out of the circle. It waits
- * for nothing; xl_settle_posts does. Locked.
+ * for nothing; xl_drain_posts does. Locked.
  */
 void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring);
 

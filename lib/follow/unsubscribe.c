@@ -85,11 +85,11 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 		xl_follow_lasts(subscription, true);
 	xl_unlock(&subscription->lock);
 	take_off_list(pool, subscription);
-	xl_settle_posts(pool);
+	xl_drain_posts(pool);
 	xl_poll_drop(pool, &subscription->poll);
 	offer_writers(pool);
-	xl_poll_settle(pool, POLLIN);
-	xl_payload_settle(pool, XL_HOST_NS);
+	xl_poll_update(pool, POLLIN);
+	xl_payload_reap(pool, XL_HOST_NS);
 	xl_subscription_free(subscription);
 	xl_pool_unshare(pool);
 }

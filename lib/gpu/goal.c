@@ -61,7 +61,7 @@ static XL_COLD int never(void)
 					"before its GPU had finished them");
 }
 
-int xl_goal_look(const struct xl_goal *goal)
+int xl_goal_check(const struct xl_goal *goal)
 {
 	u64 word = xm_load_acquire(goal->word);
 
@@ -86,7 +86,7 @@ static bool has_exited(u32 pid)
 	bool exited;
 
 	xl_fork_lock();
-	poll_it.fd = xl_file_note(syscall(SYS_pidfd_open, pid, 0));
+	poll_it.fd = xl_file_record(syscall(SYS_pidfd_open, pid, 0));
 	xl_fork_unlock();
 	if (poll_it.fd < 0)
 		return errno == ESRCH || errno == EINVAL || errno == ENOENT ||
@@ -126,7 +126,7 @@ bool xl_goal_end_word(const struct xmem_pool *pool, const struct xl_goal *goal)
 
 static int host_died(struct xmem_pool *pool, const struct xl_goal *goal)
 {
-	return xl_goal_end_word(pool, goal) ? xl_goal_look(goal) : xl_fail_died(pool);
+	return xl_goal_end_word(pool, goal) ? xl_goal_check(goal) : xl_fail_died(pool);
 }
 
 int xl_goal_still_works(const struct xmem_buffer *buffer, const struct xl_goal *goal)

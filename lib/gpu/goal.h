@@ -23,7 +23,7 @@ struct xl_order *xl_own_order(const struct xmem_buffer *buffer);
 bool xl_goal_find(const struct xmem_buffer *buffer, struct xl_goal *ret);
 
 /* 0: the goal is reached. -EAGAIN: not yet. Another error, noted: it will never be reached. */
-int xl_goal_look(const struct xl_goal *goal);
+int xl_goal_check(const struct xl_goal *goal);
 
 /*
  * The other process that has yet to write the word. 0: it is not known. In another PID namespace
@@ -53,7 +53,7 @@ int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u
 /*
  * From now on accesses to the buffer come after the wait, so no thread waits for it a second time.
  */
-static inline void xl_note_ordered(struct xmem_buffer *buffer)
+static inline void xl_mark_ordered(struct xmem_buffer *buffer)
 {
 	if (!(xm_load(&buffer->mode) & XL_UPGRADED))	/* it has no order of its own */
 		xl_mode_add(buffer, XL_ORDERED);

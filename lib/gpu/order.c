@@ -46,7 +46,7 @@ static bool is_behind(const struct xl_order *order, const struct xl_gpu *gpu, CU
 	       stream != CU_STREAM_PER_THREAD;
 }
 
-static void note_behind(struct xl_order *order, struct xl_gpu *gpu, CUstream stream)
+static void set_behind(struct xl_order *order, struct xl_gpu *gpu, CUstream stream)
 {
 	xm_store(&order->gpu, gpu);
 	xm_store(&order->behind, stream);
@@ -68,7 +68,7 @@ static int make_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, str
 	if (err == -EOPNOTSUPP)
 		return xl_goal_wait(buffer, goal, ~0ULL);
 	if (!err && order)
-		note_behind(order, gpu, stream);
+		set_behind(order, gpu, stream);
 	return err;
 }
 
@@ -79,7 +79,7 @@ int xl_order_wait_on(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream st
 
 	if (!xl_goal_find(buffer, &goal))
 		return 0;
-	err = xl_goal_look(&goal);
+	err = xl_goal_check(&goal);
 	if (err == -EAGAIN && !gpu)
 		gpu = xl_cuda_gpu(buffer);
 	if (err == -EAGAIN) {
@@ -87,7 +87,7 @@ int xl_order_wait_on(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream st
 		XM_STEP(XM_STEP_CUDA_WAITS);
 	}
 	if (!err)
-		xl_note_ordered(buffer);
+		xl_mark_ordered(buffer);
 	return err;
 }
 
@@ -110,11 +110,11 @@ XMEM_API int xmem_wait_on(struct xmem_buffer *handle, struct CUstream_st *stream
  * This is true for every kind of publish: a plain publish after a copy on a stream does not wait
  * for it.
  */
-void xl_order_note(const struct xmem_buffer *buffer, struct xmem_metadata *metadata)
+void xl_order_fill(const struct xmem_buffer *buffer, struct xmem_metadata *metadata)
 {
 	const struct xl_order *order = xl_own_order(buffer);
 
-	if (!order || xl_order_is_settled(buffer->pool, buffer->slot)) {
+	if (!order || xl_order_is_idle(buffer->pool, buffer->slot)) {
 		metadata->order_kind = XMEM_ORDER_NONE;
 		metadata->order_value = 0;
 		return;
@@ -183,9 +183,9 @@ static int put_value(struct xmem_buffer *buffer, struct xl_order *order, struct 
 		err = xl_mark_put(buffer->pool, buffer->slot, value, gpu, stream);
 	if (err)
 		return err;
-	note_behind(order, gpu, stream);
+	set_behind(order, gpu, stream);
 	xm_store(&order->issued, value);
-	xl_note_ordered(buffer);
+	xl_mark_ordered(buffer);
 	return 0;
 }
 
@@ -244,7 +244,7 @@ void xl_orders_close(struct xmem_pool *pool)
 
 	if (!orders)
 		return;
-	xl_orders_settle(pool);
+	xl_orders_wait_idle(pool);
 	xl_error_save(&error);
 	xl_marks_drop(pool);
 	xl_ready_drop(orders, &pool->map);

@@ -82,16 +82,16 @@ static inline struct xl_orders *xl_orders_if(const struct xmem_pool *pool)
 }
 
 /* Wait until own streams have written all their values, unless they never will. */
-void xl_orders_settle(struct xmem_pool *pool);
+void xl_orders_wait_idle(struct xmem_pool *pool);
 
 /*
- * Call xl_orders_settle, and then free all that the driver was given. The pool's handles are
+ * Call xl_orders_wait_idle, and then free all that the driver was given. The pool's handles are
  * dropped.
  */
 void xl_orders_close(struct xmem_pool *pool);
 
 /* Has every stream of this process done its work on this own slot? */
-static inline bool xl_order_is_settled(const struct xmem_pool *pool, u32 slot)
+static inline bool xl_order_is_idle(const struct xmem_pool *pool, u32 slot)
 {
 	const struct xl_orders *orders = xl_orders_if(pool);
 	u64 issued = orders ? xm_load(&orders->slot[slot].issued) : 0;
@@ -165,7 +165,7 @@ static inline bool xl_order_is_done(const struct xmem_buffer *buffer)
 	 * A buffer that is written in place was published by another client, in that client's slot.
 	 */
 	if (mode & XL_WRITING && !(mode & XL_UPGRADED))
-		return mode & XL_ORDERED || xl_order_is_settled(pool, buffer->slot);
+		return mode & XL_ORDERED || xl_order_is_idle(pool, buffer->slot);
 	value = xm_load(&xm_metadata(&pool->map, buffer->slot)->order_value);
 	if (likely(!value))
 		return true;
@@ -220,7 +220,7 @@ void xl_marks_drop(struct xmem_pool *pool);
  * Set on which GPU the contents are, and when they are complete, whatever the program has written
  * there. For memory of the CPU, the program's values stay.
  */
-static inline void xl_note_storage(const struct xmem_buffer *buffer,
+static inline void xl_fill_storage(const struct xmem_buffer *buffer,
 				   struct xmem_metadata *metadata)
 {
 	u32 traits = xl_traits(buffer);
@@ -229,7 +229,7 @@ static inline void xl_note_storage(const struct xmem_buffer *buffer,
 		return;
 	metadata->storage = XMEM_STORAGE_CUDA;
 	metadata->device = xm_device(traits);
-	xl_order_note(buffer, metadata);
+	xl_order_fill(buffer, metadata);
 }
 
 #endif

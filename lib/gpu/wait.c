@@ -99,7 +99,7 @@ int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u
 	block_signals(&signals);
 	while (err == -EAGAIN && spins--) {
 		relax();
-		err = xl_goal_look(goal);
+		err = xl_goal_check(goal);
 	}
 	while (err == -EAGAIN) {
 		over = xl_goal_is_vain(buffer, goal);
@@ -109,7 +109,7 @@ int xl_goal_wait(const struct xmem_buffer *buffer, const struct xl_goal *goal, u
 			over = take_nap(&nap, &signals);
 		if (over)
 			return over;
-		err = xl_goal_look(goal);
+		err = xl_goal_check(goal);
 	}
 	return err;
 }
@@ -123,7 +123,7 @@ int xl_order_wait(struct xmem_buffer *buffer)
 		return 0;
 	err = xl_goal_wait(buffer, &goal, ~0ULL);
 	if (!err)
-		xl_note_ordered(buffer);
+		xl_mark_ordered(buffer);
 	return err;
 }
 
@@ -137,13 +137,13 @@ int xl_order_wait_here(struct xmem_buffer *buffer)
 /* 0, or -errno, noted: -EAGAIN, or the reason why the goal is never reached. */
 static int check_once(const struct xmem_buffer *buffer, const struct xl_goal *goal)
 {
-	int err = xl_goal_look(goal);
+	int err = xl_goal_check(goal);
 
 	if (err != -EAGAIN)
 		return err;
 	err = xl_goal_is_vain(buffer, goal);
 	if (!err)
-		err = xl_goal_look(goal);	/* it may have been reached meanwhile */
+		err = xl_goal_check(goal);	/* it may have been reached meanwhile */
 	return err == -EAGAIN ? xl_fail_fast(EAGAIN, "wait: the GPU has not finished the contents")
 			      : err;
 }
@@ -191,7 +191,7 @@ static bool is_awaited(struct xmem_pool *pool, u32 slot, u64 awaited)
 	 */
 	if (goal.value > awaited)
 		goal.value = awaited;
-	return xl_goal_look(&goal) == -EAGAIN && xl_goal_writer(pool, &goal) &&
+	return xl_goal_check(&goal) == -EAGAIN && xl_goal_writer(pool, &goal) &&
 	       !xl_goal_end_word(pool, &goal);
 }
 
@@ -242,11 +242,11 @@ static void wait_until_idle(struct xmem_pool *pool, u32 slot)
 	const struct xl_goal goal = { .mine = true };
 	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
 
-	while (!xl_order_is_settled(pool, slot) && !xl_goal_still_works(&buffer, &goal))
+	while (!xl_order_is_idle(pool, slot) && !xl_goal_still_works(&buffer, &goal))
 		nanosleep(&nap, NULL);
 }
 
-static void settle_other(struct xmem_pool *pool, u32 slot, const u64 *awaited)
+static void await_other(struct xmem_pool *pool, u32 slot, const u64 *awaited)
 {
 	struct timespec nap = { .tv_nsec = LAST_NAP_NS };
 	XL_UNCANCELLED;
@@ -263,7 +263,7 @@ static void settle_other(struct xmem_pool *pool, u32 slot, const u64 *awaited)
  * because they may keep the last handle, or the driver may wait for them. With a host, this does
  * nothing.
  */
-static void settle_others(struct xmem_pool *pool)
+static void await_others(struct xmem_pool *pool)
 {
 	struct xl_orders *orders = xl_orders_if(pool);
 	struct xl_error error;
@@ -273,11 +273,11 @@ static void settle_others(struct xmem_pool *pool)
 		return;
 	xl_error_save(&error);
 	for (s = 0; s < pool->map.slots; s++)
-		settle_other(pool, s, &orders->slot[s].awaited);
+		await_other(pool, s, &orders->slot[s].awaited);
 	xl_error_restore(&error);
 }
 
-void xl_orders_settle(struct xmem_pool *pool)
+void xl_orders_wait_idle(struct xmem_pool *pool)
 {
 	struct xl_error error;
 	XL_UNCANCELLED;
@@ -288,6 +288,6 @@ void xl_orders_settle(struct xmem_pool *pool)
 	xl_error_save(&error);
 	for (s = 0; s < pool->map.slots; s++)
 		wait_until_idle(pool, s);
-	settle_others(pool);
+	await_others(pool);
 	xl_error_restore(&error);
 }

@@ -154,7 +154,7 @@ XMEM_API struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr,
 	if (check(pool, &wish))
 		return NULL;
 	xl_attached_sweep(pool);
-	xl_payload_settle(pool, XL_HOST_NS);
+	xl_payload_reap(pool, XL_HOST_NS);
 	buffer = xl_handle_new(pool);
 	if (!buffer)
 		return NULL;

@@ -252,7 +252,7 @@ static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 static XL_SLOW void release_pending(struct xmem_buffer *buffer, struct xm_pending pending)
 {
 	xl_do_pending(buffer->pool, pending);
-	xl_cuda_settle(buffer->pool, 0);
+	xl_cuda_reap(buffer->pool, 0);
 	xl_handle_drop(buffer->pool, buffer);
 }
 

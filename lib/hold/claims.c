@@ -189,7 +189,7 @@ void xl_claim_drop(struct xmem_buffer *buffer)
 
 	if (is_counted(buffer) && xm_claims_of(&pool->map, buffer->slot)) {
 		disown(pool, buffer->what.token, 1);
-		xl_settle_posts(pool);
+		xl_drain_posts(pool);
 	}
 	XM_STEP(XM_STEP_CLAIM_DROPPED);
 }
@@ -275,7 +275,7 @@ static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 	int err;
 
 	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
-	xl_note_storage(buffer, buffer->own->metadata);
+	xl_fill_storage(buffer, buffer->own->metadata);
 	err = xm_hold_more(&pool->map, pool->me, buffer->slot);
 	if (err)
 		return err;

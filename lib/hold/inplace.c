@@ -89,7 +89,7 @@ static int write_anew(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgra
 	};
 	int err;
 
-	xl_settle_posts(pool);
+	xl_drain_posts(pool);
 	if (!is_live(pool, slot, upgrade->generation))
 		return 0;
 	err = begin(pool, &request);
@@ -143,7 +143,7 @@ static int check(struct xmem_buffer *buffer)
 	if (traits & XMEM_TRAIT_CUDA)
 		return xl_cuda_open(pool, buffer->slot);
 	err = xl_payload_ahead(pool, buffer->slot);
-	return err ? err : xl_payload_let_write(pool, buffer->slot);
+	return err ? err : xl_payload_make_writable(pool, buffer->slot);
 }
 
 static int upgrade(struct xmem_buffer *buffer, struct xl_upgrade *new)
@@ -223,7 +223,7 @@ static int live(struct xmem_buffer *buffer, struct xm_publication *what)
 		return err;
 	upgrade->metadata.size = what->length;
 	upgrade->metadata.offset = what->offset;
-	xl_note_storage(buffer, &upgrade->metadata);
+	xl_fill_storage(buffer, &upgrade->metadata);
 	XM_STEP(XM_STEP_UPGRADE_FILLED);
 	err = end(pool, buffer->slot, upgrade);
 	if (err)

@@ -233,7 +233,7 @@ static int publish_written(struct xmem_buffer *buffer, const struct xl_wish *wis
 		return -EOVERFLOW;
 	buffer->what = wish->what;
 	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
-	xl_note_storage(buffer, buffer->own->metadata);
+	xl_fill_storage(buffer, buffer->own->metadata);
 	xl_lock(&pool->owned.lock);
 	if (wish->addressee)
 		xl_keep_note_gap(&pool->owned, xl_tail(pool) + 1);
@@ -327,7 +327,7 @@ static XL_SLOW int publish_cuda(struct xmem_buffer *buffer, uint64_t *ret_token)
 	struct xmem_metadata *metadata = buffer->own->metadata;
 
 	xl_note_place(metadata, 0, buffer->what.length);
-	xl_note_storage(buffer, metadata);
+	xl_fill_storage(buffer, metadata);
 	return publish_fast(buffer->pool, buffer, ret_token);
 }
 

@@ -64,7 +64,7 @@ static void *destroy(void *user)
 	struct xmem_pool *pool = user;
 
 	xl_own_begin();
-	xl_own_step();
+	xl_own_park();
 	pool->share.destroy(pool);
 	xl_own_end();
 	return NULL;

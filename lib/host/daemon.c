@@ -273,7 +273,7 @@ static bool add_alone(struct daemon_link *daemon, u32 me, const struct xmem_clai
  * The host has served a request to add claims. If they have no end, owners may add such claims
  * themselves from now on.
  */
-static void note_shared(struct daemon_link *daemon, const struct xmem_claim_request *request)
+static void learn_shared(struct daemon_link *daemon, const struct xmem_claim_request *request)
 {
 	if (request->op == XMEM_CLAIM_ADD && request->size == sizeof(*request) &&
 	    request->timeout_ns == ~0ULL && xm_any_claims(&daemon->host.map))
@@ -330,7 +330,7 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 	err = xl_exchange(&daemon->exchange, link->file, request, argument,
 			  file_out(daemon, request, argument), deadline_ns);
 	if (!err && request == XMEM_IOC_CLAIM && daemon->base)
-		note_shared(daemon, argument);
+		learn_shared(daemon, argument);
 	if (err && !daemon->base)
 		link->refused = daemon->exchange.refused;
 	return err;
@@ -362,7 +362,7 @@ static u64 daemon_catch_up(struct xmem_link *link)
  * The daemon serves requests in order, so an answer to any later request will do. A daemon that is
  * slow but not stopped goes on reading, and then this waits until all posts are served.
  */
-static void daemon_settle(struct xmem_link *link, u64 patience_ns)
+static void daemon_drain(struct xmem_link *link, u64 patience_ns)
 {
 	struct daemon_link *daemon = link->private;
 	struct xl_exchange *exchange = &daemon->exchange;
@@ -501,7 +501,7 @@ const struct xmem_backend xmem_backend_daemon = {
 	.request = daemon_request,
 	.request_until = daemon_request_until,
 	.post = daemon_post,
-	.drain = daemon_settle,
+	.drain = daemon_drain,
 	.catch_up = daemon_catch_up,
 	.map = daemon_map,
 	.map_group = daemon_map_group,

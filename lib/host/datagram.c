@@ -31,7 +31,7 @@ int xl_file_receive(int socket, struct xm_datagram *ret, int flags)
 		xl_fork_lock();
 		err = xm_wire_receive(socket, ret, flags | MSG_DONTWAIT);
 		for (i = 0; !err && i < ret->files; i++)
-			xl_file_note(ret->file[i]);
+			xl_file_record(ret->file[i]);
 		xl_fork_unlock();
 	} while (err == -EAGAIN && !(flags & MSG_DONTWAIT));
 	return err;

@@ -31,7 +31,7 @@ static const char *why_ended(struct xmem_pool *pool)
 	return NULL;
 }
 
-bool xl_client_is_over(struct xmem_pool *pool)
+bool xl_client_ended(struct xmem_pool *pool)
 {
 	struct xmem_client_request own = { .size = sizeof(own), .client = pool->me };
 

@@ -17,7 +17,7 @@ int xl_fail_died(struct xmem_pool *pool);
  * kernel. If the answer is no, everything that was read in the pages before is valid. Any lock may
  * be held.
  */
-bool xl_client_is_over(struct xmem_pool *pool);
+bool xl_client_ended(struct xmem_pool *pool);
 
 static inline bool xl_host_died(const struct xmem_pool *pool)
 {

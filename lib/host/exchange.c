@@ -401,7 +401,7 @@ static int take_reply_file(struct xm_datagram *reply, unsigned int request,
 }
 
 /* xmemd has no room for this connection. The reply has no number, because it answers no request. */
-static int note_refused(struct xl_exchange *exchange, const struct xm_datagram *reply)
+static int save_refused(struct xl_exchange *exchange, const struct xm_datagram *reply)
 {
 	if (reply->length >= sizeof(exchange->refused))
 		memcpy(&exchange->refused, reply->body, sizeof(exchange->refused));
@@ -415,7 +415,7 @@ static int take_reply(struct xl_exchange *exchange, struct xm_datagram *reply,
 
 	if (!reply->head.number && reply->head.request == XMEM_IOC_JOIN && reply->head.result < 0) {
 		close_files(reply);
-		return note_refused(exchange, reply);
+		return save_refused(exchange, reply);
 	}
 	if (reply->head.request != request || reply->head.result > 0) {
 		close_files(reply);

@@ -27,7 +27,7 @@ static int kmod_open(struct xmem_link *link, bool start)
 	const char *path = secure_getenv("XMEM_DEVICE");
 
 	xl_fork_lock();
-	link->file = xl_file_note(open(path && *path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC));
+	link->file = xl_file_record(open(path && *path ? path : "/dev/xmem", O_RDWR | O_CLOEXEC));
 	xl_fork_unlock();
 	if (link->file >= 0)
 		return 0;
@@ -71,7 +71,7 @@ static int kmod_request(struct xmem_link *link, unsigned int request, void *argu
 	xl_fork_lock();
 	err = ioctl(link->file, request, argument) < 0 ? -errno : 0;
 	if (!err)
-		xl_file_note(*fd);
+		xl_file_record(*fd);
 	xl_fork_unlock();
 	if (!err && request == XMEM_IOC_JOIN)
 		kmod_joined(link, argument);

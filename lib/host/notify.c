@@ -17,7 +17,7 @@
 #include "lib/private.h"
 
 /* Returns whether the host must check its polled descriptors. */
-static bool settle_in(struct xmem_pool *pool, const struct xl_poll *poll)
+static bool update_in(struct xmem_pool *pool, const struct xl_poll *poll)
 {
 	const struct xm_followed *followed = &pool->polls.followed;
 
@@ -32,7 +32,7 @@ static bool settle_in(struct xmem_pool *pool, const struct xl_poll *poll)
  * Returns whether the host must check its polled descriptors: to make this one writable, or to set
  * a timer.
  */
-static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
+static bool update_out(struct xmem_pool *pool, struct xl_poll *poll)
 {
 	bool full = poll->full;
 	u64 deadline;
@@ -49,7 +49,7 @@ static bool settle_out(struct xmem_pool *pool, struct xl_poll *poll)
 				 * too early */
 }
 
-void xl_poll_settle_all(struct xmem_pool *pool, int events)
+void xl_poll_update_all(struct xmem_pool *pool, int events)
 {
 	struct xl_polls *polls = &pool->polls;
 	struct xl_poll *poll;
@@ -59,17 +59,17 @@ void xl_poll_settle_all(struct xmem_pool *pool, int events)
 	pthread_mutex_lock(&polls->lock);
 	for (poll = polls->first; poll; poll = poll->next) {
 		if (events & POLLIN)
-			poke |= settle_in(pool, poll);
+			poke |= update_in(pool, poll);
 		if (events & POLLOUT && poll->what.kind == XMEM_POLL_CLIENT &&
 		    pool->role != XMEM_ROLE_READER)
-			poke |= settle_out(pool, poll);
+			poke |= update_out(pool, poll);
 	}
 	pthread_mutex_unlock(&polls->lock);
 	if (poke)
 		pool->link.backend->poke(&pool->link);
 }
 
-void xl_poll_note(struct xmem_pool *pool, unsigned int request, const void *argument, int err)
+void xl_poll_follow(struct xmem_pool *pool, unsigned int request, const void *argument, int err)
 {
 	const struct xmem_unsubscribe_request *unsubscribe = argument;
 	const struct xmem_subscribe_request *subscribe = argument;

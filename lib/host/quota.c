@@ -65,7 +65,7 @@ const char *xl_limit_what(const struct xmem_quota_request *r, bool *ret_bytes)
 /* ---- what was refused ---- */
 
 /* The subject of the sentence: a user, all users, a pool or a client. */
-static void put_who(const struct xmem_quota_request *r, bool kernel, char *ret, size_t bytes)
+static void print_subject(const struct xmem_quota_request *r, bool kernel, char *ret, size_t bytes)
 {
 	switch (r->scope) {
 	case XMEM_QUOTA_OF_USER:
@@ -87,7 +87,7 @@ static void put_who(const struct xmem_quota_request *r, bool kernel, char *ret, 
 }
 
 /* How to get more. */
-static void put_how(const struct xmem_quota_request *r, bool kernel, char *ret, size_t bytes)
+static void print_remedy(const struct xmem_quota_request *r, bool kernel, char *ret, size_t bytes)
 {
 	const char *name = (const char *)r->name;
 
@@ -118,8 +118,8 @@ static void describe(const struct xmem_quota_request *r, bool kernel, char space
 	char who[80], how[160], name[sizeof(r->name) + 1], more[48] = "";
 
 	snprintf(name, sizeof(name), "%.*s", (int)sizeof(r->name), (const char *)r->name);
-	put_who(r, kernel, who, sizeof(who));
-	put_how(r, kernel, how, sizeof(how));
+	print_subject(r, kernel, who, sizeof(who));
+	print_remedy(r, kernel, how, sizeof(how));
 	if (r->wanted > r->used + 1)
 		snprintf(more, sizeof(more), ", and this would be %llu",
 			 (unsigned long long)r->wanted);
@@ -130,7 +130,7 @@ static void describe(const struct xmem_quota_request *r, bool kernel, char space
 		 how);
 }
 
-void xl_limit_note(struct xmem_link *link)
+void xl_limit_save(struct xmem_link *link)
 {
 	struct xmem_quota_request request = {
 		.size = sizeof(request), .flags = XMEM_QUOTA_REFUSED,
@@ -145,7 +145,7 @@ const char *xl_limit_refused(const struct xmem_link *link, char space[XL_LIMIT_B
 {
 	struct xmem_link asked = *link;		/* only closing and mapping change one */
 
-	xl_limit_note(&asked);
+	xl_limit_save(&asked);
 	if (!asked.refused.size)
 		return NULL;
 	describe(&asked.refused, link->backend == &xmem_backend_kmod, space);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages about limits of the host: quota.c. */
-#ifndef XMEM_LIMITS_H
-#define XMEM_LIMITS_H
+#ifndef XMEM_HOST_QUOTA_H
+#define XMEM_HOST_QUOTA_H
 
 #include "lib/private.h"
 
@@ -24,7 +24,7 @@ const char *xl_limit_refused(const struct xmem_link *link, char space[XL_LIMIT_B
  * Keep this limit in link->refused, so that xl_limit_refused can describe it when the link is
  * closed.
  */
-void xl_limit_note(struct xmem_link *link);
+void xl_limit_save(struct xmem_link *link);
 
 /* A message for the error of a request. For EDQUOT it names the limit. */
 const char *xl_host_error(const struct xmem_pool *pool, int err, char space[XL_LIMIT_BYTES]);

@@ -37,7 +37,7 @@ u64 xl_ask_patiently(u64 deadline_ns)
 	return deadline_ns ? xl_ask_until(deadline_ns) : xl_deadline(PAUSES * xl_ask_ns);
 }
 
-void xl_ask_note(struct xmem_pool *pool, int err)
+void xl_ask_record(struct xmem_pool *pool, int err)
 {
 	if (err == -ETIMEDOUT) {
 		xm_store(&pool->asking.answers, xl_catch_up(pool));
@@ -61,7 +61,7 @@ int xl_request_briefly(struct xmem_pool *pool, unsigned int request, void *argum
 	if (xl_is_put_off(pool))
 		return -ETIMEDOUT;
 	err = xl_request_until(pool, request, argument, xl_ask_until(deadline_ns));
-	xl_ask_note(pool, err);
+	xl_ask_record(pool, err);
 	return err;
 }
 
@@ -110,7 +110,7 @@ void xl_waiters_kick(struct xmem_pool *pool)
 	xl_request(pool, XMEM_IOC_WAKE, &request);
 }
 
-void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_who *ret)
+void xl_client_ids(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_ids *ret)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, client);
 	struct xmem_client_request request = {
@@ -118,7 +118,7 @@ void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct x
 	};
 
 	/* These words are in the row with the daemon, so a stopped daemon is not asked. */
-	*ret = (struct xl_who){ .pid = xm_load(&row->pid), .uid = xm_load(&row->uid) };
+	*ret = (struct xl_ids){ .pid = xm_load(&row->pid), .uid = xm_load(&row->uid) };
 	if (!ret->pid && !xl_request(pool, XMEM_IOC_CLIENT, &request))
-		*ret = (struct xl_who){ .pid = request.pid, .uid = request.uid };
+		*ret = (struct xl_ids){ .pid = request.pid, .uid = request.uid };
 }

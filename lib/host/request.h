@@ -14,18 +14,18 @@ u64 xl_deadline(int64_t timeout_ns);
  * The states of the pool's polled descriptors depend on which rings the client follows
  * (follow/poll.c).
  */
-static inline void xl_note_followed(struct xmem_pool *pool, unsigned int request,
+static inline void xl_update_follow(struct xmem_pool *pool, unsigned int request,
 				    const void *argument, int err)
 {
 	if (request == XMEM_IOC_SUBSCRIBE || request == XMEM_IOC_UNSUBSCRIBE)
-		xl_poll_note(pool, request, argument, err);
+		xl_poll_follow(pool, request, argument, err);
 }
 
 static inline int xl_request(struct xmem_pool *pool, unsigned int request, void *argument)
 {
 	int err = pool->link.backend->request(&pool->link, request, argument);
 
-	xl_note_followed(pool, request, argument, err);
+	xl_update_follow(pool, request, argument, err);
 	return err;
 }
 
@@ -35,7 +35,7 @@ static inline int xl_request_until(struct xmem_pool *pool, unsigned int request,
 {
 	int err = pool->link.backend->request_until(&pool->link, request, argument, deadline_ns);
 
-	xl_note_followed(pool, request, argument, err);
+	xl_update_follow(pool, request, argument, err);
 	return err;
 }
 
@@ -49,12 +49,12 @@ int xl_request_briefly(struct xmem_pool *pool, unsigned int request, void *argum
 static inline void xl_post(struct xmem_pool *pool, unsigned int request, const void *argument)
 {
 	pool->link.backend->post(&pool->link, request, argument);
-	xl_note_followed(pool, request, argument, 0);
+	xl_update_follow(pool, request, argument, 0);
 }
 
 /*
  * Asking briefly. A call that must not wait for a stopped host asks it until xl_ask_until, and
- * reports the result to xl_ask_note. After a timeout, asking is put off: for ten times xl_ask_ns,
+ * reports the result to xl_ask_record. After a timeout, asking is put off: for ten times xl_ask_ns,
  * such calls do not ask the host.
  */
 extern u64 xl_ask_ns __attribute__((visibility("hidden")));	/* 100 ms; tests change it */
@@ -71,7 +71,7 @@ u64 xl_ask_until(u64 deadline_ns);
  * it, asking is put off.
  */
 u64 xl_ask_patiently(u64 deadline_ns);
-void xl_ask_note(struct xmem_pool *pool, int err);
+void xl_ask_record(struct xmem_pool *pool, int err);
 
 /* Is asking put off? It ends after its time, or when the host has answered after all. */
 bool xl_is_still_put_off(struct xmem_pool *pool);
@@ -90,7 +90,7 @@ static inline u64 xl_sleep_until(const struct xmem_pool *pool, u64 deadline_ns)
 }
 
 /* Wait until the host has served all posts, but only a moment for a host that does not answer. */
-static inline void xl_settle_posts(struct xmem_pool *pool)
+static inline void xl_drain_posts(struct xmem_pool *pool)
 {
 	if (pool->link.backend->drain)
 		pool->link.backend->drain(&pool->link, XL_HOST_NS);
@@ -108,11 +108,11 @@ static inline u64 xl_catch_up(struct xmem_pool *pool)
 /*
  * The process and user of a client, in this process's namespaces; with the daemon, in the daemon's.
  */
-struct xl_who {
+struct xl_ids {
 	u32 pid, uid;
 };
 /* Both are 0 if the client has ended. Any lock may be held. */
-void xl_client_who(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_who *ret);
+void xl_client_ids(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_ids *ret);
 
 /* A message for the error of a request. */
 const char *xl_request_error(int err);

@@ -17,7 +17,7 @@ static int is_reader(const struct xmem_pool *pool, const char *what)
 }
 
 /* xmem_acquire may take its fast path from now on, unless the handle is being closed. */
-static void note_writer(struct xmem_pool *pool)
+static void allow_acquire(struct xmem_pool *pool)
 {
 	xm_store(&pool->role, XMEM_ROLE_WRITER);
 	xm_store(&pool->live->writes, 1);
@@ -41,7 +41,7 @@ static int ask_to_write(struct xmem_pool *pool, int64_t timeout_ns)
 	else if (until < least)
 		until = least;
 	err = xl_request_until(pool, XMEM_IOC_WRITER, &request, until);
-	xl_ask_note(pool, err);
+	xl_ask_record(pool, err);
 	return err == -ETIMEDOUT && !timeout_ns ? -EAGAIN : err;
 }
 
@@ -58,7 +58,7 @@ static int become_writer(struct xmem_pool *pool, const char *what, int64_t timeo
 	if (err)
 		return xl_fail(-err, "%s: the host has to make this client a writer first: %s",
 			       what, xl_request_error(err == -EAGAIN ? -ETIMEDOUT : err));
-	note_writer(pool);
+	allow_acquire(pool);
 	return 0;
 }
 

@@ -123,7 +123,7 @@ static int spawn(const char *path, pid_t *ret_pid)
 }
 
 /* Describe why a daemon ended with @status instead of listening, if the status says it. */
-static void say_status(const struct xm_address *address, int status)
+static void explain_status(const struct xm_address *address, int status)
 {
 	if (status == XM_EXIT_LIMITS)
 		snprintf(why, sizeof(why), "xmemd cannot serve other processes with the hard "
@@ -155,7 +155,7 @@ static int start_daemon(const struct xm_address *address)
 	 * ECHILD: this program reaps all children itself. Then the connect shows whether it runs.
 	 */
 	if (got == pid && WIFEXITED(status))
-		say_status(address, WEXITSTATUS(status));
+		explain_status(address, WEXITSTATUS(status));
 	return got == pid && status ? -ENODEV : 0;
 }
 
@@ -193,7 +193,7 @@ static int connect_once(struct xm_address *address)
 	if (err)
 		return err == -ENOENT ? -ECONNREFUSED : err;
 	xl_fork_lock();
-	file = xl_file_note(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	file = xl_file_record(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	xl_fork_unlock();
 	if (file < 0)
 		return -errno;

@@ -59,7 +59,7 @@ void xl_name_clients(struct xmem_pool *pool, struct xl_shares *shares, const cha
 {
 	const struct xm_map *map = &pool->map;
 	u32 named, number, client;
-	struct xl_who who;
+	struct xl_ids who;
 
 	for (named = 0; (client = next_client(map, shares, &number)), number; named++) {
 		const struct xmem_client_row *row = xm_client_row(map, client);
@@ -68,7 +68,7 @@ void xl_name_clients(struct xmem_pool *pool, struct xl_shares *shares, const cha
 			xl_print(to, ", and others");
 			break;
 		}
-		xl_client_who(pool, client, xm_load(&row->incarnation), &who);
+		xl_client_ids(pool, client, xm_load(&row->incarnation), &who);
 		xl_print(to, "%sclient %u %.*s pid %u%s %u", named ? ", " : " (", client,
 			 XMEM_LABEL_BYTES, (const char *)row->label, who.pid,
 			 named ? ":" : first, number);

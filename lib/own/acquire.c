@@ -267,7 +267,7 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	if (!err && (owned->refused || xl_bound_stands(owned)))
 		xl_note_success(pool, size);
 	xl_unlock(&owned->lock);
-	xl_poll_settle(pool, POLLOUT);
+	xl_poll_update(pool, POLLOUT);
 	xl_cache_settle(pool);
 	if (buffer && err)
 		xl_handle_unused(buffer);

@@ -23,7 +23,7 @@ static void count_idle(const struct xmem_pool *pool, const struct xl_owned_slot 
 {
 	struct xl_mapping *file = one->file;
 
-	if (one->renewing || !xl_order_is_settled(pool, one->own.slot))
+	if (one->renewing || !xl_order_is_idle(pool, one->own.slot))
 		return;
 	file->idle++;
 	file->sum += xm_generation(xm_load(&one->own.word->state));
@@ -213,7 +213,7 @@ u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand)
 	list = xl_cache_shrink(pool, 0, demand);
 	xl_unlock(&pool->owned.lock);
 	bytes = xl_cache_drop(pool, list);
-	xl_settle_posts(pool);
+	xl_drain_posts(pool);
 	return bytes;
 }
 

@@ -246,7 +246,7 @@ static bool host_finds_slots(struct xmem_pool *pool, u64 answer_by)
 		return false;
 	detach.slot = attach.slot[0];
 	xl_post(pool, XMEM_IOC_DETACH, &detach);
-	xl_settle_posts(pool);
+	xl_drain_posts(pool);
 	return true;
 }
 

@@ -130,7 +130,7 @@ static int make(struct xmem_pool *pool, const struct xl_want *want, bool evict)
 		return -ETIMEDOUT;
 	err = xl_demand_make(pool, want->bytes, evict, want->answer_by);
 	if (err != -EAGAIN)		/* then the host was not asked */
-		xl_ask_note(pool, err);
+		xl_ask_record(pool, err);
 	return err;
 }
 

@@ -162,7 +162,7 @@ static int trim(struct xmem_pool *pool, u64 keep, u32 *ret_found, u64 *ret_bytes
 		*ret_found = find(pool, keep, &files);
 		*ret_bytes = xl_cache_drop(pool, files);
 		if (*ret_bytes)
-			xl_settle_posts(pool);
+			xl_drain_posts(pool);
 		xl_turn_end(&pool->slow);
 	}
 	pthread_setcancelstate(cancel, NULL);
@@ -194,8 +194,8 @@ XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_b
 	if (writes)
 		xl_attached_settle(pool);
 	tell_host(pool);
-	xl_views_give_up(pool);
-	xl_payload_settle(pool, XL_HOST_NS);
+	xl_views_drop_idle(pool);
+	xl_payload_reap(pool, XL_HOST_NS);
 	xl_limbo_tell(pool);
 	/* What a failing driver has kept is not given back; what it had kept before may be now. */
 	bytes += trims ? stuck : 0;

@@ -24,7 +24,7 @@ static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
 
 static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
-	xl_cuda_settle(pool, XL_HOST_NS);	/* what others have closed may be room for it */
+	xl_cuda_reap(pool, XL_HOST_NS);	/* what others have closed may be room for it */
 	return xl_make_buffers(pool, buffers);
 }
 
@@ -43,7 +43,7 @@ static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buff
 	if (err != -ENOMEM)
 		return err;
 	xl_attached_settle(pool);
-	xl_payload_settle(pool, XL_HOST_NS);
+	xl_payload_reap(pool, XL_HOST_NS);
 	err = make(pool, buffers);
 	if (!err)
 		xl_error_restore(&before);

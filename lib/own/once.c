@@ -37,7 +37,7 @@ static void unmap(struct xmem_pool *pool, u16 slot)
 	xl_lock(&pool->mappings.lock);
 	mapping = xl_mapping_find(pool, payload);
 	xl_unlock(&pool->mappings.lock);
-	if (mapping && !mapping->memory && !xl_client_is_over(pool))
+	if (mapping && !mapping->memory && !xl_client_ended(pool))
 		xl_mapping_remove(pool, mapping);
 }
 
@@ -58,7 +58,7 @@ void xl_attached_settle(struct xmem_pool *pool)
 {
 	xl_attached_sweep(pool);
 	if (__atomic_exchange_n(&pool->owned.detaching, false, __ATOMIC_ACQUIRE))
-		xl_settle_posts(pool);
+		xl_drain_posts(pool);
 }
 
 /* Who waits for slots, or polls for them, has some now: what is posted precedes a request. */
@@ -76,7 +76,7 @@ static bool bring_settled(const struct xmem_pool *pool, struct xl_size *once)
 
 	for (at = once->ready; at != once->live; at++) {
 		other = &once->circle[at & once->mask];
-		if (!xl_order_is_settled(pool, (*other)->slot))
+		if (!xl_order_is_idle(pool, (*other)->slot))
 			continue;
 		own = *first;
 		*first = *other;
@@ -142,7 +142,7 @@ static bool evict(struct xmem_pool *pool)
 void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_owned *owned = &pool->owned;
-	bool settled = xl_order_is_settled(pool, slot);
+	bool settled = xl_order_is_idle(pool, slot);
 	struct xl_owned_slot *one = &owned->slot[slot];
 	u16 number = slot;
 

@@ -233,7 +233,7 @@ static inline void xl_owned_changed(struct xl_owned *owned)
 static inline void xl_owned_notify(struct xmem_pool *pool)
 {
 	xl_owned_wake(pool);
-	xl_poll_settle(pool, POLLOUT);
+	xl_poll_update(pool, POLLOUT);
 }
 /* The chain of a GPU, or NULL. The second makes it if need be; NULL: no memory, noted. */
 struct xl_chain *xl_owned_find_chain(struct xmem_pool *pool, const struct xl_gpu *gpu);

@@ -175,7 +175,7 @@ static bool may_be_owners_end(int err)
  * end before the host does, so wait for the host. If the host says that the owner has ended, that
  * is the error; otherwise the driver's error stays. pre: cancellation is off.
  */
-static void look_for_owner(struct xmem_pool *pool, const struct xmem_slot_row *row)
+static void await_owner_end(struct xmem_pool *pool, const struct xmem_slot_row *row)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	int naps;
@@ -255,7 +255,7 @@ static struct xl_mapping *open_payload(struct xmem_pool *pool, const struct xmem
 	}
 	close_payload(pool, payload);
 	if (request.traits & XMEM_TRAIT_HANDLE)
-		look_for_owner(pool, row);
+		await_owner_end(pool, row);
 	return NULL;
 }
 
@@ -299,7 +299,7 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 	/* If the thread were cancelled here, the memory would stay open and the lock taken. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_payload_unmap_some(pool);
-	xl_cuda_settle(pool, 0);
+	xl_cuda_reap(pool, 0);
 	xl_lock(&pool->gpus.opening);
 	err = open_slot(pool, slot, gpu);
 	xl_unlock(&pool->gpus.opening);
@@ -386,7 +386,7 @@ static int ask(struct xmem_pool *pool, const struct xl_mapping *mapping, u64 pat
 	do		/* a signal of the program proves nothing */
 		err = xl_request_until(pool, XMEM_IOC_PAYLOAD, &request, until);
 	while (err == -EINTR);
-	xl_ask_note(pool, err);
+	xl_ask_record(pool, err);
 	return err;
 }
 
@@ -423,7 +423,7 @@ static struct xl_mapping *take_closing(struct xmem_pool *pool)
 	return take_list(&mappings->closing);
 }
 
-void xl_cuda_settle_slowly(struct xmem_pool *pool, u64 patience_ns)
+void xl_cuda_reap_slowly(struct xmem_pool *pool, u64 patience_ns)
 {
 	struct xl_mapping *dropped, *closing, *mapping;
 	XL_UNCANCELLED;
@@ -472,9 +472,9 @@ struct xl_mapping *xl_cuda_end(struct xmem_pool *pool)
 	return left;
 }
 
-void xl_payload_settle(struct xmem_pool *pool, u64 patience_ns)
+void xl_payload_reap(struct xmem_pool *pool, u64 patience_ns)
 {
 	xl_payload_unmap_stale(pool);
-	xl_cuda_settle(pool, patience_ns);
-	xl_cuda_settle_remnants();
+	xl_cuda_reap(pool, patience_ns);
+	xl_cuda_reap_remnants();
 }

@@ -127,7 +127,7 @@ void xl_views_unmap(struct xl_mapping *mapping)
 	destroy_all(gone);
 }
 
-bool xl_views_give_up(const struct xmem_pool *pool)
+bool xl_views_drop_idle(const struct xmem_pool *pool)
 {
 	struct xl_view *view, *newer, *gone = NULL;
 	bool any;

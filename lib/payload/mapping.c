@@ -255,7 +255,7 @@ static void unmap_beyond(struct xmem_pool *pool, u32 most)
 	xl_lock(&pool->mappings.lock);
 	pass = mark_attached(pool);
 	/* A client that has ended reads zeros. Its mappings stay for its program. */
-	if (!xl_client_is_over(pool))
+	if (!xl_client_ended(pool))
 		stale = take_stale(pool, pass);
 	__atomic_store_n(&pool->mappings.gone, gone, __ATOMIC_RELAXED);
 	xl_unlock(&pool->mappings.lock);
@@ -493,7 +493,7 @@ int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadlin
  * The mapping stays in the table, because its slot is held. So the lock is not needed while the
  * kernel is called, and two threads may call it for one mapping.
  */
-int xl_payload_let_write(struct xmem_pool *pool, u32 slot)
+int xl_payload_make_writable(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_mapping *mapping = xl_mapping_of(pool, slot);
 

@@ -65,7 +65,7 @@ char *xl_map_pages(int fd, u64 offset, u64 bytes, int protection, int flags)
 
 	if (base || !is_lack(err))
 		return base;
-	if (xl_views_give_up(NULL))
+	if (xl_views_drop_idle(NULL))
 		return try_to_map(fd, offset, bytes, protection, flags);
 	errno = err;
 	return NULL;
@@ -136,7 +136,7 @@ static int new_memfd(unsigned int flags)
 	int fd;
 
 	xl_fork_lock();
-	fd = xl_file_note(memfd_create("xmem-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+	fd = xl_file_record(memfd_create("xmem-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
 	xl_fork_unlock();
 	return fd < 0 ? -errno : fd;
 }

@@ -34,7 +34,7 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 
 		xl_post(pool, XMEM_IOC_DETACH, &request);
 	}
-	xl_settle_posts(pool);
+	xl_drain_posts(pool);
 }
 
 /*

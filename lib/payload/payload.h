@@ -190,9 +190,9 @@ void xl_payload_unmap_stale(struct xmem_pool *pool);
 
 /*
  * Unmap the payloads that are no longer attached, and close and free memory of GPUs like
- * xl_cuda_settle. Under no lock.
+ * xl_cuda_reap. Under no lock.
  */
-void xl_payload_settle(struct xmem_pool *pool, u64 patience_ns);
+void xl_payload_reap(struct xmem_pool *pool, u64 patience_ns);
 
 /*
  * Like xl_payload_unmap_stale, for places where many payloads may go one by one: it does nothing
@@ -221,7 +221,7 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 
 /*
  * Map a payload, unless it is mapped: 0 or -errno, noted. Under no lock. If the client may write,
- * and the payload is @shared, xl_payload_let_write can make the mapping writable.
+ * and the payload is @shared, xl_payload_make_writable can make the mapping writable.
  */
 int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadline_ns);
 
@@ -272,7 +272,7 @@ int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, b
  * Make the mapping of the shared payload of @slot writable, which is held. Before this, a stray
  * store gets SIGSEGV. 0 or -errno, noted. pre: mapped (xl_payload_ahead), memory of the CPU.
  */
-int xl_payload_let_write(struct xmem_pool *pool, u32 slot);
+int xl_payload_make_writable(struct xmem_pool *pool, u32 slot);
 
 /*
  * Map the payload of @slot, which is held, unless it is mapped. Memory of a GPU is opened later,
@@ -316,7 +316,7 @@ struct xl_gpu *xl_payload_gpu(struct xmem_pool *pool, u32 traits);
 int xl_cuda_open(struct xmem_pool *pool, u32 slot);
 
 /*
- * A mapping of a GPU is not used here any more, and is in no list. The next xl_cuda_settle closes
+ * A mapping of a GPU is not used here any more, and is in no list. The next xl_cuda_reap closes
  * it, because the driver may wait for the GPU then.
  */
 void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping);
@@ -326,15 +326,15 @@ void xl_cuda_drop(struct xmem_pool *pool, struct xl_mapping *mapping);
  * may have open stays until they have closed it. This may call a function of the program, so no
  * lock may be held. The host is asked for @patience_ns at most; 0: briefly (host/request.h).
  */
-void xl_cuda_settle_slowly(struct xmem_pool *pool, u64 patience_ns);
+void xl_cuda_reap_slowly(struct xmem_pool *pool, u64 patience_ns);
 
-static inline void xl_cuda_settle(struct xmem_pool *pool, u64 patience_ns)
+static inline void xl_cuda_reap(struct xmem_pool *pool, u64 patience_ns)
 {
 	const struct xl_mappings *mappings = &pool->mappings;
 
 	if (unlikely(__atomic_load_n(&mappings->dropped, __ATOMIC_RELAXED) ||
 		     __atomic_load_n(&mappings->closing, __ATOMIC_RELAXED)))
-		xl_cuda_settle_slowly(pool, patience_ns);
+		xl_cuda_reap_slowly(pool, patience_ns);
 }
 
 /*

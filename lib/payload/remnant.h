@@ -35,7 +35,7 @@ int xl_cuda_bury_prepare(struct xmem_pool *pool);
  */
 extern void (*xl_remnants_due)(void) __attribute__((visibility("hidden")));
 
-static inline void xl_cuda_settle_remnants(void)
+static inline void xl_cuda_reap_remnants(void)
 {
 	void (*due)(void) = __atomic_load_n(&xl_remnants_due, __ATOMIC_RELAXED);
 

@@ -32,7 +32,7 @@ static int open_pagemap(void)
 	int fd;
 
 	xl_fork_lock();
-	fd = xl_file_note(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+	fd = xl_file_record(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 	xl_fork_unlock();
 	return fd;
 }
@@ -95,7 +95,7 @@ static struct xl_view *new_view(void)
 {
 	struct xl_view *view = calloc(1, sizeof(*view));
 
-	return view || !xl_views_give_up(NULL) ? view : calloc(1, sizeof(*view));
+	return view || !xl_views_drop_idle(NULL) ? view : calloc(1, sizeof(*view));
 }
 
 static XL_COLD void *no_memory(struct xl_view *view)
@@ -112,7 +112,7 @@ static struct xl_view *copy(const char *contents, u64 length)
 
 	if (view)
 		view->base = aligned_alloc(COPY_ALIGNMENT, bytes);
-	if (view && !view->base && xl_views_give_up(NULL))
+	if (view && !view->base && xl_views_drop_idle(NULL))
 		view->base = aligned_alloc(COPY_ALIGNMENT, bytes);
 	if (!view || !view->base)
 		return no_memory(view);
@@ -221,7 +221,7 @@ void xl_view_end(struct xmem_buffer *buffer)
 }
 
 /* If another thread was first, its view is the handle's. */
-static struct xl_view *settle_on(struct xmem_buffer *buffer, struct xl_view *view)
+static struct xl_view *give_view(struct xmem_buffer *buffer, struct xl_view *view)
 {
 	struct xmem_pool *pool = buffer->pool;
 	struct xl_view *first;
@@ -261,7 +261,7 @@ static struct xl_view *view_of(struct xmem_buffer *buffer)
 		view = copy(contents, length);
 	else
 		view = take(pool, buffer->slot, contents, length);
-	return view ? settle_on(buffer, view) : NULL;
+	return view ? give_view(buffer, view) : NULL;
 }
 
 XMEM_API void *xmem_data_private(struct xmem_buffer *handle)

@@ -58,7 +58,7 @@ bool xl_idle_keep(struct xl_view *view);
 void xl_views_unmap(struct xl_mapping *mapping);
 
 /* Unmap the idle views of a pool; NULL: of all pools. Returns whether there were any. */
-bool xl_views_give_up(const struct xmem_pool *pool);
+bool xl_views_drop_idle(const struct xmem_pool *pool);
 
 /*
  * Call this before the first view is made. It arranges that a forked child forgets the views,

@@ -32,7 +32,7 @@
 static struct xl_lock lock;		/* guards remnants */
 static struct xl_remnant *remnants;
 
-static void settle_remnants(void);
+static void reap_remnants(void);
 
 /* ---- joining ---- */
 
@@ -163,7 +163,7 @@ static bool is_done(struct xl_remnant *remnant)
 	}
 	if (remnant->left)
 		hand_over(remnant);
-	xl_cuda_settle(remnant->pool, XL_HOST_NS);
+	xl_cuda_reap(remnant->pool, XL_HOST_NS);
 	return !remnant->pool->mappings.closing;
 }
 
@@ -172,7 +172,7 @@ static void keep(struct xl_remnant *remnant)
 	xl_lock(&lock);
 	remnant->next = remnants;
 	remnants = remnant;
-	__atomic_store_n(&xl_remnants_due, settle_remnants, __ATOMIC_RELAXED);
+	__atomic_store_n(&xl_remnants_due, reap_remnants, __ATOMIC_RELAXED);
 	xl_unlock(&lock);
 }
 
@@ -198,7 +198,7 @@ void xl_cuda_bury_end(struct xl_remnant *remnant)
 	reap(remnant);
 }
 
-static void settle_remnants(void)
+static void reap_remnants(void)
 {
 	struct xl_remnant *list, *remnant;
 	XL_UNCANCELLED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of GPUs that other clients still have open when its pool has been closed: bury.c. */
-#ifndef XMEM_GPU_BURY_H
-#define XMEM_GPU_BURY_H
+#ifndef XMEM_POOL_BURY_H
+#define XMEM_POOL_BURY_H
 
 #include "lib/private.h"
 

@@ -24,7 +24,7 @@ int xl_ask_host(struct xmem_link *link, unsigned int request, void *argument)
 			break;
 		err = link->backend->request(link, request, argument);
 		if (err == -EDQUOT)
-			xl_limit_note(link);
+			xl_limit_save(link);
 		link->backend->close(link);
 		if (err != -ENOTCONN)
 			break;

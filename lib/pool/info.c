@@ -91,9 +91,9 @@ static void reap(struct xmem_pool *pool)
 	xl_attached_settle(pool);
 	xl_payload_unmap_stale(pool);
 	closes = __atomic_load_n(&pool->mappings.dropped, __ATOMIC_RELAXED);
-	xl_payload_settle(pool, XL_HOST_NS);
+	xl_payload_reap(pool, XL_HOST_NS);
 	if (closes)
-		xl_settle_posts(pool);
+		xl_drain_posts(pool);
 }
 
 XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info)
@@ -236,7 +236,7 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 {
 	const struct xmem_client_row *row;
 	struct xmem_client_info info;
-	struct xl_who who;
+	struct xl_ids who;
 	bool there;
 	int err;
 	XL_USE(pool);
@@ -255,7 +255,7 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 	while (info.incarnation != xm_load_acquire(&row->incarnation));
 	if (!there)
 		return xl_fail(ENOENT, "no client has the id %u now", client);
-	xl_client_who(pool, client, info.incarnation, &who);
+	xl_client_ids(pool, client, info.incarnation, &who);
 	info.pid = who.pid;
 	info.uid = who.uid;
 	if (info.alive)

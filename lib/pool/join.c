@@ -128,7 +128,7 @@ int xl_join(struct xmem_link *link, struct xmem_join_request *request, u64 deadl
 		}
 		link->stopped = err == -ETIMEDOUT;
 		if (err == -EDQUOT || err == -EUSERS)
-			xl_limit_note(link);
+			xl_limit_save(link);
 		link->backend->close(link);
 		if (err != -ENOTCONN)
 			break;

@@ -24,7 +24,7 @@ static int make_heirloom(struct xmem_pool *pool)
 	return 0;
 }
 
-int xl_opening_note(struct xmem_pool *pool, const struct xmem_pool_options *options)
+int xl_opening_save(struct xmem_pool *pool, const struct xmem_pool_options *options)
 {
 	struct xl_opening *opening = &pool->opening;
 

@@ -109,7 +109,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 		goto err_link;
 	xl_demand_init(pool, &taken);
 	xl_handles_init();
-	err = xl_opening_note(pool, options);
+	err = xl_opening_save(pool, options);
 	if (!err)
 		err = xl_process_register(pool);
 	if (err)
@@ -147,7 +147,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 	struct xmem_pool *pool;
 	int cancel;
 
-	xl_cuda_settle_remnants();
+	xl_cuda_reap_remnants();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pool = open_uncancelled(request, options, ~0ULL);
 	pthread_setcancelstate(cancel, NULL);
@@ -192,7 +192,7 @@ XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 	xl_live_end(pool);
 	xl_owned_close(pool);
 	/* Do this now: the last handle may be dropped in a stream, where a thread cannot wait. */
-	xl_orders_settle(pool);
+	xl_orders_wait_idle(pool);
 	xl_pool_unshare(pool);
 }
 

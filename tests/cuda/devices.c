@@ -378,7 +378,7 @@ TEST(CUDA_after_the_drivers_end_each_call_says_so)
 
 	WORKED(xl_gpu_enter(gpu, &scope));
 	fake.end();
-	CHECK(xl_cuda_gone(xl_cuda()->mem_free(4096)));
+	CHECK(xl_cuda_freed(xl_cuda()->mem_free(4096)));
 	xl_gpu_leave(&scope);
 	SAME(xl_gpu_enter(gpu, &scope), -ESHUTDOWN);
 	SAYS(ESHUTDOWN, "CUDA_ERROR_DEINITIALIZED (4)", "torn down");

@@ -118,7 +118,7 @@ static int payload(struct xmem_payload_request *request)
 	if (!request->payload || request->payload > fuzz.payloads)
 		return -ENOENT;
 	request->bytes = FUZZ_FILE_BYTES;
-	request->fd = xl_file_note(fcntl(fuzz.file, F_DUPFD_CLOEXEC, 0));
+	request->fd = xl_file_record(fcntl(fuzz.file, F_DUPFD_CLOEXEC, 0));
 	return request->fd < 0 ? -EMFILE : 0;
 }
 

@@ -58,7 +58,7 @@ inline search(yes) {
 	}
 }
 
-/* xl_poll_settle */
+/* xl_poll_update */
 inline settle() {
 	take(poll_lock);
 	search(yes);
