@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Acquire: find a slot to write into, at once, by collecting, or by waiting.
+ * xmem_acquire and xmem_acquire_cuda: their fast paths, and waiting for a slot. The search for a
+ * slot is in find.c, and the words of the error messages are in holders.c.
  */
 #include <string.h>
 
@@ -17,7 +18,8 @@
 #include "lib/own/limbo.h"
 #include "lib/own/owned.h"
 
-#define LONG_LOOK	64	/* slots; fewer are looked at again by each acquire */
+#define LONG_LOOK	64	/* in slots: with fewer slots, each acquire looks at all of them
+				 * again */
 
 static XL_COLD int wait_failed(int err)
 {
@@ -32,7 +34,9 @@ static XL_COLD int wait_failed(int err)
 	return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
 }
 
-/* Arm the waiters word and look again. If there is still nothing, that is remembered. */
+/*
+ * Arm the waiters word and look again. If there is still nothing, record that for later acquires.
+ */
 static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 			struct xl_armed *ret_armed, struct xl_size **ret)
 {
@@ -46,7 +50,10 @@ static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 	err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, ret_armed);
 	if (err)
 		return wait_failed(err);
-	/* Who ends waits also wakes this word; a value that is remembered has no newer count. */
+	/*
+	 * A thread that ends waits wakes this word too, so no count of kicks is needed; a
+	 * remembered value would have an old count.
+	 */
 	ret_armed->kicks = 0;
 	err = xl_find_slot(pool, want, ret);
 	if (err == -EAGAIN) {
@@ -59,8 +66,8 @@ static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 }
 
 /*
- * Wait for a slot: arm, look again, sleep (I5). Slow subscribers are waited for no longer
- * than the writer's bound; then they are demoted, and there is one more look.
+ * Wait for a slot: arm, look again, sleep (I5). The wait for slow subscribers ends with the
+ * writer's bound. Then they are demoted, and this function looks once more.
  */
 static int wait_for_slot(struct xmem_pool *pool, const struct xl_want *want, u32 cancels,
 			 struct xl_size **ret)
@@ -78,7 +85,7 @@ static int wait_for_slot(struct xmem_pool *pool, const struct xl_want *want, u32
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
 		bound = xl_look_again_ns(pool);
-		if (bound <= looked)	/* that has not helped: now somebody wakes this writer */
+		if (bound <= looked)	/* the look did not help; a wake-up comes */
 			bound = ~0ULL;
 		if (err == -EINPROGRESS)
 			bound = xl_sleep_until(pool, bound);
@@ -92,7 +99,7 @@ static int wait_for_slot(struct xmem_pool *pool, const struct xl_want *want, u32
 			return xl_fail_no_buffer(pool, want->chain, want->bytes, ETIMEDOUT);
 		if (err && err != -ETIMEDOUT)
 			return wait_failed(err);
-		if (err)	/* the bound has passed, so it is time for a look */
+		if (err)	/* the bound has passed: look again */
 			xl_owned_changed(owned);
 	}
 }
@@ -106,7 +113,7 @@ static int check_writer(struct xmem_pool *pool, int64_t timeout_ns)
 	return xl_check_writer(pool, "acquire", timeout_ns);
 }
 
-/* It may not acquire, or not yet. */
+/* This client may not acquire, or its role is not checked yet. */
 static XL_COLD struct xmem_buffer *acquire_first(struct xmem_pool *pool, size_t bytes,
 						 int64_t timeout_ns)
 {
@@ -136,7 +143,7 @@ static u64 largest(const struct xl_chain *chain)
 	return bytes;
 }
 
-/* -ENOSPC, noted. @most: bytes of the largest buffer there is. */
+/* Record and return -ENOSPC. @most: bytes of the largest buffer of this writer. */
 static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct xl_want *want, u64 most)
 {
 	bool cpu = want->chain == &pool->owned.cpu;
@@ -147,7 +154,7 @@ static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct xl_wa
 			       xl_pool_name(pool, name, sizeof(name)),
 			       cpu ? "" : " on that GPU",
 			       !cpu ? "make some by xmem_preallocate with XMEM_MEMORY_CUDA" :
-			       pool->owned.demand.on ? "say how many bytes one is to have" :
+			       pool->owned.demand.on ? "give the number of bytes" :
 			       "preallocate some");
 	return xl_fail(ENOSPC, "%s: no buffer of %llu bytes%s, the largest has %llu; preallocate "
 		       "larger ones", xl_pool_name(pool, name, sizeof(name)),
@@ -155,7 +162,7 @@ static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct xl_wa
 		       (unsigned long long)most);
 }
 
-/* Is there a buffer of that size at all? 0, or -ENOSPC, noted. */
+/* Does this writer have a buffer of that size, used or not? Returns 0, or -ENOSPC, noted. */
 static int check_size(const struct xmem_pool *pool, const struct xl_want *want)
 {
 	u64 most = largest(want->chain);
@@ -165,11 +172,11 @@ static int check_size(const struct xmem_pool *pool, const struct xl_want *want)
 
 static XL_COLD int host_is_silent(void)
 {
-	return xl_fail_fast(EAGAIN, "acquire: no buffer is to be had without the host, which does "
+	return xl_fail_fast(EAGAIN, "acquire: no buffer is available without the host, which does "
 				    "not answer; is it stopped?");
 }
 
-/* Nothing was found at once: say why, or wait. Under owned.lock. */
+/* Nothing was found at once: wait, or fail with the reason. Under owned.lock. */
 static int no_slot_yet(struct xmem_pool *pool, const struct xl_want *want, bool waits, u32 cancels,
 		       struct xl_size **ret)
 {
@@ -178,7 +185,9 @@ static int no_slot_yet(struct xmem_pool *pool, const struct xl_want *want, bool 
 
 	if (waits)
 		return wait_for_slot(pool, want, cancels, ret);
-	/* A long look is not repeated before something has changed, which costs one wake-up. */
+	/*
+	 * A long look is repeated only after something has changed. Knowing that costs one wake-up.
+	 */
 	if (pool->owned.slots > LONG_LOOK) {
 		err = arm_and_look(pool, want, &armed, ret);
 		if (err == -EINPROGRESS)
@@ -222,7 +231,7 @@ static XL_INLINE struct xl_owned_slot *take_ready(struct xl_owned *owned, struct
 	return one;
 }
 
-/* It is handed out as @buffer. */
+/* Let @buffer be the handle of this slot. */
 static XL_INLINE void hand_out(struct xl_owned_slot *one, u64 bytes, u32 mode,
 			       struct xmem_buffer *buffer)
 {
@@ -235,8 +244,8 @@ static XL_INLINE void hand_out(struct xl_owned_slot *one, u64 bytes, u32 mode,
 }
 
 /*
- * Can its next slot be handed out as it is? All else needs a look, or the host's help. @end:
- * room_end or fast_end.
+ * Can the next slot of @size be handed out as it is? All other slots need a look, or the host's
+ * help. @end: room_end or fast_end.
  */
 static XL_INLINE bool is_fast(const struct xl_owned *owned, const struct xl_size *size, u64 end)
 {
@@ -244,8 +253,8 @@ static XL_INLINE bool is_fast(const struct xl_owned *owned, const struct xl_size
 }
 
 /*
- * Find one, at once or after a while. The caller has owned->lock, which is left, and is counted:
- * so the pool stays until this returns.
+ * Find a slot, at once or after waiting. The caller has owned->lock, and this function leaves it.
+ * The caller is counted (base/calls.h), so the pool stays until this function returns.
  */
 static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 						     struct xl_chain *chain, u64 bytes,
@@ -281,7 +290,7 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	return err ? NULL : xl_handle(buffer);
 }
 
-/* Is a handle at hand, and nothing to be done after owned->lock is left? */
+/* Is a handle at hand, and is there nothing to do after owned->lock is left? */
 static bool is_fast_under_mutex(const struct xmem_pool *pool, const struct xl_size *size)
 {
 	const struct xl_owned *owned = &pool->owned;
@@ -292,8 +301,8 @@ static bool is_fast_under_mutex(const struct xmem_pool *pool, const struct xl_si
 }
 
 /*
- * What is not common. The caller has owned->lock, which is left. Whoever closes the pool waits for
- * that lock, but for what comes after it only if the call is counted.
+ * The rare cases. The caller has owned->lock, and this function leaves it. A thread that closes the
+ * pool waits for that lock. It waits for the steps after the lock only if this call is counted.
  */
 static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 bytes,
 						  int64_t timeout_ns)
@@ -345,7 +354,10 @@ struct xmem_buffer *xl_acquire_in(struct xmem_pool *pool, struct xl_chain *chain
 	return acquire_ended(pool);
 }
 
-/* Hand out the next slot of @size, which is_fast, and leave owned->lock. @buffer is at hand. */
+/*
+ * Hand out the next slot of @size, for which is_fast() is true, and leave owned->lock. @buffer is a
+ * free handle of this thread.
+ */
 static XL_INLINE struct xmem_buffer *take_fast(struct xmem_pool *pool, struct xl_size *size,
 						  u64 bytes, u32 mode, struct xmem_buffer *buffer)
 {
@@ -360,8 +372,9 @@ static XL_INLINE struct xmem_buffer *take_fast(struct xmem_pool *pool, struct xl
 }
 
 /*
- * What is common is here, and all else is a tail call, so that no registers have to be saved. The
- * pool may be closed meanwhile: see wait.h for what may be looked at before owned->lock is taken.
+ * The common case is here. All other cases are tail calls, so that no registers have to be saved.
+ * Another thread may be closing the pool: base/calls.h says what may be read before owned->lock is
+ * taken.
  */
 XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns)
 {
@@ -385,7 +398,7 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 	return take_fast(pool, size, bytes, XL_WRITING, buffer);
 }
 
-/* The caller has owned->lock, which is left. */
+/* The caller has owned->lock, and this function leaves it. */
 static XL_SLOW struct xmem_buffer *acquire_cuda_locked(struct xmem_pool *pool, u64 bytes,
 						       int device, int64_t timeout_ns)
 {
@@ -394,8 +407,8 @@ static XL_SLOW struct xmem_buffer *acquire_cuda_locked(struct xmem_pool *pool, u
 }
 
 /*
- * The same fast path, for the GPU where the last acquire looked. owned->asked stays as it is, so
- * the ring says already what those who poll wait for.
+ * The fast path of xmem_acquire, for the GPU that the last acquire was for. It leaves owned->asked
+ * alone, because the ring already tells hosts what a polling program waits for.
  */
 XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int device,
 					       int64_t timeout_ns)
@@ -427,7 +440,7 @@ static struct xl_chain *no_buffers(const struct xl_gpu *gpu)
 	return NULL;
 }
 
-/* The buffers of this client on @device. NULL: the error is noted. */
+/* The sizes of this client's buffers on @device. NULL: an error, noted. */
 static struct xl_chain *chain_of(struct xmem_pool *pool, int device)
 {
 	struct xl_gpu *gpu = xl_gpu(device);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Files that are idle stay for later acquires, within limits: those that have been idle longest
- * are given back to the system. Words: demand.h.
+ * The cache of idle files: they stay for later acquires, within limits, and those that have been
+ * idle longest are given back to the system. demand.h defines the terms; making files is in make.c
+ * and demand.c.
  */
 #include "lib/cuda/memory.h"
 #include "lib/follow/wait.h"
@@ -11,13 +12,13 @@
 #include "lib/own/demand.h"
 #include "lib/own/limbo.h"
 
-#define LEAST_CACHE	(1ULL << 20)	/* by default; so that small buffers do not come and go */
+#define LEAST_CACHE	(1ULL << 20)	/* by default; it keeps files of small buffers */
 
-/* ---- looking ---- */
+/* ---- refreshing ---- */
 
 /*
- * Slots with an open renewal stay, because the host may still change their words; and those that a
- * stream of this process has yet to write.
+ * Count a slot as idle, with two exceptions: the host may still change the word of a slot whose
+ * renewal is open, and a stream of this process may have yet to write a slot.
  */
 static void count_idle(const struct xmem_pool *pool, const struct xl_owned_slot *one)
 {
@@ -44,7 +45,10 @@ static void count_all_idle(const struct xmem_pool *pool)
 	}
 }
 
-/* A file that was idle at the last look, and whose generations are the same, is idle since. */
+/*
+ * A file is still idle if it was idle at the last refresh and the sum of its generations has not
+ * changed since.
+ */
 static void note_idle(struct xl_mapping *file, u64 sum_before, u64 now)
 {
 	if (file->idle != file->slots)
@@ -96,7 +100,10 @@ static bool may_go(const struct xl_mapping *file, bool demand)
 	return file->idle_ns && !file->going && (file->demand || !demand);
 }
 
-/* Mark files, the first ones first, until those that stay have @keep bytes or fewer. */
+/*
+ * Mark idle files, those first that have been idle longest, until the files that stay have @keep
+ * bytes or fewer.
+ */
 static bool mark(const struct xl_owned *owned, u64 keep, bool demand)
 {
 	struct xl_mapping *file, *oldest;
@@ -117,7 +124,7 @@ static bool mark(const struct xl_owned *owned, u64 keep, bool demand)
 	return any;
 }
 
-/* It is in no list any more: it is not this client's from now on. */
+/* The slot is in no list any more. From now on this client does not own it. */
 static void let_go(struct xl_owned *owned, struct xl_owned_slot *one)
 {
 	if (one->own.slot < one->file->slot)
@@ -217,9 +224,12 @@ u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand)
 	return bytes;
 }
 
-/* ---- age ---- */
+/* ---- expiry ---- */
 
-/* Mark what has been idle for too long: as much as that is, for the oldest go first. */
+/*
+ * Bytes of the files that have not been idle for too long. To shrink the cache to that number drops
+ * the others, because the oldest files go first.
+ */
 static u64 young_bytes(const struct xl_owned *owned, u64 now)
 {
 	const struct xl_mapping *file;
@@ -244,7 +254,10 @@ void xl_cache_age(struct xmem_pool *pool)
 	struct xl_mapping *list;
 	int cancel;
 
-	/* Whoever makes or gives back files just now looks anyhow. */
+	/*
+	 * If another thread has the turn, it makes or gives back files, and so refreshes the cache
+	 * itself.
+	 */
 	if (!is_due(&owned->demand))
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The collector finds slots that nobody uses any more. A scan reads cache lines that
- * readers write, which is slow, so one scan takes many slots.
+ * The collector finds slots that no client uses any more, and evicts publications. A scan reads
+ * cache lines that readers write, which is slow, so one scan takes many slots. core/scan.c has the
+ * scan; find.c decides when to collect and when to evict.
  */
 #include "lib/own/owned.h"
 #include "lib/payload/payload.h"
@@ -13,7 +14,7 @@ static inline u64 place_of(const struct xm_own *own)
 }
 
 /*
- * The client that held the slot when it was looked at still holds it. So it is in use, and
+ * Does the client that held the slot at the last scan still hold it? Then the slot is in use, and
  * no other client's hold has to be read.
  */
 static bool still_held(const struct xmem_pool *pool, const struct xl_owned_slot *one)
@@ -23,8 +24,8 @@ static bool still_held(const struct xmem_pool *pool, const struct xl_owned_slot 
 }
 
 /*
- * A scan has found it in use, for this reason. If that client does not hold it, it has forwarded
- * it, and what is in its ring may be evicted.
+ * A scan has found the slot in use by @holder. If that client does not hold the slot, its ring has
+ * the forwarded publication, which may be evicted.
  */
 static void note_holder(struct xmem_pool *pool, struct xl_owned_slot *one, u8 holder)
 {
@@ -36,13 +37,16 @@ static void note_holder(struct xmem_pool *pool, struct xl_owned_slot *one, u8 ho
 		pool->owned.lent = true;
 }
 
-/* References of it are set aside, so it is in use. */
+/* Are references of the slot set aside by claims? Then it is in use. */
 static bool is_claimed(const struct xmem_pool *pool, const struct xl_owned_slot *one)
 {
 	return xm_any_claims(&pool->map) && xm_claims_of(&pool->map, one->own.slot);
 }
 
-/* An eviction has left it alone. If no more than a ring keeps it, that has its time. */
+/*
+ * An eviction has spared the slot. If only a ring keeps it, the client with that ring may keep it
+ * for its own bound: record the shortest of these bounds.
+ */
 static void note_lent(struct xmem_pool *pool, const struct xl_owned_slot *one)
 {
 	const struct xm_map *map = &pool->map;
@@ -53,7 +57,7 @@ static void note_lent(struct xmem_pool *pool, const struct xl_owned_slot *one)
 		pool->owned.lent_bound = bound;
 }
 
-/* Nobody can still receive what is below the place that this returns. */
+/* Returns a place in the ring below which no subscriber can receive a publication any more. */
 static u64 passed(const struct xmem_pool *pool, u64 tail)
 {
 	u64 oldest = xm_oldest(&pool->map, tail);
@@ -61,7 +65,7 @@ static u64 passed(const struct xmem_pool *pool, u64 tail)
 	return pool->owned.passed > oldest ? pool->owned.passed : oldest;
 }
 
-/* Look at the cursors, unless the one that keeps everything in flight has not moved. */
+/* Update owned->passed from the cursors, unless the cursor that determines it has not moved. */
 static void look_at_passed(struct xmem_pool *pool)
 {
 	const struct xm_map *map = &pool->map;
@@ -74,7 +78,7 @@ static void look_at_passed(struct xmem_pool *pool)
 		return;
 	owned->passed = xm_passed(map, pool->me, &owned->culprit);
 	owned->culprit_at = owned->passed;
-	if (owned->passed < before)	/* a new subscriber's cursor, before it is at the tail */
+	if (owned->passed < before)	/* a new subscriber's cursor, still below the tail */
 		owned->passed = before;
 }
 
@@ -105,8 +109,8 @@ static void make_busy(struct xmem_pool *pool, struct xl_size *size, u32 at, u8 h
 }
 
 /*
- * Take those of @some that a client wrote in place, and gave up. Returns the bitmap of them. They
- * were not in flight when it began, so they still are not.
+ * Take those slots of @some that a client wrote in place and gave up. Returns their bitmap. None of
+ * them was in flight when that client began, so none is in flight now.
  */
 static XL_SLOW u64 take_freed(struct xmem_pool *pool, struct xm_own *const *own, u64 some)
 {
@@ -124,20 +128,21 @@ static XL_SLOW u64 take_freed(struct xmem_pool *pool, struct xm_own *const *own,
 }
 
 /*
- * Scan LIVE slots, which stand in this order in the circle, the first one at @at. Those that
- * nobody has become READY; others note a holder and become BUSY, unless they are in flight.
+ * Scan LIVE slots, which have this order in the circle; the first one is at @at. A slot that no
+ * client uses becomes READY. A slot in use gets its holder recorded, and becomes BUSY unless it is
+ * in flight.
  */
 static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, struct xl_size *size,
 		      struct xm_own *const *own, u32 count, u32 at)
 {
-	u8 holder[XL_MAX_BATCH] = { 0 };	/* stays 0 where a getter had a scan resolved */
+	u8 holder[XL_MAX_BATCH] = { 0 };	/* stays 0 if a reader had the scan resolved */
 	u64 mine = xm_scan(&pool->map, how, own, count, holder), all = ~0ULL >> (64 - count);
 	u32 i, last = at + count - 1;
 
 	if (unlikely(mine != all) && size->shared)
 		mine |= take_freed(pool, own, all & ~mine);
 
-	/* All of them, none is left out, and none stands before them. */
+	/* All slots are unused, and they are the oldest LIVE ones without a gap. */
 	if (likely(mine == all && at == size->live &&
 		   size->circle[last & size->mask] == own[count - 1])) {
 		size->live += count;
@@ -151,12 +156,12 @@ static bool scan_live(struct xmem_pool *pool, const struct xm_scan_rules *how, s
 		else if (place_of(own[i]) < how->evictable)
 			make_busy(pool, size, at, holder[i]);
 		else if (how->in_order && !(mine >> i))
-			break;	/* else one that was freed meanwhile comes behind it */
+			break;	/* otherwise a slot that was freed meanwhile would come behind it */
 	}
 	return mine;
 }
 
-/* Scan those that are passed, in the order in which they were published, until one is READY. */
+/* Scan the passed slots, in the order of their publication, until one is READY. */
 static XL_INLINE bool collect_in_order(struct xmem_pool *pool, const struct xm_scan_rules *how,
 				       struct xl_size *size)
 {
@@ -176,7 +181,10 @@ static XL_INLINE bool collect_in_order(struct xmem_pool *pool, const struct xm_s
 	return false;
 }
 
-/* Where what is kept begins; or, if that is older, the place of the first LIVE slot. */
+/*
+ * The place where the kept publications begin, or the place of the first LIVE slot if that is
+ * older.
+ */
 static u64 kept_from(const struct xmem_pool *pool, const struct xl_size *size, u64 tail)
 {
 	if (size->live == size->end)
@@ -185,8 +193,9 @@ static u64 kept_from(const struct xmem_pool *pool, const struct xl_size *size, u
 }
 
 /*
- * The same where the last publications are kept: those that are passed and not kept, also if older
- * ones are: what was sent to one client, and what others have written in place.
+ * As collect_in_order, for a writer that keeps its last publications. It collects passed
+ * publications that are not kept, even if older ones are kept: those that were sent to one client,
+ * and those that other clients have written in place.
  */
 static XL_COLD bool collect_not_kept(struct xmem_pool *pool, struct xm_scan_rules *how,
 				     struct xl_size *size)
@@ -226,14 +235,14 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 		return false;
 	look_at_passed(pool);
 	xl_note_passed(pool);
-	/* This may be had without loss to anybody. */
+	/* No subscriber loses anything by this. */
 	how.passed = how.evictable = passed(pool, how.tail);
 	if (unlikely(pool->owned.keep))
 		return collect_not_kept(pool, &how, size);
 	return collect_in_order(pool, &how, size);
 }
 
-/* Does nobody hold it, so that it is to be had once its entries are void? */
+/* Is the slot held by no client, so that it becomes free when its entries in rings are void? */
 static bool is_to_be_had(struct xmem_pool *pool, const struct xm_scan_rules *how,
 			 struct xl_owned_slot *one)
 {
@@ -251,8 +260,9 @@ static bool is_to_be_had(struct xmem_pool *pool, const struct xm_scan_rules *how
 }
 
 /*
- * Evict the first of the slots that nobody holds, and say so. Their holds are looked at before
- * their entries become void, so that nobody loses anything in vain.
+ * Evict the first slot that no client holds. Returns whether there was one. The holds are read
+ * before the entries become void: otherwise subscribers could lose an entry although its slot stays
+ * in use.
  */
 static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 		      struct xl_size *size)
@@ -275,8 +285,9 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 }
 
 /*
- * Evict from the rings of others the first of the slots that are in use only there. What is BUSY
- * was published before what is LIVE. @file: only of this one, unless it is NULL.
+ * Evict the first BUSY slot that is in use only by entries in other clients' rings. BUSY slots were
+ * published before LIVE ones, so this comes before an eviction of LIVE slots. @file: only slots of
+ * this file, unless it is NULL.
  */
 static bool evict_lent(struct xmem_pool *pool, struct xl_size *size,
 		       const struct xl_mapping *file)
@@ -306,9 +317,9 @@ static bool evict_lent(struct xmem_pool *pool, struct xl_size *size,
 }
 
 /*
- * Evict the oldest publications that subscribers may lose, or that are kept for later ones: all
- * that are older than the protected depth at once, else only the oldest that can be had. No
- * cursor of a subscriber that may lose them has to be read.
+ * Evict the oldest publications that subscribers may lose, or that are kept for later subscribers.
+ * Those that are older than the protected depth are evicted at once; of the others, only the oldest
+ * evictable one. No cursor of a subscriber that may lose them has to be read.
  */
 bool xl_evict(struct xmem_pool *pool, struct xl_size *size, const struct xm_waited *waited)
 {
@@ -418,7 +429,9 @@ void xl_evict_file(struct xmem_pool *pool, const struct xm_waited *waited,
 	}
 }
 
-/* The slot of a retracted publication is WRITING now, wherever it stands. */
+/*
+ * The slot of a retracted publication is WRITING now. Move it to READY, from whichever list has it.
+ */
 void xl_collect_retracted(struct xl_owned_slot *one)
 {
 	struct xl_size *size = one->size;
@@ -438,7 +451,7 @@ void xl_collect_retracted(struct xl_owned_slot *one)
 
 /* ---- BUSY slots ---- */
 
-/* Scan some that were taken out of the list: they become READY, or BUSY again. */
+/* Scan slots that were taken out of BUSY. Each one becomes READY, or BUSY again. */
 static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_own *const *own,
 		      u32 count)
 {
@@ -449,7 +462,7 @@ static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_ow
 	u64 mine;
 	u32 i;
 
-	/* They are not in flight: each one is passed, or its entry is void. */
+	/* No BUSY slot is in flight: its publication is passed, or its entry is void. */
 	how.passed = how.evictable = how.tail;
 	mine = xm_scan(&pool->map, &how, own, count, holder);
 	if (size->shared)
@@ -467,7 +480,7 @@ static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_ow
 	return mine;
 }
 
-/* Slots that were held: those whose known holder has let go are scanned again. */
+/* Collect BUSY slots: scan those whose known holder has released them. */
 bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size)
 {
 	struct xl_owned_slot **link = &size->busy.first, *one, *last;
@@ -486,7 +499,7 @@ bool xl_collect_busy(struct xmem_pool *pool, struct xl_size *size)
 			else
 				batch[count++] = &xl_queue_take(&size->busy, link)->own;
 		}
-		/* What a scan puts back comes behind the last one. */
+		/* A scan puts slots back behind @last. */
 		if (count && scan_busy(pool, size, batch, count))
 			return true;
 	} while (one != last);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Making buffers when an acquire needs them: which sizes they have, how many share a file, and
- * how far the limit allows it.
+ * Making buffers on demand: eviction and limits before a file is made, and what to do if that
+ * fails. sizes.c says which sizes buffers have and how many share a file; make.c makes the file.
  */
 #include <sys/mman.h>
 
@@ -15,9 +15,7 @@
 #include "lib/payload/payload.h"
 
 #define PAGE		xl_page_bytes()
-#define UNKNOWN		(~0ULL)		/* the limit is found when it is first needed */
-
-/* ---- sizes ---- */
+#define UNKNOWN		(~0ULL)		/* the limit is computed at the first need */
 
 /* ---- limits ---- */
 
@@ -38,7 +36,10 @@ void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *opti
 		xm_store(&pool->owned.words.ring->makes, xl_class_below(demand->limit));
 }
 
-/* By default a writer takes a quarter of what is left when it makes its first buffer. */
+/*
+ * By default the limit is a quarter of the memory that is left when the writer makes its first
+ * buffer on demand.
+ */
 static u64 default_limit(void)
 {
 	struct xl_room room;
@@ -49,7 +50,10 @@ static u64 default_limit(void)
 
 /* ---- making ---- */
 
-/* Has a look found a buffer that is near, or another thread made one? */
+/*
+ * Is there a buffer that is near to @bytes? The refresh may have found one, or another thread may
+ * have made one.
+ */
 static bool is_there(const struct xl_owned *owned, u64 bytes)
 {
 	const struct xl_size *size = xl_size_for(owned, bytes);
@@ -61,9 +65,10 @@ static bool is_there(const struct xl_owned *owned, u64 bytes)
 }
 
 /*
- * Evict what is in one file, so that it becomes idle: that with the oldest publications. Nothing
- * goes in vain: all files that could become idle have at least so many bytes. @demand: only those
- * made on demand. After a look. Returns whether a file is idle now.
+ * Evict all publications in one file, so that the file becomes idle: the file with the oldest
+ * publications. Nothing is evicted unless all files that could become idle have at least @lacks
+ * bytes together. @demand: only files that were made on demand. The cache must be fresh (demand.h).
+ * Returns whether a file is idle now.
  */
 static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 {
@@ -91,12 +96,12 @@ static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 static int too_large(const struct xl_demand *demand, u64 bytes)
 {
 	if (demand->limit == UNKNOWN)
-		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is more than any may have, "
+		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is larger than any may be, "
 			       "which is %llu", (unsigned long long)bytes,
 			       (unsigned long long)XL_MAX_BYTES);
 	if (bytes <= demand->limit)
-		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes takes %llu, for sizes are "
-			       "rounded up, and this writer may make %llu on demand "
+		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes takes %llu, because sizes "
+			       "are rounded up, and this writer may make %llu on demand "
 			       "(demand_bytes); preallocate it", (unsigned long long)bytes,
 			       (unsigned long long)xl_file_bytes(xl_class(bytes), 1),
 			       (unsigned long long)demand->limit);
@@ -105,7 +110,10 @@ static int too_large(const struct xl_demand *demand, u64 bytes)
 		       (unsigned long long)bytes, (unsigned long long)demand->limit);
 }
 
-/* Make room for a file of @need bytes: what is to go is put into *list. Under owned.lock. */
+/*
+ * Make room for a file of @need bytes. The files that must go for it are put into *list. Under
+ * owned.lock.
+ */
 static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_mapping **list)
 {
 	struct xl_demand *demand = &pool->owned.demand;
@@ -115,7 +123,7 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 	       evict_file(pool, demand->used + need - demand->limit, true))
 		;
 	if (demand->used + need > demand->limit) {
-		demand->no_slots = false;	/* bytes are what is lacking */
+		demand->no_slots = false;	/* bytes are lacking, not slots */
 		demand->failed = 0;
 		xl_lacks_say(pool, need);
 		return -EAGAIN;
@@ -130,14 +138,16 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 	return 0;
 }
 
-/* Is that what an idle file's end may mend? */
+/* Is @err a shortage that dropping an idle file may end? */
 static bool is_scarce(int err)
 {
 	return err == -ENOMEM || err == -EDQUOT || err == -ENOSPC || err == -EMFILE ||
 	       err == -ENFILE;
 }
 
-/* Evict publications until the slots of one that was attached, or of a whole file, come free. */
+/*
+ * Evict publications until the slot of an attached file, or the slots of a whole file, come free.
+ */
 static bool evict_for_slots(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -155,7 +165,7 @@ static bool evict_for_slots(struct xmem_pool *pool)
 	return any;
 }
 
-/* Has anybody slots, or another client a group of them, so that waiting may help? */
+/* Is any slot owned, or does another client have a group? Then waiting may help. */
 static bool are_slots_in_use(const struct xmem_pool *pool)
 {
 	u32 s;
@@ -171,9 +181,10 @@ static bool are_slots_in_use(const struct xmem_pool *pool)
 }
 
 /*
- * Does this client itself keep an ended owner's group, so that this writer gets no slot of it? One
- * slot is enough if the group comes free only as a whole. If the group is left, or may be once its
- * ring is over, the client keeps it only by holding all of its slots.
+ * Does this client itself keep an ended owner's group, so that this writer gets no slot of it? A
+ * group that comes free only as a whole is kept by one slot. A group that its owner has left, or
+ * that can be left once its ring has ended, is kept by this client only if the client holds all of
+ * its slots.
  */
 static bool keeps_group(const struct xmem_pool *pool, u32 group)
 {
@@ -193,9 +204,9 @@ static bool keeps_group(const struct xmem_pool *pool, u32 group)
 }
 
 /*
- * Is each group another writer's until it ends, or an ended writer's and kept by this client?
- * Then this writer does not wait for one: mostly that would be for ever. Groups of ended writers
- * that other clients keep come free when those let go.
+ * Does each group belong to a living writer, or to an ended writer whose group this client keeps?
+ * Then this writer does not wait for a group, because the wait would mostly last for ever. A group
+ * of an ended writer that other clients keep comes free when they release it.
  */
 static bool waits_in_vain(const struct xmem_pool *pool)
 {
@@ -212,7 +223,10 @@ static bool waits_in_vain(const struct xmem_pool *pool)
 	return true;
 }
 
-/* As xl_make_slots, but no file is made that would get no slots: that takes long. */
+/*
+ * Fail at once if no slots are left for the file, because making a file takes long. Otherwise as
+ * xl_make_slots.
+ */
 static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	if (!xm_has_slots(&pool->map, pool->me, buffers->count))
@@ -222,10 +236,11 @@ static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 }
 
 /*
- * Just after the end of a client the rows still say that it has its groups. But before the host
- * refuses an attach for want of slots it waits for ends that are under way. So a file of one page
- * asks it: one that is as long as the buffer may take long to make, in vain. Its slot goes back,
- * and the group that it has brought stays this writer's.
+ * Ask the host for a slot by attaching a file of one page. Just after the end of a client, the rows
+ * still say that the client has its groups; but before the host refuses an attach for want of
+ * slots, it waits for the clients that are ending. The file is small because a file as long as the
+ * buffer may take long to make, in vain. The slot is detached again, and the group that came with
+ * it stays this writer's.
  */
 static bool host_finds_slots(struct xmem_pool *pool, u64 answer_by)
 {
@@ -251,9 +266,10 @@ static bool host_finds_slots(struct xmem_pool *pool, u64 answer_by)
 }
 
 /*
- * It is choose_file's, or if that cannot be made, the smallest one. 0 or -errno, noted: -ENOSPC
- * if no slot was to be had, and *ret_used if any were in use before or after the last attempt:
- * between the two the last of them may have come free.
+ * Make the file that choose_file has chosen; if that fails, make the smallest one. Returns 0 or
+ * -errno, noted. -ENOSPC: the host had no slot; *ret_used then says whether any slot was in use
+ * before or after the last attempt. Both times count, because the last used slot may have come free
+ * in between.
  */
 static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool evict, u64 *need,
 		     bool *ret_used)
@@ -278,8 +294,9 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
 }
 
 /*
- * So much has been made; 0: what could not be made is nothing to poll for, unless slots that are
- * in use are lacking. Returns whether that is so.
+ * Record that a file of @made bytes was made, or with 0 that making it failed with @err. After a
+ * failure a polling program waits for nothing, unless slots are lacking and @used says that some
+ * are in use. Returns whether that is so.
  */
 static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
 {
@@ -288,7 +305,7 @@ static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
 
 	xl_lock(&owned->lock);
 	owned->demand.used += made;
-	if (err != -ETIMEDOUT) {	/* then it is not known */
+	if (err != -ETIMEDOUT) {	/* after a timeout the cause is unknown */
 		owned->demand.no_slots = no_slots;
 		owned->demand.failed = no_slots ? 0 : err;
 	}
@@ -375,7 +392,9 @@ int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	if (bytes > XL_MAX_BYTES)
 		return too_large(&pool->owned.demand, bytes);
 	xl_unlock(&pool->owned.lock);
-	/* A thread that is cancelled here would keep what it has made, and the turn. */
+	/*
+	 * A thread that is cancelled here would keep the turn, and leak the file that it has made.
+	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = xl_slow_begin(pool, answer_by);
 	if (!err) {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waiting for slow subscribers. A writer waits for subscribers that ask for it, but no longer
- * than its bound. Then it demotes them: like all others they lose the oldest publication,
- * until they receive again. What they have yet to receive must not be overwritten, so the
- * ring may have no room although buffers are free.
+ * Waiting for slow subscribers. A writer waits for the subscribers that ask for it, but no longer
+ * than its bound. Then it *demotes* them: until they receive again they lose the oldest
+ * publications, as subscribers do that ask for no wait. An entry that a waited-for subscriber has
+ * yet to receive must not be overwritten, so the ring may have no room although buffers are free.
+ * core/policy.c computes which entries that are; find.c evicts.
  */
 #include "core/search.h"
 #include "lib/host/request.h"
 #include "lib/own/demand.h"
 #include "lib/own/owned.h"
 
-#define UNDECIDED	(~1ULL)	/* ring.demote_at_ns: whether the bound begins is not known yet */
+#define UNDECIDED	(~1ULL)	/* in ring.demote_at_ns: the bound may begin */
 
 /*
  * No subscriber needs a publication below @place, so the ring has room for a whole round from there
  * on. After a refusal the next success has to be recorded, and while a renewal is open each slot
- * needs a look before it is handed out. In both cases there is no room without a look. Acquire and
+ * needs a look before it is handed out: then room_end is 0, so that each call looks. Acquire and
  * publish leave the fast path as well if the program polls, if the entry that publish overwrites
  * may be another client's, or if the pool's handle is closed.
  */
@@ -29,9 +30,9 @@ static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 p
 }
 
 /*
- * Subscribers are demoted: what they have yet to receive may be evicted. If some of it is other
- * clients', these may sleep until it is; without this they find out when they have waited for as
- * long as this client's bound (xl_recall_at).
+ * Subscribers were demoted, so the entries that they have yet to receive may be evicted. Some of
+ * these entries may name other clients' slots, and those owners may sleep until the slots come
+ * free. Wake them: otherwise they would look again only after this client's bound (xl_recall_at).
  */
 static void wake_owners(struct xmem_pool *pool)
 {
@@ -57,17 +58,17 @@ void xl_note_passed(struct xmem_pool *pool)
 		set_room(owned, pool, owned->passed);
 }
 
-/* Look at the ring, and remember until when there is room in it. */
+/* Read the ring, and record up to which place it has room. */
 static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
 {
 	xm_read_waited(&pool->map, pool->me, ret);
-	if (ret->demoted)	/* that may end at any time, and then less has room */
+	if (ret->demoted)	/* a demotion may end at any time, and then there is less room */
 		xl_room_is_over(&pool->owned);
 	else
 		set_room(&pool->owned, pool, ret->evictable);
 }
 
-/* Would one more publication overwrite what a subscriber that is waited for must receive? */
+/* Would one more publication overwrite an entry that a waited-for subscriber has yet to receive? */
 bool xl_ring_is_full(struct xmem_pool *pool)
 {
 	struct xm_waited waited;
@@ -79,8 +80,8 @@ bool xl_ring_is_full(struct xmem_pool *pool)
 }
 
 /*
- * A publication does not wait. If the ring has no room for it, because buffers were acquired
- * before the subscriber came, it demotes those that lose by it.
+ * A publication does not wait. The ring may have no room for it, because a buffer was acquired
+ * before the subscriber came. Then the subscribers whose entry is overwritten are demoted.
  */
 void xl_make_room(struct xmem_pool *pool)
 {
@@ -104,8 +105,9 @@ static void end_bound(struct xl_owned *owned)
 }
 
 /*
- * What others have forwarded is kept for the subscribers that they wait for, but not for longer
- * than their bound, as counted by the owner: from the first acquire that finds nothing else.
+ * Other clients' rings keep forwarded publications for the subscribers that those clients wait for,
+ * but no longer than the forwarding client's bound. The owner of the slot counts that time, from
+ * the first acquire that finds no other slot.
  */
 u64 xl_recall_at(const struct xmem_pool *pool)
 {
@@ -128,7 +130,7 @@ static void end_recall(struct xl_owned *owned)
 	owned->lent_bound = ~0ULL;
 }
 
-/* An acquire has found nothing. Returns whether hosts have to know when it is to look again. */
+/* An acquire has found nothing. Returns whether hosts need to know when the writer looks again. */
 static bool begin_recall(struct xl_owned *owned, u64 bytes)
 {
 	u64 at, before = xm_load(&owned->words.ring->recall_at_ns);
@@ -166,14 +168,17 @@ void xl_demote(struct xmem_pool *pool)
 	wake_owners(pool);
 }
 
-/* What the ring says to hosts has changed, and so may what those who poll are told (I5). */
+/*
+ * The words of the ring that hosts read have changed, so the answer to a poll may have changed too
+ * (I5).
+ */
 static void wake_pollers(struct xmem_pool *pool)
 {
 	xm_full_barrier();
 	xl_owned_wake(pool);
 }
 
-/* The most that was asked for in vain; in another place it counts anew. */
+/* Record the largest size that was asked for in vain. It starts again with another chain. */
 static void note_asked(struct xl_owned *owned, const struct xl_chain *chain, u64 bytes)
 {
 	if (bytes <= owned->bound_bytes && chain == owned->bound_chain)
@@ -183,10 +188,11 @@ static void note_asked(struct xl_owned *owned, const struct xl_chain *chain, u64
 }
 
 /*
- * The bound begins with the first acquire that finds nothing while a subscriber that is waited
- * for lags. It ends when all has been received that had been published before, for who lags then
- * lags anew; and when an acquire finds a buffer as large as the largest that was asked for in vain:
- * smaller ones in between do not make the wait for a large one longer. Returns whether it begins.
+ * The bound begins with the first acquire that finds nothing while a waited-for subscriber lags. It
+ * ends in two cases. First, when all publications from before its begin are received, because a
+ * subscriber that lags then lags anew. Second, when an acquire finds a buffer as large as the
+ * largest that was asked for in vain, so smaller ones in between do not prolong the wait for a
+ * large one. Returns whether the bound begins now.
  */
 static bool begin_bound(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
 {
@@ -204,7 +210,7 @@ static bool begin_bound(struct xmem_pool *pool, const struct xl_chain *chain, u6
 		return false;
 	note_asked(owned, chain, bytes);
 	owned->bound_place = waited.tail;
-	xm_store(&ring->demote_at_ns, at < bound ? ~0ULL : at);	/* at most what a clock tells */
+	xm_store(&ring->demote_at_ns, at < bound ? ~0ULL : at);	/* limited to the largest time */
 	return true;
 }
 
@@ -217,7 +223,7 @@ void xl_note_refused(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 		owned->recall_bytes = 0;
 	begins = begin_bound(pool, chain, bytes);
 	begins = begin_recall(owned, bytes) || begins;
-	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* any buffer has as many */
+	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* at least a byte */
 	owned->refused = true;
 	xl_room_is_over(owned);
 	if (begins)
@@ -243,7 +249,7 @@ void xl_note_full(struct xmem_pool *pool)
 	xl_room_is_over(&pool->owned);
 }
 
-/* The bound stays for an acquire that was refused, unless all that it began for is received. */
+/* The bound stays for a refused acquire, unless everything from before its begin is received. */
 void xl_note_forwarded(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -257,8 +263,9 @@ void xl_note_forwarded(struct xmem_pool *pool)
 }
 
 /*
- * A program that polls does not ask in vain before it waits. So it waits from the publication on
- * that leaves it nothing; or if it has asked, from the first one on after which somebody lags.
+ * A program that polls does not fail in an acquire before it waits. So its wait begins with the
+ * publication that leaves it no buffer or, after a refused acquire, with the first publication
+ * after which a subscriber lags.
  */
 void xl_note_waiting(struct xmem_pool *pool)
 {
@@ -299,9 +306,9 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 		return;
 	xm_store(&owned->words.ring->lacks, 0);
 	xm_store(&owned->words.ring->wanted, 0);
-	xm_store(&owned->words.ring->limbo_ns, 0);	/* it misses nothing now */
+	xm_store(&owned->words.ring->limbo_ns, 0);	/* it wants no slot back now */
 	owned->refused = false;
-	wake_pollers(pool);	/* any buffer will do now, and there may be smaller ones */
+	wake_pollers(pool);	/* any buffer will do now, and smaller ones may be free */
 }
 
 int xl_promise(struct xmem_pool *pool, const char *what)
@@ -319,8 +326,8 @@ int xl_promise(struct xmem_pool *pool, const char *what)
 	}
 	owned->promised += !full;
 	xl_unlock(&owned->lock);
-	return full ? xl_fail(EAGAIN, "%s: the ring is full of what subscribers that are waited "
-				      "for have yet to receive", what) : 0;
+	return full ? xl_fail(EAGAIN, "%s: the ring is full of entries that waited-for "
+				      "subscribers have yet to receive", what) : 0;
 }
 
 void xl_break_promise(struct xmem_pool *pool)

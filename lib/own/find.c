@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Finding a slot to write into: a READY one, by collecting, by making one, or by eviction. */
+/*
+ * Finding a slot to write into: a READY one, by collecting, by making one, or by eviction. Waiting
+ * for one is in acquire.c.
+ */
 #include <string.h>
 
 #include "lib/host/request.h"
@@ -8,10 +11,11 @@
 #include "lib/own/owned.h"
 
 /*
- * Get a new range of generations: this tenancy's are used up after 2^23 publications. If that is
- * given up, the host may still serve it, and change the word of a slot that is being written. So
- * it is asked again, and its answer says that it has served the earlier one too. Other threads wait
- * for owned.lock meanwhile, so it is only asked briefly. -EINPROGRESS: it has not answered.
+ * Get a new range of generations, because this tenancy's are used up after 2^23 publications. If
+ * such a request is given up, the host may still serve it, and change the word of a slot that is
+ * being written. So the host is asked again, and its answer says that it has served the earlier
+ * request too. Other threads wait for owned.lock meanwhile, so the host is only asked briefly.
+ * -EINPROGRESS: it has not answered.
  */
 static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64 answer_by)
 {
@@ -19,7 +23,7 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64
 	int err;
 
 	if (xl_is_put_off(pool))
-		return -EINPROGRESS;	/* it is `renewing` or not, as before */
+		return -EINPROGRESS;	/* `renewing` stays as it is */
 	err = xl_request_briefly(pool, XMEM_IOC_RENEW, &request, answer_by);
 	pool->owned.renewals -= slot->renewing;
 	slot->renewing = err == -EINTR || err == -ETIMEDOUT;
@@ -28,7 +32,11 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64
 	return err == -ETIMEDOUT ? -EINPROGRESS : err;
 }
 
-/* On demand a smaller one may be made where a larger one may not, and the ring tells them apart. */
+/*
+ * Does an acquire of want->bytes look for slots as an acquire of @as bytes does? With buffers on
+ * demand only if both are equal: a smaller buffer may still be made where a larger one may not, and
+ * the ring tells hosts which.
+ */
 static bool is_of_size(const struct xl_owned *owned, const struct xl_want *want, u64 as)
 {
 	if (xl_wants_demand(owned, want))
@@ -48,8 +56,8 @@ bool xl_still_none(const struct xmem_pool *pool, const struct xl_want *want)
 #define ANY_SIZE	(~0ULL)		/* that is large enough */
 
 /*
- * Make a slot READY, and return its size. The smallest that is large enough is taken, and
- * nothing is evicted as long as a slot is to be had without it; nor if not any size will do.
+ * Make a slot READY, and return its size: the smallest that is large enough, and at most @most.
+ * Publications are evicted only if there is no other slot, and only with @most == ANY_SIZE.
  */
 static struct xl_size *find_slot(struct xmem_pool *pool, const struct xl_want *want, u64 most)
 {
@@ -68,7 +76,7 @@ static struct xl_size *find_slot(struct xmem_pool *pool, const struct xl_want *w
 	if (most != ANY_SIZE)
 		return NULL;
 	xm_read_waited(&pool->map, pool->me, &waited);
-	/* On demand, small buffers make room for large ones. */
+	/* On demand, eviction frees small buffers for large ones too, so the bound is kept. */
 	if (!xl_wants_demand(&pool->owned, want))
 		pool->owned.lent_bound = ~0ULL;
 	for (size = first; size; size = size->larger)
@@ -78,8 +86,8 @@ static struct xl_size *find_slot(struct xmem_pool *pool, const struct xl_want *w
 }
 
 /*
- * Find a slot to write into, which is the next READY one of *ret then. Returns 0, -EAGAIN if there
- * is none, -EINPROGRESS as renew, or another error, which is noted. Under owned->lock.
+ * Find a slot to write into: with 0, it is the next READY slot of *ret. Returns -EAGAIN if there is
+ * none, -EINPROGRESS as renew(), or another error, noted. Under owned->lock.
  */
 static int take_slot(struct xmem_pool *pool, const struct xl_want *want, u64 most,
 		     struct xl_size **ret)
@@ -119,7 +127,10 @@ static bool has_any(const struct xl_want *want)
 	return false;
 }
 
-/* An acquire that does not wait asks the host briefly, or not at all while that is put off. */
+/*
+ * Make a buffer on demand. An acquire that does not wait asks the host only briefly, and not at all
+ * while requests are put off.
+ */
 static int make(struct xmem_pool *pool, const struct xl_want *want, bool evict)
 {
 	int err;
@@ -129,15 +140,15 @@ static int make(struct xmem_pool *pool, const struct xl_want *want, bool evict)
 	if (xl_is_put_off(pool))
 		return -ETIMEDOUT;
 	err = xl_demand_make(pool, want->bytes, evict, want->answer_by);
-	if (err != -EAGAIN)		/* then the host was not asked */
+	if (err != -EAGAIN)		/* with -EAGAIN the host was not asked */
 		xl_ask_record(pool, err);
 	return err;
 }
 
 /*
- * The same, where buffers are made on demand: one that is near in size, else a new one, else any
- * one that is large enough, else a new one for which publications are evicted. owned->lock is
- * left while one is made.
+ * Find a slot where buffers are made on demand: one that is near in size, else a new one, else any
+ * that is large enough, else a new one for which publications are evicted. owned->lock is left
+ * while a buffer is made.
  */
 static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, struct xl_size **ret)
 {
@@ -147,7 +158,7 @@ static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, stru
 
 	if (xl_still_none(pool, want))
 		return -EAGAIN;
-	xl_owned_changed(owned);	/* from here on the ring says what this one lacks */
+	xl_owned_changed(owned);	/* from here on the ring says what this acquire lacks */
 	owned->lent_bound = ~0ULL;
 	for (;;) {
 		err = take_slot(pool, want, xl_near(want->bytes), ret);
@@ -163,11 +174,17 @@ static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, stru
 			break;
 		evict = true;
 	}
-	/* A host that has not answered in time has refused nothing: that is not remembered. */
+	/*
+	 * A host that has not answered in time has refused nothing, so -EAGAIN, which is
+	 * remembered, would be wrong.
+	 */
 	return err == -EAGAIN && (made == -ETIMEDOUT || !has_any(want)) ? made : err;
 }
 
-/* What was tried in vain on the way is no error: -EAGAIN is noted by the caller. */
+/*
+ * As find_or_make, but errors of attempts that failed on the way are dropped. The caller notes
+ * -EAGAIN.
+ */
 static XL_COLD int take_or_make(struct xmem_pool *pool, const struct xl_want *want,
 				struct xl_size **ret)
 {
@@ -178,7 +195,7 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct xl_want *wa
 	err = find_or_make(pool, want, ret);
 	if (!err || err == -EAGAIN || err == -EINPROGRESS)
 		xl_error_restore(&before);
-	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* who polls hears of slots */
+	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* wakes pollers */
 		xl_note_refused(pool, want->chain, want->bytes);
 	return err;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding a slot to write into: find.c. All of it under owned.lock. */
+/* Finding a slot to write into: find.c. All functions here are called under owned.lock. */
 #ifndef XMEM_OWN_FIND_H
 #define XMEM_OWN_FIND_H
 
 #include "lib/own/owned.h"
 
-/* What is looked for, and how long the host is waited for if it has to help. */
+/* The wanted slot, and how long the host is waited for if its help is needed. */
 struct xl_want {
 	struct xl_chain *chain;
 	u64 bytes;
@@ -13,24 +13,24 @@ struct xl_want {
 	bool waits;
 };
 
-/* Are buffers made for such an acquire? */
+/* Are buffers made on demand for such an acquire? */
 static inline bool xl_wants_demand(const struct xl_owned *owned, const struct xl_want *want)
 {
 	return unlikely(owned->demand.on && want->bytes) && want->chain == &owned->cpu;
 }
 
 /*
- * Has nothing changed since an acquire of that size found nothing? Then this one need not look.
- * Who drops a hold, moves a cursor or ends disarms the waiters word (I5).
+ * Has nothing changed since an acquire of that size found nothing? Then this acquire need not look.
+ * A client that drops a hold, moves a cursor or ends disarms the waiters word (I5).
  */
 bool xl_still_none(const struct xmem_pool *pool, const struct xl_want *want);
 
-/* When is there to be another look, although nobody wakes this writer? */
+/* The time of the next look, which comes without a wake-up. */
 u64 xl_look_again_ns(const struct xmem_pool *pool);
 
 /*
- * Make a slot READY, the next one of *ret, once more after the bound for slow subscribers has
- * passed. owned.lock is left while a buffer is made on demand. 0. -EAGAIN: there is none.
+ * Find a slot, if necessary once more after the bound for slow subscribers has passed. owned.lock
+ * is left while a buffer is made on demand. 0: the next READY slot of *ret. -EAGAIN: there is none.
  * -EINPROGRESS, or -ETIMEDOUT if !want->waits: the host has to help, and has not answered. Else an
  * error, noted.
  */

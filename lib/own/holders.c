@@ -14,16 +14,16 @@
 #include "lib/own/holders.h"
 #include "lib/own/owned.h"
 
-#define QUICK_LOOKS	4096	/* holds that are looked at for an acquire that does not wait */
+#define QUICK_LOOKS	4096	/* the most holds that are read for an acquire that does not wait */
 
-/* What the slots that are large enough are used for. */
+/* The uses of the slots that are large enough. */
 struct census {
 	u32 slots, held, claimed, lent, writing, in_flight, free;
-	struct xl_shares lent_by;	/* how many each client keeps in its ring alone */
-	struct xl_shares shares;	/* how many each client holds, or has yet to receive */
+	struct xl_shares lent_by;	/* how many slots only the ring of each client keeps */
+	struct xl_shares shares;	/* how many slots each client holds or has yet to receive */
 };
 
-/* Nobody holds it: is it in the ring of a client that has forwarded it? */
+/* Count the ring that keeps a slot which no client holds. Returns whether there is one. */
 static bool count_lender(const struct xm_map *map, u32 slot, struct census *census)
 {
 	u64 bit = 1ULL << slot % XMEM_GROUP_SLOTS;
@@ -35,7 +35,7 @@ static bool count_lender(const struct xm_map *map, u32 slot, struct census *cens
 	return true;
 }
 
-/* Those in the lists FREE and READY could be had; the latter are WRITING too. */
+/* Slots in FREE and READY are free, although the state of READY ones is WRITING. */
 static u32 count_free(const struct xl_chain *chain, u64 bytes)
 {
 	const struct xl_owned_slot *one;
@@ -60,7 +60,7 @@ static void count_slots(const struct xmem_pool *pool, const struct xl_chain *cha
 
 	memset(ret, 0, sizeof(*ret));
 	for (s = 0; s < map->slots; s++) {
-		u64 has = xl_slot_bytes(pool, s);	/* 0: the slot is not ours */
+		u64 has = xl_slot_bytes(pool, s);	/* 0: the slot is not this client's */
 
 		if (!has || has < bytes || pool->owned.slot[s].size->chain != chain)
 			continue;
@@ -81,7 +81,7 @@ static void count_slots(const struct xmem_pool *pool, const struct xl_chain *cha
 	ret->writing = unpublished - ret->free;
 }
 
-/* Name those that are waited for and have not received everything, the slowest first. */
+/* Name the waited-for subscribers that have not received everything, the slowest first. */
 static void name_laggards(struct xmem_pool *pool, struct census *census, struct xl_text *to)
 {
 	const struct xmem_client_row *row = pool->owned.words.row;
@@ -96,7 +96,10 @@ static void name_laggards(struct xmem_pool *pool, struct census *census, struct 
 	xl_name_clients(pool, &census->shares, " has yet to receive", to);
 }
 
-/* Buffers are free, but one more publication might overwrite what is waited for. */
+/*
+ * Buffers are free, but one more publication might overwrite an entry that a waited-for subscriber
+ * has yet to receive.
+ */
 static void describe_ring(struct xmem_pool *pool, struct census *census, struct xl_text *to)
 {
 	struct xm_waited waited;
@@ -114,7 +117,7 @@ static void describe_ring(struct xmem_pool *pool, struct census *census, struct 
 	}
 }
 
-/* Are buffers of any size in the way of one of @bytes, because they take room within a limit? */
+/* Do buffers of all sizes take room from one of @bytes, because they have a limit in common? */
 static bool is_limited(const struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
@@ -122,21 +125,21 @@ static bool is_limited(const struct xmem_pool *pool, const struct xl_chain *chai
 	return chain == &pool->owned.cpu && demand->on && bytes && demand->limit != ~0ULL;
 }
 
-/* What the host or the system has refused when the last one was to be made. */
+/* Say what the host or the system refused when the last buffer was to be made. */
 static void describe_failure(struct xmem_pool *pool, u64 bytes, int err, struct xl_text *to)
 {
 	char limit[XL_LIMIT_BYTES];
 
-	xl_print(to, "none of %llu bytes can be made, for ", (unsigned long long)bytes);
+	xl_print(to, "none of %llu bytes can be made because ", (unsigned long long)bytes);
 	if (err == -EDQUOT)
 		xl_print(to, "%s: ", xl_host_error(pool, err, limit));
 	else if (err == -ENOMEM)
-		xl_print(to, "too little memory is left, of the machine or of a control group: ");
+		xl_print(to, "too little memory is left in the machine or in a control group: ");
 	else if (err == -EMFILE || err == -ENFILE)
 		xl_print(to, "there are too many open files (%s): ",
 			 err == -EMFILE ? "ulimit -n" : "of the system");
 	else
-		xl_print(to, "that has failed (%s): ", strerror(-err));
+		xl_print(to, "the attempt has failed (%s): ", strerror(-err));
 }
 
 static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
@@ -147,7 +150,7 @@ static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain,
 	if (!is_limited(pool, chain, bytes) || xl_ring_is_full(pool))
 		return;
 	if (demand->no_slots) {
-		xl_print(to, "none of %llu bytes can be made, for the pool has no slot for this "
+		xl_print(to, "none of %llu bytes can be made because the pool has no slot for this "
 			     "writer: ", (unsigned long long)bytes);
 		xl_describe_slots(pool, most_looks, to);
 		xl_print(to, " (open it with more slots): ");
@@ -160,7 +163,7 @@ static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain,
 	}
 }
 
-/* Free ones are in the way only where others of their files are used; or the ring has no room. */
+/* Say why free buffers do not help: their files have used buffers too, or the ring has no room. */
 static void describe_free(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
 			  struct census *census, struct xl_text *to)
 {
@@ -200,7 +203,7 @@ static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 	}
 }
 
-/* What takes no long look: no holds, and no slots one by one. */
+/* Describe only what takes no long look: neither the holds nor the single slots are read. */
 static void describe_quickly(struct xmem_pool *pool, struct census *census, struct xl_text *to)
 {
 	const struct xl_owned *owned = &pool->owned;

@@ -6,12 +6,13 @@
 #include "lib/private.h"
 
 /*
- * Note that no buffer of @bytes is free, and who has them. @error: EAGAIN or ETIMEDOUT;
- * where looking would take long, EAGAIN names nobody who holds. Returns -@error. Under owned.lock.
+ * Note the error that no buffer of @bytes is free, with the clients that have them. @error: EAGAIN
+ * or ETIMEDOUT. Where looking would take long, the message of EAGAIN names no holder. Returns
+ * -@error. Under owned.lock.
  */
 int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
 		      int error);
-/* Why a forward finds no room in the ring. */
+/* Note the error that a forward finds no room in the ring. Returns -@error. */
 int xl_fail_no_room(struct xmem_pool *pool, int error);
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which publications a writer keeps for those who subscribe later: the last so many that such a
- * subscriber could receive. What was sent to one client, forwarded, taken back, evicted or written
- * in place by others is not among them: these are *gaps*. As long as none of the last so many
- * places can be one, the place where they begin is known without a look at the ring.
+ * Which publications a writer keeps for later subscribers: the last owned.keep publications that
+ * such a subscriber could receive. A publication is not among them, and its place is a *gap*, if it
+ * was sent to one client, forwarded, taken back, evicted, or written in place by another client. As
+ * long as none of the last places can be a gap, the place where the kept publications begin is
+ * known without a look at the ring. core/history.h has the subscriber's side.
  */
 #include "core/history.h"
 #include "lib/own/owned.h"
@@ -24,7 +25,7 @@ u64 xl_keeps_from(const struct xmem_pool *pool, u64 tail, u64 least)
 	const struct xl_owned *owned = &pool->owned;
 	u64 oldest = xm_oldest(&pool->map, tail), place = tail, left = owned->keep;
 
-	if (least < oldest)		/* nobody can find what is older any more */
+	if (least < oldest)		/* no subscriber can find older ones any more */
 		least = oldest;
 	if (tail - least <= left)
 		return least;

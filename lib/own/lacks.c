@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What this writer's ring says about buffers that are made on demand: how large a buffer may still
- * be made, and how many bytes others must let go first. Programs that poll are told by it.
+ * The words in this writer's ring about buffers that are made on demand: how large a buffer can
+ * still be made, and how many bytes other clients must release first. With them a host decides
+ * whether a polled descriptor is writable (core/search.c).
  */
 #include "lib/own/demand.h"
 #include "lib/payload/payload.h"
@@ -9,10 +10,12 @@
 #define PAGE	xl_page_bytes()
 
 /*
- * What the ring says to those who poll. @need: of the file that is wanted; 0: none is. A file
- * comes free with the last of its buffers, and has more bytes than these. So what is lacking are
- * bytes of buffers, as if the rest of each file were free: never too many, or nobody would be told.
- * Where slots are lacking, each buffer that comes free may be the one that has kept them.
+ * Update these words. @need: bytes of the file that is wanted; 0: none is.
+ *
+ * A file comes free with its last buffer, and has more bytes than the buffers in it. `lacks` counts
+ * bytes of buffers as if the rest of each file were free. So it is never too large: otherwise a
+ * polling program might never be woken. Where slots are lacking, `lacks` is 1, because each buffer
+ * that comes free may be the one that kept them.
  */
 void xl_lacks_say(struct xmem_pool *pool, u64 need)
 {
@@ -21,7 +24,7 @@ void xl_lacks_say(struct xmem_pool *pool, u64 need)
 	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0, lacks;
 
 	if (pool->owned.asked != &pool->owned.cpu)
-		return;		/* the ring speaks of a GPU now */
+		return;		/* the words are about a GPU now */
 	xm_store(&ring->lacks_slots, demand->no_slots);
 	if (demand->no_slots) {
 		xm_store(&ring->makes, 0);
@@ -54,7 +57,7 @@ void xl_demand_detached(struct xmem_pool *pool)
 	xl_unlock(&owned->lock);
 }
 
-/* Hosts count what others let go; this is what the owner itself does. */
+/* Hosts subtract what other clients release; this subtracts what the owner frees itself. */
 void xl_demand_given_up(struct xmem_pool *pool, u64 bytes)
 {
 	struct xmem_ring *ring = pool->owned.words.ring;

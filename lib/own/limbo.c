@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Limbo: what a writer wants back and others hold, and what ended owners have left. Here is
- * remembered since when, and a program is told when it is too much; core/limbo.h counts it. Also
- * collecting on demand.
+ * Limbo: the buffers that a writer wants back and other clients hold, and those that ended owners
+ * have left. This file records since when, and warns the program if there are too many;
+ * core/limbo.h counts them. xmem_collect is here too, because it collects in limbo on request.
  */
 #include "core/limbo.h"
 #include "lib/base/structs.h"
@@ -39,7 +39,7 @@ static u64 age_of(u64 since_ns)
 {
 	u64 now = xl_now_ns();
 
-	/* The clock of an owner, or of the host, may be another one in a time namespace. */
+	/* The owner or the host may have another clock, in a time namespace. */
 	return since_ns && since_ns < now ? now - since_ns : 0;
 }
 
@@ -59,7 +59,7 @@ void xl_limbo_find(struct xmem_pool *pool, struct xmem_limbo *ret)
 
 /* ---- the warning ---- */
 
-/* Shall the program be told now? Once each time that a limit is passed. */
+/* Is the program to be warned now? It is warned once each time that limbo passes a limit. */
 static bool is_news(struct xmem_pool *pool, const struct xmem_limbo *limbo, struct xl_hook *ret)
 {
 	struct xl_hook *hook = &pool->hook;
@@ -83,7 +83,10 @@ void xl_limbo_tell_slowly(struct xmem_pool *pool)
 	xl_limbo_find(pool, &limbo);
 	if (is_news(pool, &limbo, &hook)) {
 		struct xl_error error;
-		/* The call that looked must return: it is counted, and xmem_pool_close waits. */
+		/*
+		 * This call must return: it is counted (base/calls.h), so xmem_pool_close waits for
+		 * it.
+		 */
 		XL_UNCANCELLED;
 
 		xl_error_save(&error);
@@ -113,7 +116,10 @@ XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t co
 
 /* ---- collecting ---- */
 
-/* What ended owners have left and nobody holds: mostly nothing, for the last holder tells. */
+/*
+ * Ask the host to collect the slots of ended owners that no client holds. Mostly there are none,
+ * because the last holder asks for it.
+ */
 static void tell_host(struct xmem_pool *pool)
 {
 	struct xmem_slot_request request = { .size = sizeof(request) };
@@ -132,7 +138,10 @@ static void tell_host(struct xmem_pool *pool)
 	}
 }
 
-/* Returns how many were found. To give files back it is under pool->slow. */
+/*
+ * Collect, and take the idle files beyond @keep bytes out of the lists. Returns the number of slots
+ * that were collected. With *ret_files under pool->slow.
+ */
 static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -141,7 +150,7 @@ static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
 	xl_lock(&owned->lock);
 	found = xl_collect_all(pool);
 	if (keep != XMEM_KEEP_ALL || (found && owned->demand.on))
-		xl_cache_look(pool);	/* so that the ring says less is lacking */
+		xl_cache_look(pool);	/* so that the ring says that less is lacking */
 	if (keep != XMEM_KEEP_ALL)
 		*ret_files = xl_cache_shrink(pool, keep, false);
 	xl_limbo_note(pool);
@@ -149,7 +158,7 @@ static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
 	return found;
 }
 
-/* The same, and give back files beyond @keep bytes. 0 or -errno, noted. */
+/* Collect, and give back the idle files beyond @keep bytes. 0 or -errno, noted. */
 static int trim(struct xmem_pool *pool, u64 keep, u32 *ret_found, u64 *ret_bytes)
 {
 	struct xl_mapping *files = NULL;
@@ -189,7 +198,7 @@ XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_b
 	if (writes && !trims)
 		found = find(pool, keep, NULL);
 	if (found || trims) {
-		xl_owned_notify(pool);	/* other threads may wait for one, or for room */
+		xl_owned_notify(pool);	/* other threads may wait for a slot, or for room */
 	}
 	if (writes)
 		xl_attached_settle(pool);
@@ -197,7 +206,10 @@ XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_b
 	xl_views_drop_idle(pool);
 	xl_payload_reap(pool, XL_HOST_NS);
 	xl_limbo_tell(pool);
-	/* What a failing driver has kept is not given back; what it had kept before may be now. */
+	/*
+	 * Memory that a failing driver has kept is not given back; memory that it had kept before
+	 * may have been given back now.
+	 */
 	bytes += trims ? stuck : 0;
 	stuck = xl_memory_stuck();
 	if (ret_bytes)

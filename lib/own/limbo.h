@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Limbo, as the library sees it: limbo.c. */
+/* Limbo, as the library sees it: limbo.c. core/limbo.h defines it. */
 #ifndef XMEM_LIB_LIMBO_H
 #define XMEM_LIB_LIMBO_H
 
 #include "lib/private.h"
 
 /*
- * This writer has found no buffer, or has collected: since when does it want back those that
- * others hold? The ring says that of the first. Under owned.lock.
+ * Record since when this writer wants the BUSY slots back, because it has found no buffer or has
+ * collected. The ring has the time of the first of them. Under owned.lock.
  */
 void xl_limbo_note(struct xmem_pool *pool);
 
-/* What is in limbo now. Slow. */
+/* Count what is in limbo now. Slow. */
 void xl_limbo_find(struct xmem_pool *pool, struct xmem_limbo *ret);
 
-/* Tell the program if it wants to know and there is news. Under no lock. */
+/* Warn the program if it has a hook and limbo has passed a limit. Under no lock. */
 void xl_limbo_tell_slowly(struct xmem_pool *pool);
 
 static inline void xl_limbo_tell(struct xmem_pool *pool)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Making buffers: payload files are made and attached, and their slots become FREE. */
+/*
+ * Making buffers: payload files are made and attached, and their slots become FREE. demand.c
+ * decides when an acquire needs that; make_cuda.c has memory of GPUs.
+ */
 #include <stdlib.h>
 
 #include "lib/host/request.h"
@@ -15,7 +18,7 @@ void xl_demand_end(struct xmem_pool *pool)
 		xm_store(&owned->words.ring->makes, 0);
 		xm_store(&owned->words.ring->lacks, 0);
 		xm_store(&owned->words.ring->lacks_slots, 0);
-		xl_owned_tidy(owned);	/* no size needs a fence now */
+		xl_owned_tidy(owned);	/* no size needs a fence any more */
 	}
 	xl_unlock(&owned->lock);
 }
@@ -43,11 +46,11 @@ int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns)
 	if (err == -EINTR)
 		return xl_fail_fast(EINTR, "wait for another thread that makes buffers: a signal "
 					   "handler ran");
-	return err ? xl_fail(-err, "wait for another thread that makes buffers: it has not ended "
-			     "in time, as the host does not answer") : 0;
+	return err ? xl_fail(-err, "wait for another thread that makes buffers: it has not "
+			     "finished in time, because the host does not answer") : 0;
 }
 
-/* Acquire and publish do not wait for files to be made. */
+/* owned.lock is not held while the file is made, so other acquires and publishes need not wait. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	bool shared = !(buffers->flags & XMEM_MEMORY_SEALED);
@@ -74,7 +77,9 @@ int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
 	int err, cancel;
 
-	/* A thread that is cancelled here would keep what it has made, and the turn. */
+	/*
+	 * A thread that is cancelled here would keep the turn, and leak the file that it has made.
+	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = xl_slow_begin(pool, ~0ULL);
 	if (!err) {

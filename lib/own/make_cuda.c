@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Making buffers in memory of GPUs. */
+/*
+ * Making buffers in memory of GPUs: how other processes will get the memory, and what to do if the
+ * GPU is full. lib/cuda/memory.c allocates it.
+ */
 #include "lib/cuda/memory.h"
 #include "lib/follow/wait.h"
 #include "lib/hold/attach.h"
@@ -8,12 +11,15 @@
 #include "lib/own/demand.h"
 #include "lib/own/holders.h"
 
-/* By which mechanism do others get memory of @gpu? 0 and *ret_flags, or -errno, noted. */
+/*
+ * Choose the mechanism by which other processes get memory of @gpu. 0 and *ret_flags, or -errno,
+ * noted.
+ */
 static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
 {
 	*ret_flags = XMEM_ATTACH_CUDA | (flags & XMEM_MEMORY_READERS ? XMEM_ATTACH_READERS : 0);
 	if (gpu->can.export_fd && !(flags & XMEM_MEMORY_LEGACY))
-		return 0;	/* as far as the driver's attributes say */
+		return 0;	/* that is what the driver's attributes say; it may be wrong */
 	if (!gpu->can.ipc)
 		return xl_fail(EOPNOTSUPP, "preallocate: GPU %d (%s) can share memory with other "
 			       "processes neither by descriptors nor by handles",
@@ -24,13 +30,13 @@ static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
 
 static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
-	xl_cuda_reap(pool, XL_HOST_NS);	/* what others have closed may be room for it */
+	xl_cuda_reap(pool, XL_HOST_NS);	/* frees what other clients have closed */
 	return xl_make_buffers(pool, buffers);
 }
 
 /*
- * Memory that nobody uses any more may still be there: it goes, and then there is another try. If
- * that works, the first one is no error.
+ * Memory that no client uses any more may still be allocated. It is given back, and then this tries
+ * again. If that works, the first attempt leaves no error.
  */
 static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
@@ -51,7 +57,7 @@ static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buff
 						 buffers->count * buffers->bytes) : err;
 }
 
-/* After descriptors have failed. */
+/* May handles be tried, after descriptors have failed? */
 static bool may_use_handles(const struct xl_gpu *gpu, u32 used)
 {
 	return !(used & XMEM_ATTACH_HANDLE) && gpu->can.ipc;
@@ -67,7 +73,7 @@ int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 
 	if (err)
 		return err;
-	/* A host lets others write only what it keeps itself. */
+	/* A host lets other clients write only memory that it keeps itself. */
 	if (cuda.flags & XMEM_ATTACH_HANDLE)
 		buffers->flags |= XMEM_MEMORY_SEALED;
 	buffers->cuda = &cuda;
@@ -78,7 +84,7 @@ int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 	err = make_or_collect(pool, buffers);
 	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags))
 		return err;
-	/* The driver says that it has descriptors, and has none. */
+	/* The driver's attributes promise descriptors, but it has none. */
 	cuda.flags |= XMEM_ATTACH_HANDLE;
 	buffers->flags |= XMEM_MEMORY_SEALED;
 	err = make_or_collect(pool, buffers);

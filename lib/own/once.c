@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Slots for one content: those of files and of GPU memory that a program has attached. Such a slot
- * stands in a list of its own (owned->once), which no acquire reads, and is detached when no client
- * uses it any more.
+ * is in a list of its own (owned->once), which no acquire reads, and is detached when no client
+ * uses it any more. Attaching is in hold/attach.c, and adding to the list in owned.c.
  */
 #include "lib/gpu/order.h"
 #include "lib/hold/attach.h"
@@ -12,7 +12,10 @@
 #include "lib/own/owned.h"
 #include "lib/payload/payload.h"
 
-/* READY -> FREE, and out of the list; the caller detaches it. Under owned->lock. */
+/*
+ * Make the first READY slot FREE and take it out of the list; the caller detaches it. Under
+ * owned->lock.
+ */
 static u16 take_out(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -25,9 +28,9 @@ static u16 take_out(struct xmem_pool *pool)
 }
 
 /*
- * Unmap the file of a slot that nobody uses. The row names that file; pool->mappings.place may
- * still name one that was in the slot before. A client that has been ended reads zeros, as if
- * nobody used any slot: its mappings stay for its program.
+ * Unmap the file of an unused slot. The slot's row names that file; pool->mappings.place may still
+ * name one that was in the slot before. A client that has been ended reads zeros, as if no slot
+ * were in use, so it unmaps nothing: its program may still use the mapping.
  */
 static void unmap(struct xmem_pool *pool, u16 slot)
 {
@@ -61,14 +64,20 @@ void xl_attached_settle(struct xmem_pool *pool)
 		xl_drain_posts(pool);
 }
 
-/* Who waits for slots, or polls for them, has some now: what is posted precedes a request. */
+/*
+ * Slots have been detached: wake the threads that wait for slots, and the programs that poll. The
+ * detach is only posted, but posts precede the next request.
+ */
 static void freed(struct xmem_pool *pool)
 {
 	xl_demand_detached(pool);
 	xl_owned_notify(pool);
 }
 
-/* Let the first READY slot be one that no stream of this process has yet to write. */
+/*
+ * Swap a slot that no stream of this process has yet to write to the front of READY. Returns
+ * whether there is one.
+ */
 static bool bring_settled(const struct xmem_pool *pool, struct xl_size *once)
 {
 	struct xm_own **first = &once->circle[once->ready & once->mask], **other, *own;
@@ -86,7 +95,7 @@ static bool bring_settled(const struct xmem_pool *pool, struct xl_size *once)
 	return false;
 }
 
-/* Make slots that nobody uses READY. false: there were none, as far as anybody knows. */
+/* Make unused slots READY. Returns whether any were found. */
 static bool collect(struct xmem_pool *pool, struct xl_size *once)
 {
 	u32 ready = once->live - once->ready;
@@ -96,7 +105,7 @@ static bool collect(struct xmem_pool *pool, struct xl_size *once)
 	return once->live - once->ready != ready;
 }
 
-/* Take up to a batch of slots that nobody uses. Returns how many. Under owned->lock. */
+/* Take up to a batch of unused slots. Returns how many. Under owned->lock. */
 static u32 take_unused(struct xmem_pool *pool, u16 *ret_slot)
 {
 	struct xl_size *once = pool->owned.once;
@@ -125,7 +134,7 @@ u32 xl_attached_sweep_all(struct xmem_pool *pool)
 	return all;
 }
 
-/* Take the oldest that subscribers may lose away from them. Returns whether there was one. */
+/* Evict the oldest slot that subscribers may lose, and detach it. Returns whether there was one. */
 static bool evict(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -150,7 +159,7 @@ void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
 	if (settled) {
 		xm_give_up(&pool->map, slot);
 		xl_once_remove(pool, one);
-	} else {		/* a stream still copies from it; a later sweep detaches it */
+	} else {		/* a stream still copies from it, so a later sweep detaches it */
 		xm_store(&one->own.word->position, 0);
 		xl_ready_add(owned->once, one);
 	}
@@ -161,7 +170,10 @@ void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
 	freed(pool);
 }
 
-/* A request fails for want of slots or files, or because of the file. 0 or -errno, not noted. */
+/*
+ * A request fails for want of slots or quota, or because of the file. Only for the first two is it
+ * repeated.
+ */
 int xl_attach_request(struct xmem_pool *pool, struct xmem_attach_request *request)
 {
 	int err;

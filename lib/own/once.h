@@ -5,7 +5,9 @@
 
 #include "lib/private.h"
 
-/* Detach those that nobody uses any more. Returns how many. Under no lock. */
+/*
+ * Detach the slots for one content that no client uses any more. Returns how many. Under no lock.
+ */
 u32 xl_attached_sweep_all(struct xmem_pool *pool);
 
 static inline u32 xl_attached_sweep(struct xmem_pool *pool)
@@ -13,16 +15,18 @@ static inline u32 xl_attached_sweep(struct xmem_pool *pool)
 	return unlikely(xm_load(&pool->owned.attached)) ? xl_attached_sweep_all(pool) : 0;
 }
 
-/* The same, and wait for a moment until the host has detached them, and earlier ones. */
+/*
+ * Detach unused slots, and wait briefly until the host has served this and earlier detach requests.
+ */
 void xl_attached_settle(struct xmem_pool *pool);
 
 /*
- * Ask the host for a slot, for which other slots for one content may go. 0 or -errno, not noted.
- * Under pool->slow.
+ * Ask the host for a slot for one content. Idle files are dropped, and slots for one content
+ * evicted, to get one. 0 or -errno, not noted. Under pool->slow.
  */
 int xl_attach_request(struct xmem_pool *pool, struct xmem_attach_request *request);
 
-/* Detach slots that are FREE and in no list. Nobody wants to know the result. */
+/* Detach slots that are FREE and in no list. The requests are posted, so there is no result. */
 void xl_once_detach(struct xmem_pool *pool, const u16 *slot, u32 count);
 
 /* Detach the slot of a buffer that is not published. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The slots that this client owns: their lists are made here, slots are added, and a buffer
- * that was acquired but not published is given up. Lists and rules: owned.h.
+ * The slots that this client owns: this file makes their lists, adds slots, and takes back buffers
+ * that were acquired and not published. owned.h has the lists and their rules; collect.c and find.c
+ * move slots between them.
  */
 #include <stdlib.h>
 
@@ -11,7 +12,8 @@
 #include "lib/host/request.h"
 #include "lib/own/demand.h"
 
-#define LEAST_PLACES	1024	/* so that the end of a circle cuts few batches in two */
+#define LEAST_PLACES	1024	/* large, so that few batches are cut in two at the end of a
+				 * circle */
 
 static void free_size(struct xl_size *size)
 {
@@ -20,7 +22,7 @@ static void free_size(struct xl_size *size)
 	free(size);
 }
 
-/* A size without slots, and without places for them. NULL: no memory. */
+/* A size without slots and without places for slots. NULL: no memory. */
 static struct xl_size *new_size(struct xl_chain *chain, u64 bytes, bool shared)
 {
 	struct xl_size *size = calloc(1, sizeof(*size));
@@ -63,7 +65,7 @@ void xl_owned_close(struct xmem_pool *pool)
 	xl_unlock(&owned->lock);
 }
 
-/* What an acquire finds that comes with a closed handle. */
+/* The sizes that an acquire with a closed handle finds. */
 static struct xl_size no_size = { .bytes = ~0ULL };
 
 static void free_chain(struct xl_size *sizes)
@@ -105,7 +107,7 @@ static bool is_size(const struct xl_size *size, u64 bytes, bool shared)
 	return size->bytes == bytes && size->shared == shared;
 }
 
-/* The link to that size, or where it would be. */
+/* The link to that size, or the link where it is to be inserted. */
 static struct xl_size **find_size(struct xl_chain *chain, u64 bytes, bool shared)
 {
 	struct xl_size **link = &chain->sizes;
@@ -115,7 +117,7 @@ static struct xl_size **find_size(struct xl_chain *chain, u64 bytes, bool shared
 	return link;
 }
 
-/* That size, made if need be. NULL: no memory. Under owned->lock. */
+/* Find that size, or make it. NULL: no memory. Under owned->lock. */
 static struct xl_size *make_size(struct xl_chain *chain, u64 bytes, bool shared)
 {
 	struct xl_size **link = find_size(chain, bytes, shared), *size = *link;
@@ -130,7 +132,7 @@ static struct xl_size *make_size(struct xl_chain *chain, u64 bytes, bool shared)
 	return size;
 }
 
-/* Make the circle so large that all slots have a place in it. Under owned->lock. */
+/* Make the circle large enough for @slots slots. Under owned->lock. */
 static bool make_places(struct xl_size *size, u32 slots)
 {
 	u32 places = LEAST_PLACES, at;
@@ -151,7 +153,7 @@ static bool make_places(struct xl_size *size, u32 slots)
 	return true;
 }
 
-/* Is it made on demand what is in this chain? */
+/* Are buffers of this chain made on demand? */
 static bool is_on_demand(const struct xl_owned *owned, const struct xl_chain *chain)
 {
 	return owned->demand.on && chain == &owned->cpu;
@@ -222,7 +224,7 @@ int xl_owned_prepare(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes, 
 	xl_lock(&owned->lock);
 	size = make_size(chain, bytes, shared);
 	made = size && make_places(size, size->slots + count);
-	/* Without memory for its fence, small buffers may be large. */
+	/* If there is no memory for the fence, an acquire may get a larger buffer than is near. */
 	if (made && is_on_demand(owned, chain) && xl_fence(bytes))
 		make_size(chain, xl_fence(bytes), !(owned->demand.memory & XMEM_MEMORY_SEALED));
 	xl_unlock(&owned->lock);
@@ -271,7 +273,7 @@ void xl_owned_unprepare(struct xmem_pool *pool)
 	xl_unlock(&pool->owned.lock);
 }
 
-/* The file of a slot that was just made is one of this client's. */
+/* Add the file of a slot that was just made to this client's files. */
 static struct xl_mapping *enter_file(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_mapping *file = xl_mapping_of(pool, slot);
@@ -283,7 +285,7 @@ static struct xl_mapping *enter_file(struct xmem_pool *pool, u32 slot)
 	return file;
 }
 
-/* The last user of the slot may have had it on a GPU. */
+/* Reset the storage in the metadata: the last user of the slot may have had it on a GPU. */
 static void forget_gpu(struct xmem_metadata *metadata)
 {
 	metadata->storage = XMEM_STORAGE_CPU;
@@ -302,14 +304,17 @@ void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slo
 
 	xl_lock(&owned->lock);
 	size = *find_size(chain, bytes, shared);
-	if (chain->gpu)		/* only now: the host gives the number to the first that comes */
+	if (chain->gpu)		/* only now: its first payload gives it its number */
 		chain->device = xm_device(xm_load(&xm_slot_row(&pool->map, *slot)->traits));
 	for (i = 0; i < count; i++) {
 		if (!file || file->payload != pool->mappings.place[slot[i]].payload)
 			file = enter_file(pool, slot[i]);
 		owned->slot[slot[i]].size = size;
 		owned->slot[slot[i]].file = file;
-		/* Only now: the kernel maps a group writable in a place of its own. */
+		/*
+		 * Only now: the kernel maps the group writable at a new address when it is
+		 * attached.
+		 */
 		owned->slot[slot[i]].own = xm_own(&pool->map, slot[i]);
 		owned->slot[slot[i]].metadata = xm_metadata(&pool->map, slot[i]);
 		if (!chain->gpu)
@@ -319,13 +324,13 @@ void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slo
 	size->slots += count;
 	owned->slots += count;
 	xl_owned_changed(owned);
-	if (shared)		/* others may end its publications, and do not say so */
+	if (shared)		/* other clients may end its publications without notice */
 		xl_keep_note_gap(owned, ~0ULL);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }
 
-/* Free the slot of a buffer that was acquired but is not published. */
+/* Free the slot of a buffer that was acquired and not published. */
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -344,7 +349,10 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 
 /* ---- slots for one content ---- */
 
-/* Its slots have no size in common: 0 stands for that. Under owned->lock. */
+/*
+ * Make the list of slots for one content. Its slots differ in size, which 0 stands for. Under
+ * owned->lock.
+ */
 static bool make_once(struct xl_owned *owned)
 {
 	if (!owned->once)
@@ -371,7 +379,10 @@ int xl_once_add(struct xmem_pool *pool, u32 slot)
 		one->own = xm_own(&pool->map, slot);
 		one->metadata = xm_metadata(&pool->map, slot);
 		one->held = false;
-		/* The last user of this slot had other contents. */
+		/*
+		 * The last user of this slot had other contents, so nothing in the metadata is
+		 * true.
+		 */
 		*one->metadata = (struct xmem_metadata){ 0 };
 		xm_take(&pool->map, slot);
 		xm_store(&one->own.word->position, XMEM_POSITION_IN_HAND);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* xmem_preallocate: buffers that a writer makes itself. */
+/* xmem_preallocate: checks of its arguments. make.c and make_cuda.c make the buffers. */
 #include <stdlib.h>
 
 #include "lib/base/structs.h"
@@ -11,8 +11,8 @@
 static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
 {
 	if (!count || count > pool->map.slots)
-		return xl_fail(EINVAL, "preallocate: count is %u, not from 1 to %u, the slots of "
-				       "the pool", count, pool->map.slots);
+		return xl_fail(EINVAL, "preallocate: count is %u; it can be 1 to %u, the number "
+				       "of slots of the pool", count, pool->map.slots);
 	if (!bytes)
 		return xl_fail(EINVAL, "preallocate: bytes is 0");
 	return xl_fail(EINVAL, "preallocate: bytes is %llu, and all %u buffers together must "

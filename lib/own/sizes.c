@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sizes of buffers that are made on demand, and how many buffers share a file: demand.h says what
- * a class and a fence are.
+ * Sizes of buffers that are made on demand, and how many buffers share a file. demand.h defines
+ * classes and fences; demand.c makes the buffers.
  */
 #include "lib/own/demand.h"
 #include "lib/payload/payload.h"
@@ -12,7 +12,7 @@
 
 #define SHARED_BYTES	(48ULL << 10)
 
-/* How far apart classes are: an eighth of the power of two below @bytes. */
+/* The distance between classes: an eighth of the power of two below @bytes. */
 static u64 step_of(u64 bytes)
 {
 	u64 step = 1ULL << (63 - __builtin_clzll(bytes)) >> 3;
@@ -56,7 +56,7 @@ static u64 whole_pages(u64 bytes)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* From one buffer to the next in a file. */
+/* The bytes from one buffer to the next in a file. */
 u64 xl_stride_of(u64 class)
 {
 	return class < XL_AT_PAGES ? class : whole_pages(class);
@@ -67,7 +67,9 @@ u64 xl_file_bytes(u64 class, u32 count)
 	return whole_pages(xl_stride_of(class) * count);
 }
 
-/* A file in huge pages of the system's pool, of which at most an eighth is unused; else 0. */
+/*
+ * The bytes of a file in huge pages of the system's pool, if at most an eighth is unused; else 0.
+ */
 u64 xl_huge_file_bytes(const struct xl_demand *demand, u64 bytes)
 {
 	u64 page = demand->huge_page, whole;
@@ -89,11 +91,11 @@ static u64 most(u64 a, u64 b)
 }
 
 /*
- * How long may a file be that small buffers share, although few of their size are there yet? The
- * first ones have files of their own; then it is half as long as all files together, up to
- * SHARED_BYTES, and beyond that a 512th. What nobody asks for later is lost to other sizes. So it
- * is a 2048th of what may still be made at most: with a low limit, or near it, nothing is made
- * but what is needed.
+ * How long may a file be that small buffers share while few of their size exist? The first buffers
+ * have files of their own. Then a shared file is half as long as all files together, up to
+ * SHARED_BYTES, and beyond that a 512th. Memory in it that no acquire asks for is lost to other
+ * sizes. So it is at most a 2048th of the bytes that may still be made: with a low limit, or near
+ * it, only needed buffers are made.
  */
 static u64 shared_bytes(const struct xl_demand *demand)
 {
@@ -103,7 +105,10 @@ static u64 shared_bytes(const struct xl_demand *demand)
 	return least(bytes, left / 2048);
 }
 
-/* How many slots may this writer still get, and how many of those are in groups that it has? */
+/*
+ * The number of slots that this writer may still get; *ret_spare is the number of those in groups
+ * that it has.
+ */
 static u64 slots_left(const struct xmem_pool *pool, u64 *ret_spare)
 {
 	u64 left = 0;
@@ -121,9 +126,10 @@ static u64 slots_left(const struct xmem_pool *pool, u64 *ret_spare)
 }
 
 /*
- * The same in slots. No further group is taken for it, unless many are had. It is a 512th of what
- * the pool has left at most, and so nothing in a small pool, which has fewer slots than a host has
- * files. Older hosts do not say whose groups are: then all seem to be left.
+ * How many slots may such a file take? It takes no further group unless this writer has many slots.
+ * It takes at most a 512th of the slots that the pool has left, so none in a small pool, which has
+ * fewer slots than a host has files. Older hosts do not say which client has a group: then all
+ * groups seem to be free.
  */
 static u64 shared_slots(const struct xmem_pool *pool)
 {
@@ -133,15 +139,20 @@ static u64 shared_slots(const struct xmem_pool *pool)
 	return least(most(spare / 4, has / 64), left / 512);
 }
 
-/* As many of a small class are made at first, so that its first publications stay as history. */
+/*
+ * the number of buffers of a small class that are made at first, so that its first publications
+ * stay as history
+ */
 #define FIRST_OF_A_CLASS	8
 
 /*
- * How many may be made because a page has them, if @there of the class are there? The bytes would
- * be lost otherwise, but the slots are lost to other sizes. So they are no more than there are (or
- * the first few), and a 32nd of the slots that are left: else a page of each size would take more
- * slots than a small pool has, or one of a default size where pages are large. But where bytes are
- * scarcer than slots they are as many as it takes to have all these slots.
+ * How many buffers may be made because a page has room for them, if there are @there of the class?
+ * Otherwise the bytes of the page would be lost; but slots that are made are lost to other sizes.
+ * So there are no more new ones than there are already (or FIRST_OF_A_CLASS), and at most a 32nd of
+ * the slots that are left. Without that limit a page of each size would take more slots than a
+ * small pool has, and where pages are large, a page of one size more than a pool of the default
+ * size has. But where bytes are scarcer than slots, there are as many as all bytes need to use all
+ * slots.
  */
 static u64 page_slots(const struct xmem_pool *pool, u64 stride, u64 there)
 {
@@ -157,10 +168,10 @@ static u64 page_slots(const struct xmem_pool *pool, u64 stride, u64 there)
 }
 
 /*
- * How many buffers of a class are made at once? They can go only together, so they are few: as
- * many as a page has, and a 64th of those that there are; or as many as small ones share a file,
- * because a pool may have a few thousand files only; or as many as a huge page has, if that is an
- * eighth of them at most.
+ * How many buffers of a class are made at once? They can be given back only together, so they are
+ * few: a 64th of the existing ones, or as many as a page has. Small buffers share a larger file,
+ * because a pool may have only a few thousand files. A file has as many as a huge page if that is
+ * at most an eighth of the existing ones.
  */
 u32 xl_file_buffers(const struct xmem_pool *pool, u64 class)
 {

@@ -265,7 +265,7 @@ TEST(API_a_size_beyond_all_bounds_is_refused_as_that)
 	struct xmem_pool *pool = WRITER(.slots = 64);
 
 	REFUSED(xmem_acquire(pool, 1ULL << 60, 0), ENOSPC);
-	says("a buffer of 1152921504606846976 bytes is more than any may have, which is "
+	says("a buffer of 1152921504606846976 bytes is larger than any may be, which is "
 	     "70368744177664");
 	xmem_pool_close(pool);
 }

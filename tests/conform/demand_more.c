@@ -255,8 +255,8 @@ TEST(API_a_refusal_on_demand_names_the_limit_and_the_holders)
 	struct xmem_buffer *b = acquire(pool, MB), *held;
 	char takes[80];
 
-	/* The next size is in whole pages. */
-	snprintf(takes, sizeof(takes), "takes %zu, for sizes are rounded up",
+	/* The next size, in whole pages. */
+	snprintf(takes, sizeof(takes), "takes %zu, because sizes are rounded up",
 		 (106496 + page_size() - 1) / page_size() * page_size());
 	WORKED(xmem_publish(acquire(pool, MB), NULL, NULL));
 	CHECK((held = xmem_receive(s, 0)));
@@ -294,7 +294,7 @@ TEST(API_a_refusal_says_that_no_more_can_be_made)
 	none = (struct rlimit){ .rlim_cur = 3, .rlim_max = before.rlim_max };
 	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
 	REFUSED(xmem_acquire(pool, MB, 0), EAGAIN);
-	says("none of 1048576 bytes can be made, for there are too many open files");
+	says("none of 1048576 bytes can be made because there are too many open files");
 	REFUSED(xmem_acquire(pool, MB, MS), ETIMEDOUT);
 	says("ulimit -n");
 	says("1 being written by this writer itself");
