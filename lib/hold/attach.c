@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Attaching a file that somebody else has made. Its slot is for one content: it stands in a list
- * of its own (owned->once), where no acquire looks, and is detached when nobody uses it any more.
+ * xmem_attach_fd: a file that the program or another process has made becomes the payload of a
+ * buffer. Its slot is for one content (own/once.c). attach_cuda.c attaches memory of GPUs.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ _Static_assert(XMEM_BUFFER_SHARED == XMEM_TRAIT_SHARED &&
 	       XMEM_BUFFER_READERS == XMEM_TRAIT_READERS,
 	       "traits and flags");
 
-/* ---- why not ---- */
+/* ---- refusals ---- */
 
 static int refused_seals(int fd)
 {
@@ -71,13 +71,16 @@ static const char *kind_of(mode_t mode)
 	return "a file without contents";
 }
 
-/* What cannot be a memfd, nor a dma-buf, whatever the host is. 0 or -errno, noted. */
+/*
+ * Refuse a descriptor that is neither a memfd nor a dma-buf, whatever the host is. 0 or -errno,
+ * noted.
+ */
 static int check_kind(int fd, mode_t mode, u64 bytes)
 {
 	if (fcntl(fd, F_GETFL) & O_PATH)
 		return xl_fail(EACCES, "attach: descriptor %d is not open for reading, it only "
 			       "names the file (O_PATH)", fd);
-	/* What is none of all these, such as a dma-buf, has no type. */
+	/* A file that is of none of these types, such as a dma-buf, has no type. */
 	if (S_ISREG(mode) || (!(mode & S_IFMT) && bytes))
 		return 0;
 	return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is not a memfd but %s; read it into a "
@@ -107,7 +110,7 @@ static int refused(struct xmem_pool *pool, int fd, const struct xmem_attach_requ
 			       (unsigned long long)request->length,
 			       (unsigned long long)request->offset);
 	case EBUSY:
-		return xl_fail(EBUSY, "attach: somebody has a lease of descriptor %d's file "
+		return xl_fail(EBUSY, "attach: a process has a lease on the file of descriptor %d "
 			       "(F_SETLEASE), or is running it as a program", fd);
 	case ENOSPC:
 		return xl_fail_too_few_slots(pool, 1);
@@ -117,7 +120,7 @@ static int refused(struct xmem_pool *pool, int fd, const struct xmem_attach_requ
 
 /* ---- attaching ---- */
 
-/* What is no ordinary file may know its length too: a dma-buf says where its end is. */
+/* The length of a file that is no ordinary file: a dma-buf reports where its end is. */
 static u64 bytes_of(int fd)
 {
 	off_t end = lseek(fd, 0, SEEK_END);
@@ -125,13 +128,16 @@ static u64 bytes_of(int fd)
 	return end > 0 ? end : 0;
 }
 
-/* Of what is no memfd the host says first that it is none. */
+/* Only for a memfd: the host refuses any other file for its kind first. */
 static bool is_beyond(int fd, u64 offset, u64 length, u64 bytes)
 {
 	return fcntl(fd, F_GET_SEALS) >= 0 && (offset > bytes || length > bytes - offset);
 }
 
-/* The contents as they are asked for, whose length may be left to the file. 0 or -errno, noted. */
+/*
+ * Check the part of the file that is to be attached, and find its length if *length is 0. 0 or
+ * -errno, noted.
+ */
 static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 {
 	struct stat info;
@@ -174,7 +180,7 @@ int xl_attach_take(struct xmem_pool *pool, u16 slot, struct xl_mapping *mapping)
 	return 0;
 }
 
-/* Map the file and make its slot ours. 0 or -errno, noted. Under pool->slow. */
+/* Map the file and make its slot this client's. 0 or -errno, noted. Under pool->slow. */
 static int take(struct xmem_pool *pool, int fd, u16 slot, struct xl_mapping *mapping)
 {
 	int err = xl_mapping_map(pool, mapping, fd);
@@ -225,7 +231,10 @@ static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 lengt
 
 	if (err)
 		return err;
-	/* A thread that is cancelled here would keep what it has made, and the turn. */
+	/*
+	 * A thread that is cancelled here would keep the turn, and leak the mapping that it has
+	 * made.
+	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = xl_slow_begin(pool, ~0ULL);
 	if (!err) {

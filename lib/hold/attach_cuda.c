@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Attaching memory of a GPU that the program has made. Its slot is for one content, as that of a
- * file which is attached: attach.c. The memory stays the program's, and it is told when nobody uses
- * it any more.
+ * xmem_attach_cuda: memory of a GPU that the program has made becomes the payload of a buffer. Its
+ * slot is for one content, as in attach.c. The memory stays the program's, and the program is
+ * called when no client uses it any more. lib/cuda/take.c finds out what the memory is.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@
 #include "lib/payload/remnant.h"
 #include "lib/pool/bury.h"
 
-/* What is to be attached. */
+/* The memory to attach. */
 struct wish {
 	void *at;
 	u64 bytes;
@@ -27,7 +27,7 @@ struct wish {
 	void *user;
 };
 
-/* The mapping of what was taken. NULL: the error is noted, and nothing is left. */
+/* Take the memory and make a mapping of it. NULL: an error, noted, and nothing is left. */
 static struct xl_mapping *new_mapping(const struct wish *wish, u64 *ret_offset, int *ret_fd)
 {
 	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
@@ -48,7 +48,7 @@ static struct xl_mapping *new_mapping(const struct wish *wish, u64 *ret_offset, 
 	return mapping;
 }
 
-/* 0 and *ret_slot, or -errno, noted. Under pool->slow. */
+/* Attach the mapping. 0 and *ret_slot, or -errno, noted. Under pool->slow. */
 static int attach_mapping(struct xmem_pool *pool, struct xl_mapping *mapping, u64 offset, u64 bytes,
 			  int fd, u16 *ret_slot)
 {
@@ -71,7 +71,7 @@ static int attach_mapping(struct xmem_pool *pool, struct xl_mapping *mapping, u6
 	return xl_attach_take(pool, *ret_slot, mapping);
 }
 
-/* *ret_unused: what is to be put after an error. Under pool->slow. */
+/* Attach the memory. After an error the caller puts *ret_unused. Under pool->slow. */
 static int attach(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot,
 		  struct xl_memory **ret_unused)
 {
@@ -108,14 +108,17 @@ static int attach_promised(struct xmem_pool *pool, const struct wish *wish, u16 
 
 	if (err)
 		return err;
-	/* A thread that is cancelled here would keep what it has made, and the turn. */
+	/*
+	 * A thread that is cancelled here would keep the turn, and leak the mapping that it has
+	 * made.
+	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = xl_slow_begin(pool, ~0ULL);
 	if (!err) {
 		err = attach(pool, wish, ret_slot, &unused);
 		xl_turn_end(&pool->slow);
 	}
-	/* Others may have waited for it that are given back now. */
+	/* Other memory may have waited for this, and is given back now. */
 	if (unused)
 		xl_memory_put(unused);
 	pthread_setcancelstate(cancel, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers: getting one by its token, making another handle, dropping a handle, and asking a
- * handle.
+ * Buffers: getting one by its token, cloning and releasing handles, and reading what a handle says.
+ * lib/base/handle.c has the memory of handles; publish.c publishes.
  */
 #include <string.h>
 
@@ -21,23 +21,23 @@
 
 /* ---- get ---- */
 
-#define TRIES		64	/* to get what is in a slot, while its contents change each time */
+#define TRIES		64	/* attempts to get the contents of a slot that change each time */
 
 static XL_COLD struct xmem_buffer *get_failed(int err)
 {
 	if (err == -ESTALE)
 		xl_fail_fast(ESTALE,
-			     "get: what this token names is gone, or the token is another pool's");
+			     "get: the contents of this token are gone, or it is another pool's");
 	else if (err == -EACCES)
 		xl_fail_fast(EACCES, "get: the buffer is another user's, and this client has not "
-				     "subscribed to whoever publishes or forwards it: subscribe "
-				     "first, or have the owner call xmem_pool_grant");
+				     "subscribed to the client that publishes or forwards it: "
+				     "subscribe first, or have the owner call xmem_pool_grant");
 	else if (err)
 		xl_fail(-err, "get: %s", xl_request_error(err));
 	return NULL;
 }
 
-/* Fill a handle with what a get by token knows. @took: XL_TOOK, or 0. */
+/* Fill a handle with the facts that a get by token has. @took: XL_TOOK, or 0. */
 static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token, u32 took)
 {
 	buffer->slot = xm_token_slot(token);
@@ -46,7 +46,7 @@ static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token
 	return xl_handle(buffer);
 }
 
-/* The hold is there, and no handle was at hand. */
+/* The hold is taken, and this thread has no free handle. */
 static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 {
 	struct xmem_buffer *buffer = xl_handle_new(pool);
@@ -59,14 +59,14 @@ static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 
 static struct xmem_buffer *slow_failed(struct xmem_pool *pool, int err)
 {
-	if (xl_host_died(pool))		/* meanwhile: an ended client finds nothing but zeros */
+	if (xl_host_died(pool))		/* meanwhile: an ended client reads zeros */
 		return xl_fail_died(pool), NULL;
 	return get_failed(err);
 }
 
 /*
- * The hold is not certain yet. If references are set aside, one of them becomes the hold. NULL:
- * *err is not noted, or 0 if it is.
+ * The hold is not certain yet: resolve it. If references are set aside, one of them becomes the
+ * hold. NULL: *err, which is not noted; or 0 if the error is noted.
  */
 static struct xmem_buffer *resolve(struct xmem_pool *pool, u64 token, int *err)
 {
@@ -85,7 +85,7 @@ static struct xmem_buffer *resolve(struct xmem_pool *pool, u64 token, int *err)
 		took = *err ? 0 : XL_TOOK;
 	}
 	XM_STEP(XM_STEP_CLAIM_TAKEN);
-	if (!*err || *err == -ERANGE)	/* others have taken them meanwhile */
+	if (!*err || *err == -ERANGE)	/* other clients have taken the claims meanwhile */
 		return fill_got(buffer, token, took);
 	xl_handle_unused(buffer);
 put:
@@ -93,7 +93,10 @@ put:
 	return NULL;
 }
 
-/* Get the contents of a slot. They may go at any moment, unless they are held or have claims. */
+/*
+ * Get the contents of a slot by its number. They may go at any moment, unless they are held or have
+ * claims.
+ */
 static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 number)
 {
 	struct xmem_buffer *buffer;
@@ -119,7 +122,10 @@ static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 numbe
 	return slow_failed(pool, err);
 }
 
-/* No generation is as high as that of XMEM_SLOT, so the fast path finds no such token. */
+/*
+ * A number made by XMEM_SLOT has a higher generation than any token, so the fast path finds no such
+ * token.
+ */
 static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
 	struct xmem_buffer *buffer = resolve(pool, token, &err);
@@ -131,8 +137,8 @@ static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, i
 }
 
 /*
- * This client is of another user than the pool's owner. For its life it gets by this way, on which
- * it looks whether its hold would count (I1).
+ * This client is of another user than the pool's owner. So each of its gets comes here, where it
+ * checks whether its hold would count (I1).
  */
 static XL_COLD struct xmem_buffer *get_as_stranger(struct xmem_pool *pool, u64 token)
 {
@@ -159,14 +165,14 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token
 		return get_in_slot(pool, token);
 	else if (xm_token_slot(token) < pool->map.slots)
 		return get_as_stranger(pool, token);
-	else			/* no such slot here: a token of another pool */
+	else			/* the pool has no such slot: this is a token of another pool */
 		get_failed(-ESTALE);
 	return NULL;
 }
 
 /*
- * The handle is taken after the hold, because stores between two locked additions cost more
- * than the additions. Each way out is a tail call, so that no registers have to be saved.
+ * The handle is taken after the hold, because stores between two locked additions cost more than
+ * the additions. Each way out is a tail call, so that no registers have to be saved.
  */
 XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 {
@@ -230,7 +236,10 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	return xl_handle(clone);
 }
 
-/* It is written, has a private view, or stands for a claim, which goes unless all have gone. */
+/*
+ * The handle is being written, has a private view, or stands for a claim, which is dropped with it
+ * unless other clients have taken all claims.
+ */
 static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -303,7 +312,7 @@ XMEM_API const void *xmem_data(struct xmem_buffer *handle)
 static XL_COLD void *data_is_rare(struct xmem_buffer *buffer)
 {
 	if (xm_load(&buffer->mode) & (XL_UPGRADED | XL_CUDA))
-		return data_of(buffer);	/* which refuses memory of a GPU */
+		return data_of(buffer);	/* data_of refuses memory of a GPU */
 	if (xm_load(&buffer->mode) & XL_FIXED)
 		xl_fail_fast(EPERM, "data: the contents of a file that was attached do not change");
 	else
@@ -325,7 +334,7 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *handle)
 	return data_of(buffer);
 }
 
-/* For functions that answer 0 if they have no buffer: note why, unless it is NULL. */
+/* For functions that return 0 without a buffer: note the error, unless the handle is NULL. */
 static XL_COLD u64 nothing(const struct xmem_buffer *handle, const char *what)
 {
 	xl_stale_buffer(handle, what);

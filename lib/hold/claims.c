@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Handing buffers over by count: references that are set aside, and taken by whoever comes for
- * them. How they are counted is in core/claims.c; a get takes its one in buffer.c.
+ * Handing buffers over by count: references that are set aside as *claims*, and taken by clients
+ * that come for them. core/claims.c counts them; a get takes its claim in buffer.c.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,8 @@
 #include "lib/own/owned.h"
 #include "lib/payload/view.h"
 
-#define TRIES	64	/* to add claims; each fails only because the owner has begun a scan */
+#define TRIES	64	/* attempts to add claims; each fails only because the owner has begun a
+			 * scan */
 
 /* ---- requests ---- */
 
@@ -35,7 +36,7 @@ static int claim(struct xmem_pool *pool, u32 op, u64 token, u32 count)
 	return xl_request(pool, XMEM_IOC_CLAIM, &request);
 }
 
-/* What claims are added: how many, for how long, and whether one is this client's own. */
+/* The claims that are added: how many, for how long, and whether one is this client's own. */
 struct wish {
 	u64 token;
 	u64 timeout_ns;
@@ -57,7 +58,7 @@ int xl_claim_take(struct xmem_pool *pool, u64 token)
 	return claim(pool, XMEM_CLAIM_TAKE, token, 1);
 }
 
-/* Hold what @token names for a moment. 0, or an error and there is no hold. */
+/* Hold the contents that @token names for a moment. 0, or an error and there is no hold. */
 static int hold(struct xmem_pool *pool, u64 token)
 {
 	int err = 0;
@@ -77,7 +78,10 @@ static void put(struct xmem_pool *pool, u32 slot)
 	xl_do(pool, xm_put(&pool->map, pool->me, slot));
 }
 
-/* Add claims to contents that the caller need not hold. A scan is waited for, by holding them. */
+/*
+ * Add claims to contents that the caller need not hold. If the owner is scanning the slot, this
+ * waits for the end of the scan by taking a hold.
+ */
 static int add(struct xmem_pool *pool, const struct wish *wish)
 {
 	int err = claim_more(pool, wish), tries;
@@ -115,7 +119,7 @@ static int failed(const char *what, int err)
 {
 	switch (-err) {
 	case ESTALE:
-		return xl_fail(ESTALE, "%s: what this token names is gone, or the token is another "
+		return xl_fail(ESTALE, "%s: the contents of this token are gone, or it is another "
 			       "pool's", what);
 	case ERANGE:
 		return xl_fail(ERANGE, "%s: more than %d references would be set aside", what,
@@ -126,8 +130,8 @@ static int failed(const char *what, int err)
 		return xl_fail(EBUSY, "%s: another handle of this buffer is counted in; release or "
 			       "forget it, or call xmem_offer", what);
 	case EPERM:
-		return xl_fail(EPERM, "%s: that is for the buffer's owner, and for others up to "
-			       "60 seconds", what);
+		return xl_fail(EPERM, "%s: only the buffer's owner may set references aside for "
+			       "more than 60 seconds", what);
 	}
 	return xl_fail(-err, "%s: %s", what, xl_request_error(err));
 }
@@ -140,9 +144,10 @@ static int done(const char *what, int err)
 /* ---- the reference of a handle ---- */
 
 /*
- * The host knows of one own claim of this client. It is that of the handle that was counted in
- * last: countings are numbered for each slot, in the private memory of this process. An earlier
- * handle stands for none any more, for its claim had ended by then.
+ * Does the handle stand for the own claim of this client? The host knows of one such claim for each
+ * slot, which is that of the last handle that was counted in. To tell which handle that is,
+ * countings are numbered for each slot, in the private memory of this process. An earlier handle
+ * stands for no claim any more, because its claim had ended before.
  */
 static bool is_counted(const struct xmem_buffer *buffer)
 {
@@ -169,7 +174,10 @@ static void count_in(struct xmem_buffer *buffer)
 	buffer->counting = xm_add_full(&buffer->pool->countings[buffer->slot], 1) + 1;
 }
 
-/* Whatever comes of it: how many claims go, and that none is this client's own any more. */
+/*
+ * Take @count claims, and let none of the others be this client's own. The request is posted, so
+ * there is no result.
+ */
 static void disown(struct xmem_pool *pool, u64 token, u32 count)
 {
 	struct xmem_claim_request request = ask(XMEM_CLAIM_TAKE, token, count);
@@ -179,9 +187,10 @@ static void disown(struct xmem_pool *pool, u64 token, u32 count)
 }
 
 /*
- * The host knows whether the claim is this client's own still: it may be void, and those that are
- * there another's. If none are there, it has been taken. What is posted is served before the end
- * of this client, so a host that is stopped drops it later.
+ * Drop the claim that the handle stands for. Only the host knows whether that claim is still this
+ * client's own: it may be void, and the claims of the slot another client's. If the slot has no
+ * claims, this one has been taken. The request is posted. Posts are served before the end of this
+ * client, so a host that is stopped drops the claim later.
  */
 void xl_claim_drop(struct xmem_buffer *buffer)
 {
@@ -194,7 +203,7 @@ void xl_claim_drop(struct xmem_buffer *buffer)
 	XM_STEP(XM_STEP_CLAIM_DROPPED);
 }
 
-/* From now on the end of this client takes none along. The host is not asked. */
+/* From now on the claim outlives this client. The host is not asked. */
 static void leave(struct xmem_pool *pool, u32 slot)
 {
 	u32 *hold = &pool->holds[slot], before;
@@ -217,7 +226,10 @@ static void stand_for_claim(struct xmem_buffer *buffer)
 	xl_mode_add(buffer, XL_CLAIMS);
 }
 
-/* Have @count claims in all. They may be taken meanwhile: then those that were there are. */
+/*
+ * Let a buffer that is held have @count claims in all. Claims that are taken meanwhile count as if
+ * they had been there.
+ */
 static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -228,7 +240,10 @@ static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 	wish->token = buffer->what.token;
 	do {
 		there = xm_claims_of(&pool->map, buffer->slot);
-		/* To take some says nothing about the time of the others. */
+		/*
+		 * With a count of 0 this only sets the timeout, because taking claims does not
+		 * change it for the others.
+		 */
 		wish->count = there > count ? 0 : count - there;
 		err = add(pool, wish);
 		if (err)
@@ -244,7 +259,7 @@ static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 	return err;
 }
 
-/* The slot has claims and is LIVE. It waits among those that somebody held. */
+/* Make the slot LIVE. It has claims, so it becomes BUSY. */
 static void leave_to_holders(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -265,8 +280,8 @@ static void leave_to_holders(struct xmem_buffer *buffer)
 }
 
 /*
- * The claims come before the contents are LIVE. If this process ends in between, the host frees the
- * slot, and its claims with it.
+ * Set the claims of a buffer that is being written. They are added before the contents are LIVE. If
+ * this process ends in between, the host frees the slot, and its claims with it.
  */
 static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 {
@@ -292,7 +307,7 @@ static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 	return 0;
 }
 
-/* The same for contents that were written in place: the hold is there already. */
+/* Set the claims of contents that were written in place. The hold exists already. */
 static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -371,7 +386,7 @@ XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more, int64_t timeo
 	if (timeout_ns < 0)
 		return xl_fail_fast(EINVAL, "offer: a negative timeout");
 	if (!more)
-		return xl_fail_fast(ERANGE, "offer: 0 references; it must be one at least");
+		return xl_fail_fast(ERANGE, "offer: 0 references; it must be at least one");
 	wish.token = buffer->what.token;
 	return done("offer", add(buffer->pool, &wish));
 }
@@ -422,7 +437,7 @@ XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t number)
 	return err ? err : done("add_ref", add_some(pool, token, 1));
 }
 
-/* The contents are held meanwhile, so that the claim is none of those that come after them. */
+/* The contents are held meanwhile, so that the claim is not one of the slot's next contents. */
 XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t number)
 {
 	u64 token;
@@ -442,8 +457,8 @@ XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t number)
 }
 
 /*
- * The number belongs to what is in the slot when it is read. The contents are looked at after that:
- * if they are there still, they were there then.
+ * The count belongs to the contents that are in the slot when it is read. The contents are checked
+ * after that: if they are still there, they were there then.
  */
 XMEM_API int xmem_claims(struct xmem_pool *pool, uint64_t number)
 {

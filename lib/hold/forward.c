@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forwarding: what this client holds comes into its own ring, whoever owns it.
+ * Forwarding: this client publishes contents that it holds in its own ring, whichever client owns
+ * them. core/forward.c has the protocol. publish.c checks the options.
  */
 #include <string.h>
 
@@ -17,7 +18,10 @@
 
 /* ---- room in the ring; under owned->lock ---- */
 
-/* Is there room for one more, perhaps once the bound for slow subscribers has passed? */
+/*
+ * Does the ring have room for one more entry, if necessary by demoting subscribers whose bound has
+ * passed?
+ */
 static bool has_room(struct xmem_pool *pool)
 {
 	if (!xl_ring_is_full(pool))
@@ -82,7 +86,7 @@ static XL_COLD int room_failed(struct xmem_pool *pool, int err)
 
 /* ---- forwarding ---- */
 
-/* The host has noted it for good, as long as the group has this owner: mostly one look. */
+/* Mostly one look: the host's permission lasts as long as the group has this owner. */
 int xl_stage(struct xmem_pool *pool, u32 slot)
 {
 	struct xmem_grant_request request = {
@@ -97,7 +101,10 @@ int xl_stage(struct xmem_pool *pool, u32 slot)
 			     xl_request_error(err)) : 0;
 }
 
-/* Into the ring, which has room. true: a subscriber sleeps. Under owned->lock. */
+/*
+ * Put an entry into the ring, which has room. Returns whether a subscriber sleeps. Under
+ * owned->lock.
+ */
 static bool forward_now(struct xmem_pool *pool, struct xm_publication what, u64 addressee)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -126,7 +133,7 @@ void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *wh
 	bool sleeps;
 
 	xl_lock(&owned->lock);
-	owned->promised--;		/* forward_now counts it */
+	owned->promised--;		/* forward_now counts it again */
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
 	sleeps = forward_now(pool, *what, addressee);

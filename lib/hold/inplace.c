@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Writing in place: the only holder of contents whose payload is shared becomes their writer, and
- * publishes the next contents of the same buffer in its own ring. The host sees to it that it is
- * alone (core/upgrade.c). Others own the slot and its metadata, which the host therefore writes.
+ * Writing in place (get_mut): the only holder of contents whose payload is shared becomes their
+ * writer, and publishes the next contents of the buffer in its own ring. The host makes sure that
+ * it is the only holder (core/upgrade.c). Another client owns the slot and its metadata, so the
+ * host writes these.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,15 @@
 #include "lib/own/owned.h"
 #include "lib/payload/view.h"
 
-#define TRIES	64	/* each time the owner was scanning the slot, and each costs it 1 ms */
+#define TRIES	64	/* attempts; each fails because the owner was scanning the slot, and costs
+			 * the owner 1 ms */
 
 /* ---- requests ---- */
 
-/* Begin, or -errno, not noted. An owner that has stopped in a scan is not waited for. */
+/*
+ * Ask the host to begin. 0 or -errno, not noted. An owner that is stopped during a scan is not
+ * waited for.
+ */
 static int begin(struct xmem_pool *pool, struct xmem_upgrade_request *request)
 {
 	struct xmem_slot_request resolve = {
@@ -43,22 +48,22 @@ static int begin(struct xmem_pool *pool, struct xmem_upgrade_request *request)
 static XL_COLD int not_shared(u32 traits)
 {
 	if (traits & XMEM_TRAIT_ONCE)
-		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is of memory that a program "
+		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is in memory that a program "
 				    "has attached; copy it");
 	if (traits & XMEM_TRAIT_HANDLE)
 		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is in memory of a GPU that is "
-				    "exported by the driver's IPC handles, as this GPU has no "
-				    "descriptors or XMEM_MEMORY_LEGACY was said; copy it");
-	return xl_fail_fast(EOPNOTSUPP, "get_mut: only their own writer writes these contents, as "
-			    "it made the buffer with XMEM_MEMORY_SEALED; copy it");
+				    "exported by the driver's IPC handles, because this GPU has "
+				    "no descriptors or XMEM_MEMORY_LEGACY was used; copy it");
+	return xl_fail_fast(EOPNOTSUPP, "get_mut: only their own writer can write these contents, "
+			    "because it made the buffer with XMEM_MEMORY_SEALED; copy it");
 }
 
 static int begin_failed(int err)
 {
 	switch (-err) {
 	case EBUSY:
-		return xl_fail_fast(EBUSY, "get_mut: somebody else holds these contents or has yet "
-					   "to receive them, there is another handle here, or "
+		return xl_fail_fast(EBUSY, "get_mut: another client holds these contents or has "
+					   "yet to receive them, there is another handle here, or "
 					   "references are set aside");
 	case EAGAIN:
 		return xl_fail_fast(EAGAIN, "get_mut: the owner keeps scanning the buffer; retry");
@@ -79,8 +84,9 @@ static bool is_live(const struct xmem_pool *pool, u32 slot, u64 generation)
 }
 
 /*
- * A request to publish was given up. If it has been served since, the contents are LIVE with the
- * metadata of then, and nobody knows their token: they are written anew. 0 or -errno, noted.
+ * A request to publish was given up. If the host has served it since, the contents are LIVE with
+ * the metadata of that time, and no client knows their token. Then writing begins anew. 0 or
+ * -errno, noted.
  */
 static int write_anew(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
 {
@@ -109,7 +115,7 @@ static int end(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
 	};
 	int err = xl_request(pool, XMEM_IOC_UPGRADE, &request);
 
-	/* It may have been served although the answer has not come. */
+	/* The host may have served it although the answer has not come. */
 	if (!err || (!upgrade->given_up && is_live(pool, slot, upgrade->generation)))
 		return 0;
 	upgrade->given_up = true;
@@ -133,7 +139,7 @@ static int check(struct xmem_buffer *buffer)
 		return err;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
-	/* Mapped now, so that xmem_data_mut does not fail later. */
+	/* The payload is mapped below, so that xmem_data_mut does not fail later. */
 	traits = xm_load(&xm_slot_row(&pool->map, buffer->slot)->traits);
 	if (!(traits & XMEM_TRAIT_SHARED))
 		return not_shared(traits);
@@ -200,8 +206,8 @@ XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
 }
 
 /*
- * Nobody may have looked at the contents that a stream has yet to write there. The next ones have
- * no order, so they would be taken for complete.
+ * A stream may have yet to write the contents that this client has taken over, if no client has
+ * waited for them. The next contents have no order, so they would seem to be complete.
  */
 int xl_upgrade_settle(struct xmem_buffer *buffer)
 {
@@ -212,7 +218,9 @@ int xl_upgrade_settle(struct xmem_buffer *buffer)
 	return write_anew(buffer->pool, buffer->slot, buffer->upgrade);
 }
 
-/* The contents are @what, and readable by all who have the token, which is put there. */
+/*
+ * Make the contents LIVE as @what, readable by all clients that have the token, which is put there.
+ */
 static int live(struct xmem_buffer *buffer, struct xm_publication *what)
 {
 	struct xl_upgrade *upgrade = buffer->upgrade;
@@ -258,8 +266,8 @@ int xl_upgrade_live(struct xmem_buffer *buffer)
 }
 
 /*
- * The hold goes first: the slot's next contents may be there as soon as the host has served the
- * request, and must not seem to be held here. Until then nobody gets the slot.
+ * The hold goes first: as soon as the host has served the request, the slot may have new contents,
+ * which must not seem to be held here. Until then no client gets the slot.
  */
 void xl_upgrade_give_up(struct xmem_buffer *buffer)
 {

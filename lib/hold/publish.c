@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Publish: check what the caller wants, make the contents readable, and put them into the ring.
- * What is held for reading is forwarded (forward.c).
+ * xmem_publish: check the options, make the contents readable, and put them into the ring. Contents
+ * that are held for reading are forwarded by forward.c, and those that were written in place are
+ * published by inplace.c.
  */
 #include "lib/base/handle.h"
 #include "lib/base/structs.h"
@@ -28,7 +29,7 @@ static int check_stream(const struct xmem_buffer *buffer)
 	return 0;
 }
 
-/* Take the options into *o, which is zero, and check all that needs no look at the contents. */
+/* Copy the options into *o, which is zero, and check all that needs no look at the contents. */
 static int take_options(const struct xmem_buffer *buffer,
 			const struct xmem_publish_options *options,
 			struct xmem_publish_options *o)
@@ -49,7 +50,7 @@ static int take_options(const struct xmem_buffer *buffer,
 	return o->stream ? check_stream(buffer) : 0;
 }
 
-/* The incarnation of a subscriber of this client. 0, or -errno, noted: it is none. */
+/* Find the incarnation of a subscriber of this client. 0, or -errno, noted: it is no subscriber. */
 static int find_subscriber(const struct xmem_pool *pool, u32 client, u64 *ret)
 {
 	const struct xmem_client_row *row;
@@ -58,7 +59,10 @@ static int find_subscriber(const struct xmem_pool *pool, u32 client, u64 *ret)
 		return xl_fail(EINVAL, "publish: client is %u, but ids of the pool end at %u",
 			       client, pool->map.clients - 1);
 	row = xm_client_row(&pool->map, client);
-	/* Its number, then the bit: one that has ended since has lost its bit before its id. */
+	/*
+	 * The incarnation is read before the bit: a client that has ended since has lost its bit
+	 * before its id.
+	 */
 	*ret = xm_load_acquire(&row->incarnation);
 	if (xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE && *ret &&
 	    xm_bit(xm_client_row(&pool->map, pool->me)->subscribers, client))
@@ -68,8 +72,8 @@ static int find_subscriber(const struct xmem_pool *pool, u32 client, u64 *ret)
 }
 
 /*
- * Which part of a buffer that is being written do the options mean? They count from where it begins
- * for who writes it: xl_capacity.
+ * Find the part of a buffer that is being written. Its writer counts from the first byte that it
+ * was given (xl_capacity).
  */
 static int place_written(const struct xmem_buffer *buffer, const struct xmem_publish_options *o,
 			 struct xm_publication *what)
@@ -90,7 +94,7 @@ static int place_written(const struct xmem_buffer *buffer, const struct xmem_pub
 	return 0;
 }
 
-/* Which part of contents that are held? */
+/* Find the part of contents that are held for reading. */
 static int place_held(struct xmem_buffer *buffer, const struct xmem_publish_options *o,
 		      struct xm_publication *what)
 {
@@ -116,7 +120,10 @@ static int place_held(struct xmem_buffer *buffer, const struct xmem_publish_opti
 
 /* ---- into the ring ---- */
 
-/* Have @size a buffer for the next acquire, and the ring an entry at @tail that nobody needs? */
+/*
+ * Does @size have a buffer for the next acquire, and the ring an entry at @tail that no subscriber
+ * needs?
+ */
 static XL_INLINE bool is_fast(const struct xl_owned *owned, const struct xl_size *size, u64 tail)
 {
 	return likely(tail < owned->fast_end) &&
@@ -124,8 +131,8 @@ static XL_INLINE bool is_fast(const struct xl_owned *owned, const struct xl_size
 }
 
 /*
- * Put it into the ring, and see to it that the next acquire finds a buffer before it is needed.
- * @addressee: the only one that may receive it, or 0. Under owned->lock.
+ * Put the buffer into the ring, and collect if the next acquire would find no buffer. @addressee:
+ * the only subscriber that may receive it, or 0. Under owned->lock.
  */
 static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *one,
 				struct xm_publication *what, u64 addressee)
@@ -147,7 +154,7 @@ static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *on
 		xl_note_waiting(pool);
 	if (!xl_has_ready(size) && !size->free.first)
 		xl_collect_passed(pool, size);
-	/* After the scan, which so does not look at it. */
+	/* Only after the scan, so that the scan does not read this slot. */
 	xl_live_add(size, one);
 }
 
@@ -171,7 +178,10 @@ static void publish_wake(struct xmem_pool *pool)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 }
 
-/* It is published. Somebody may want to know; the caller has owned->lock, which is left. */
+/*
+ * The end of a publication after which other threads may have to be woken. The caller has
+ * owned->lock, and this function leaves it.
+ */
 static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffer,
 			       uint64_t *ret_token, u64 token)
 {
@@ -183,14 +193,14 @@ static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffe
 	return xl_handle_drop(pool, buffer);
 }
 
-/* It is unlocked, and somebody wants to know that. */
+/* The lock is released, and its bias is revoked, so a waiting thread has to be woken. */
 static XL_COLD int publish_revoked(struct xmem_pool *pool, struct xmem_buffer *buffer)
 {
 	xl_unlock_revoked(&pool->owned.lock, NULL);
 	return xl_handle_drop(pool, buffer);
 }
 
-/* What is not common. The caller has owned->lock, which is left. */
+/* The rare cases. The caller has owned->lock, and this function leaves it. */
 static XL_SLOW int publish_locked(struct xmem_pool *pool, struct xmem_buffer *buffer,
 				  uint64_t *ret_token)
 {
@@ -208,7 +218,10 @@ static XL_SLOW int publish_with_mutex(struct xmem_pool *pool, struct xmem_buffer
 static int publish_upgraded(struct xmem_buffer *buffer, struct xl_wish *wish, uint64_t *ret_token)
 {
 	struct xmem_pool *pool = buffer->pool;
-	/* Without an addressee, and a bound for it, this waits as long as it takes. */
+	/*
+	 * Without an addressee, for which the timeout is, this waits for the contents without a
+	 * limit.
+	 */
 	int err = wish->addressee ? xl_order_wait_until(buffer, wish->options.timeout_ns) : 0;
 
 	if (!err)
@@ -290,11 +303,11 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 						      publish_written(buffer, &wish, ret_token);
 }
 
-/* ---- the fast path, and who takes another one ---- */
+/* ---- the fast path and the rare cases ---- */
 
 /*
- * Publish all of @buffer, which is written and has no options, by the fast path if that is open.
- * What is noted in its metadata is there.
+ * Publish all of @buffer, by the fast path if that is open. @buffer is being written, there are no
+ * options, and its metadata are complete.
  */
 static XL_INLINE int publish_fast(struct xmem_pool *pool, struct xmem_buffer *buffer,
 				     uint64_t *ret_token)
@@ -321,7 +334,7 @@ static XL_INLINE int publish_fast(struct xmem_pool *pool, struct xmem_buffer *bu
 	return xl_handle_drop(pool, buffer);
 }
 
-/* The same in memory of a GPU. */
+/* Publish a buffer in memory of a GPU. */
 static XL_SLOW int publish_cuda(struct xmem_buffer *buffer, uint64_t *ret_token)
 {
 	struct xmem_metadata *metadata = buffer->own->metadata;
@@ -345,8 +358,8 @@ static XL_SLOW int publish_rare(struct xmem_buffer *buffer,
 }
 
 /*
- * What is common is here, and all else is a tail call, so that few registers have to be saved. It
- * leaves owned->none alone, which implies that room_end is 0 (owned.h).
+ * The common case is here. All other cases are tail calls, so that few registers have to be saved.
+ * This leaves owned->none alone, because `none` implies that room_end is 0 (own/owned.h).
  */
 XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
 			  uint64_t *ret_token)

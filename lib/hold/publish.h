@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of xmem_publish, which publish.c brings together. */
+/* The parts of xmem_publish that are outside publish.c. */
 #ifndef XMEM_LIB_PUBLISH_H
 #define XMEM_LIB_PUBLISH_H
 
 #include "lib/base/handle.h"
 
-/* What the caller wants. It has been checked. */
+/* The checked options of a publication. */
 struct xl_wish {
 	struct xmem_publish_options options;
 	struct xm_publication what;	/* contents that are being written have no token yet */
@@ -14,11 +14,12 @@ struct xl_wish {
 };
 
 /*
- * Publish what is held for reading once more (forward.c). The handle stays. 0 or -errno, noted.
+ * Publish contents again that are held for reading (forward.c). The handle stays. 0 or -errno,
+ * noted.
  */
 int xl_forward(struct xmem_buffer *buffer, const struct xl_wish *wish, uint64_t *ret_token);
 
-/* A stream has yet to write the contents, which are about to be published (order.c). */
+/* The contents are about to be published, and a stream has yet to write them (gpu/order.c). */
 int xl_order_publish(struct xmem_buffer *buffer, struct CUstream_st *stream);
 
 #endif

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which client published a buffer, and its label.
+ * Which client published a buffer, and that client's label.
  *
- * The host's row of a client says its label as long as the client is there, its ring included.
- * A buffer can be held for longer. So the label of a publisher is remembered when it is
- * followed, until a later client with its id is followed.
+ * The host's row of a client has its label as long as the client or its ring exists. A buffer can
+ * be held for longer. So the label of a publisher is remembered when the publisher is followed,
+ * until a later client with its id is followed. follow/label.c compares labels with those that a
+ * subscription wants.
  */
 #include "lib/base/handle.h"
 #include "lib/follow/subscription.h"
 #include "lib/hold/publisher.h"
 
-/* The label of that incarnation, if it is still there. */
+/* The label of that incarnation, if its row still exists. */
 static bool read_label(const struct xm_map *map, u32 client, u64 incarnation,
 		       struct xm_label *ret)
 {
@@ -19,7 +20,9 @@ static bool read_label(const struct xm_map *map, u32 client, u64 incarnation,
 	if (xm_load_acquire(&row->incarnation) != incarnation)
 		return false;
 	*ret = xm_label_of(map, client);
-	/* The label before the state: pairs with the store barrier of a client that joins. */
+	/*
+	 * The label is read before the state: pairs with the store barrier of a client that joins.
+	 */
 	xm_load_barrier();
 	return xm_load_acquire(&row->state) != XMEM_CLIENT_NONE &&
 	       xm_load(&row->incarnation) == incarnation;
@@ -31,7 +34,7 @@ void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 	struct xm_label label;
 
 	if (!read_label(&pool->map, publisher, incarnation, &label))
-		return;		/* it has just ended, and its ring has gone with it */
+		return;		/* the publisher has just ended, and its ring has gone with it */
 	xl_lock(&pool->labels.lock);
 	if (known->incarnation != incarnation) {
 		xm_store(&known->incarnation, 0);
@@ -43,7 +46,7 @@ void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 }
 
 /*
- * Whoever finds a word of a later label finds a later incarnation, too. Nobody takes a lock for it,
+ * A reader that finds a word of a later label also finds a later incarnation. No lock is taken,
  * because programs may ask this of every buffer that they receive.
  */
 static bool known_label(const struct xmem_pool *pool, u32 publisher, u64 incarnation,
@@ -59,8 +62,8 @@ static bool known_label(const struct xmem_pool *pool, u32 publisher, u64 incarna
 }
 
 /*
- * Of a buffer that was got by its token, the row of the slot names the client in whose ring it
- * is. The host takes that name away before it forgets the client.
+ * The publisher of a buffer that was got by its token: the row of the slot names the client whose
+ * ring has it. The host removes that name before it forgets the client.
  */
 static u32 tenant_of(const struct xmem_buffer *buffer, struct xm_label *ret)
 {

@@ -9,8 +9,8 @@
 void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation);
 
 /*
- * Whose contents are they? The client, and its label, or an empty one; or XMEM_NOBODY, and *ret may
- * be anything (publisher.c). pre: xl_place_contents.
+ * The client that published the contents, with its label or an empty one. XMEM_NOBODY: it is not
+ * known, and *ret has no meaning. pre: xl_place_contents.
  */
 u32 xl_publisher_of(const struct xmem_buffer *buffer, struct xm_label *ret);
 

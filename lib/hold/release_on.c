@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Dropping a handle when a stream has got there. A host function in the stream does it, in a
- * thread of the driver's in which the driver may not be called. So what calls it is left to
- * others: memory that is to be closed, and the end of a pool, which gets a thread of its own.
+ * xmem_release_on: dropping a handle when a stream reaches that point. A host function in the
+ * stream drops it, in a thread of the driver that must not call the driver. So the steps that call
+ * the driver are left to other threads: closing memory is left to the program's next slow call, and
+ * destroying a pool to a thread of its own.
  *
- * After an error that a context does not recover from, the driver calls no host function any more,
- * and no kernel runs. The handles that wait for one are found by their mode (XL_LEAVING), and
- * whoever takes that bit away drops the handle.
+ * After an error from which a context does not recover, the driver calls no host function any more,
+ * and no kernel runs. The handles that wait for a host function are found by their mode
+ * (XL_LEAVING). The thread that clears that bit drops the handle.
  */
 #include <signal.h>
 #include <string.h>
@@ -19,7 +20,10 @@
 
 _Thread_local bool xl_in_driver;
 
-/* Nothing that calls the driver: what has gone is closed by the next slow call of the program. */
+/*
+ * Put the hold without a call of the driver. Memory that has gone is closed by the next slow call
+ * of the program.
+ */
 static void put(struct xmem_pool *pool, u32 slot)
 {
 	struct xm_pending pending = xm_put(&pool->map, pool->me, slot);
@@ -31,7 +35,7 @@ static void put(struct xmem_pool *pool, u32 slot)
 		xl_post(pool, XMEM_IOC_COLLECT, &request);
 }
 
-/* Returns whether the handle was this call's to drop. */
+/* Drop the handle, unless another thread does. Returns whether this call did. */
 static bool drop(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -77,7 +81,7 @@ void xl_destroy_elsewhere(struct xmem_pool *pool)
 	pthread_t thread;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);	/* signals are the program's threads' */
+	pthread_sigmask(SIG_SETMASK, &all, &before);	/* signals are for the program's threads */
 	if (!pthread_create(&thread, NULL, destroy, pool))
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -85,7 +89,7 @@ void xl_destroy_elsewhere(struct xmem_pool *pool)
 
 /* ---- a context that is lost ---- */
 
-/* The GPU whose primary context that is, or the context itself, which is only compared. */
+/* The GPU whose primary context this is, or the context itself, which is only compared. */
 static const void *place_of(CUcontext context)
 {
 	int i, count = xl_gpu_count();
@@ -97,8 +101,9 @@ static const void *place_of(CUcontext context)
 }
 
 /*
- * What is lost with the stream: where there is one GPU, that; else what place_of says of the
- * stream's context. @gpu: that of a default stream; it is taken, too, if the driver does not say.
+ * The place that is lost together with the stream: with one GPU that GPU, else place_of the
+ * stream's context. @gpu is the GPU of a default stream, and stands for the place too if the driver
+ * does not know the context.
  */
 static const void *place_of_stream(const struct xl_gpu *gpu, CUstream stream)
 {
@@ -110,7 +115,7 @@ static const void *place_of_stream(const struct xl_gpu *gpu, CUstream stream)
 	return place_of(context);
 }
 
-/* What waits for streams of that place waits in vain. */
+/* Drop a handle that waits for a stream of a lost place, because it would wait for ever. */
 static void drop_lost(struct xmem_buffer *buffer, void *place)
 {
 	if (xm_load(&buffer->leaves_in) == place)
@@ -118,14 +123,14 @@ static void drop_lost(struct xmem_buffer *buffer, void *place)
 }
 
 /*
- * The driver has refused, and the handle is as before. If that is for good, those that wait for
- * streams of the same place are dropped.
+ * The driver has refused, and the handle is as before. If the error is final, drop the handles that
+ * wait for streams of that place.
  */
 static int refused(struct xmem_buffer *buffer, const void *place, CUresult result)
 {
 	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
 
-	/* Another thread that has met the lost context may have dropped it. */
+	/* Another thread that has found the context lost may have dropped the handle. */
 	if (!(mode & XL_LEAVING))
 		return xl_cuda_fail(result, "release_on: the buffer is released at once");
 	xl_bump(&buffer->name, -XL_NAME_STEP);

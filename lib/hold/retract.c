@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Retracting: this client takes back what it has published and nobody has received.
+ * xmem_retract: this client takes back a publication that no client has received. core/retract.c
+ * has the protocol.
  */
 #include "lib/follow/wait.h"
 #include "lib/hold/attach.h"
@@ -11,7 +12,7 @@
 #include "lib/own/demand.h"
 #include "lib/own/owned.h"
 
-/* A slot of this client. 0 or -errno. Under owned->lock. */
+/* Retract a slot of this client. 0 or -errno. Under owned->lock. */
 static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 token)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -27,7 +28,7 @@ static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 to
 	return err;
 }
 
-/* What this client has forwarded. Under owned->lock. */
+/* Retract a slot that this client has forwarded. 0 or -errno. Under owned->lock. */
 static int retract_forwarded(struct xmem_pool *pool, u64 token)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -55,7 +56,10 @@ static int retract(struct xmem_pool *pool, u64 token)
 
 static void wake(struct xmem_pool *pool)
 {
-	/* Subscribers saw the entry open for a moment, and took it for one that is to come. */
+	/*
+	 * A subscriber may have seen the entry open for a moment, and taken it for the next
+	 * publication.
+	 */
 	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	xl_attached_sweep(pool);
@@ -81,8 +85,8 @@ XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t number)
 		wake(pool);
 	switch (-err) {
 	case EBUSY:
-		return xl_fail_fast(EBUSY, "retract: somebody has received or forwarded it, or "
-					   "this client holds it itself");
+		return xl_fail_fast(EBUSY, "retract: a client has received or forwarded it, or "
+					   "this client itself holds it");
 	case ESTALE:
 		return xl_fail_fast(ESTALE, "retract: it is gone, or the token is another pool's");
 	case EPERM:

@@ -5,13 +5,14 @@
 #include "lib/host/request.h"
 #include "lib/payload/payload.h"
 
-#define LOOKS		200	/* at a state word in SCANNING, before the host is asked */
+#define LOOKS		200	/* looks at a state word in SCANNING before the host is asked */
 
-#define RESOLVES	64 /* requests to the host, which fails only while the owner works */
+#define RESOLVES	64 /* requests to the host; each fails only while the owner makes
+			    * progress */
 
 /*
- * The hold is taken while the owner scans the slot. If the owner goes on, the state word says
- * what it found. If the owner is stopped, the host resolves the slot, which takes 1 ms.
+ * The hold was taken while the owner scanned the slot. If the owner goes on, the state word tells
+ * the result of the scan. If the owner is stopped, the host resolves the slot, which takes 1 ms.
  */
 static int look_again(struct xmem_pool *pool, u64 token)
 {
@@ -35,7 +36,6 @@ static int look_again(struct xmem_pool *pool, u64 token)
 	return err;
 }
 
-/* xm_get_at did not return 0: find out whether the hold is good, or drop it. */
 int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
 {
 	if (err == -EAGAIN)
@@ -45,7 +45,10 @@ int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
 	return err;
 }
 
-/* The token of the contents in a slot; 0: it has none. Contents are of the slot's tenancy. */
+/*
+ * The token of the contents in a slot; 0: it has no contents. The generation must be one of the
+ * slot's tenancy.
+ */
 static u64 token_in(const struct xm_map *map, u32 slot)
 {
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state), generation = xm_generation(word);

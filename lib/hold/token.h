@@ -6,14 +6,15 @@
 #include "lib/private.h"
 
 /*
- * xm_get has not returned 0, or xm_receive_hold has returned -EINPROGRESS, which is -EAGAIN here:
- * find out whether the hold is good (0), or drop it (an error, not noted). It may ask the host,
- * which takes 1 ms, and again as long as the owner goes on scanning, at most 64 times.
+ * xm_get has not returned 0, or xm_receive_hold has returned -EINPROGRESS, for which the caller
+ * passes -EAGAIN. Find out whether the hold is good (0), or drop it (an error, not noted). This may
+ * ask the host, which takes 1 ms, and repeat that while the owner goes on scanning, at most 64
+ * times.
  */
 int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
 
 /*
- * The token that @number is, or for XMEM_SLOT that of the contents in this slot. 0: an error,
+ * The token that @number is, or for XMEM_SLOT the token of the contents in that slot. 0: an error,
  * noted. @what: the call.
  */
 u64 xl_token_of(struct xmem_pool *pool, u64 number, const char *what);

@@ -118,7 +118,7 @@ TEST(API_messages_name_the_call)
 	says(-EBADF, dropped);
 	WORKED(xmem_drop_ref(pool, token));
 	REFUSED(xmem_get(pool, 1 << 16), ESTALE);
-	says(-ESTALE, (const char *const []){ "get: what this token names", NULL });
+	says(-ESTALE, (const char *const []){ "get: the contents of this token", NULL });
 	check_quiet(pool, 1);
 	xmem_pool_close(pool);
 }
