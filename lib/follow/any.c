@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* Receive from any subscription of a pool. */
+/*
+ * xmem_receive_any: receive from any subscription of a pool. receive.c receives from one
+ * subscription, and next.c takes the publication.
+ */
 #include "lib/follow/next.h"
 #include "lib/follow/wait.h"
 #include "lib/host/died.h"
 #include "lib/host/request.h"
 
 /*
- * Look at each subscription once, from that on whose turn it is. Returns as xl_take_next, or
- * -ENOENT: there is none. *ret_one is the one that it is about, and after XL_NEWCOMERS and
- * XL_UNMAPPED locked. *ret_put_off: something is put off.
+ * Look at each subscription once, beginning with the one whose turn it is. Returns as xl_take_next,
+ * or -ENOENT: there is no subscription. *ret_one is the subscription that the result is about;
+ * after XL_NEWCOMERS and XL_UNMAPPED it is locked. *ret_put_off: a request to the host is put off.
+ * Under follows.list.
  */
 static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
 		       struct xmem_subscription **ret_one, u64 *ret_handle, bool *ret_put_off)
@@ -42,7 +46,7 @@ static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
 	return worst;
 }
 
-/* Look, and ask the host for what that needs. */
+/* Look at all subscriptions, and ask the host for what they need, until there is a result. */
 static int any_now(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_handle, u64 deadline,
 		   bool *ret_put_off)
 {
@@ -57,11 +61,11 @@ static int any_now(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_ha
 			return err;
 		err = xl_ask_for_next(one, err, deadline);
 		xl_unlock(&one->lock);
-	} while (err != XL_NOTED);	/* if it has ended or been dropped, a look says so */
+	} while (err != XL_NOTED);	/* the next look finds out if it has ended */
 	return err;
 }
 
-/* Arm the words of all rings that this client follows, whichever subscription it is. */
+/* Arm the words of all rings that this client follows, in all subscriptions. */
 static int watch_all(struct xmem_pool *pool, struct xl_watch *watch)
 {
 	u32 c;

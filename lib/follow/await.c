@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waiting for a writer to come. Others can see it: in the client's own area, and on the terminal of
- * the program after a second.
+ * Waiting for a writer to come. Other clients can see that this client waits, in its own area. The
+ * program's terminal gets a line after a second.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 #include "lib/follow/wait.h"
 #include "lib/host/pages.h"
 
-#define PATIENCE_NS	1000000000ULL	/* before the terminal is told */
+#define PATIENCE_NS	1000000000ULL	/* before the line is printed */
 
-/* Is there a terminal that has not been told since a writer was last followed? */
+/* Is there a terminal that has got no line since a writer was last followed? */
 static bool is_to_tell(struct xmem_pool *pool)
 {
 	const char *quiet = getenv("XMEM_QUIET");
@@ -21,7 +21,10 @@ static bool is_to_tell(struct xmem_pool *pool)
 	return !xm_load(&pool->follows.told_waiting) && !(quiet && *quiet) && isatty(STDERR_FILENO);
 }
 
-/* A terminal that is stopped (Ctrl-S) would take the line only when it goes on. */
+/*
+ * Can a line be printed without blocking? A terminal that is stopped (Ctrl-S) would block the
+ * thread.
+ */
 static bool takes_a_line(void)
 {
 	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Following rings: which ones, from where on, and until when.
+ * Following rings: the beginning and the end of each. subscribe.c begins subscriptions, history.c
+ * finds earlier publications, and next.c receives.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static bool still_follows(const struct xmem_pool *pool, const struct xm_follow *
 	       xm_bit(row->subscribers, pool->me);
 }
 
-/* Is the ring still there, and has all of it been received? */
+/* Does the ring still exist, and has all of it been received? */
 static bool received_all(const struct xmem_pool *pool, const struct xm_follow *follow)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, follow->publisher);
@@ -35,8 +36,8 @@ static bool received_all(const struct xmem_pool *pool, const struct xm_follow *f
 }
 
 /*
- * Has the host dropped the ring before all of it was received? Then count what is lost. This
- * is asked before the host is told of the end.
+ * If the host has dropped the ring before all of it was received, count the lost publications. To
+ * be called before the host is told of the end.
  */
 static void note_end(struct xmem_subscription *subscription, struct xl_ring *ring)
 {
@@ -46,12 +47,12 @@ static void note_end(struct xmem_subscription *subscription, struct xl_ring *rin
 
 	if (ring->told || still_follows(pool, follow))
 		return;
-	xm_load_barrier();	/* the bit before the cursor: pairs with xm_forget_at */
+	xm_load_barrier();	/* the bit is read before the cursor: pairs with xm_forget_at */
 	cursor = xm_load_acquire(xm_cursor(&pool->map, pool->me, follow->publisher));
 	if (cursor == XMEM_CURSOR_NONE)
 		return;
 	end = cursor & ~XMEM_CURSOR_DROPPED;
-	if (cursor == end) {		/* a later receive has overwritten what the host noted */
+	if (cursor == end) {		/* a later receive has overwritten the host's mark */
 		if (!received_all(pool, follow))
 			subscription->dropped = XL_DROPPED_UNCOUNTED;
 	} else if (end > follow->place) {
@@ -62,7 +63,10 @@ static void note_end(struct xmem_subscription *subscription, struct xl_ring *rin
 	}
 }
 
-/* No publisher waits for this client any more, even before the host hears of it. */
+/*
+ * Move the cursor to the end, so that no publisher waits for this client even before the host has
+ * dropped the ring.
+ */
 static void pass_all(struct xmem_pool *pool, struct xm_follow *follow)
 {
 	struct xm_pending pending = { XM_NOTHING, 0 };
@@ -74,9 +78,9 @@ static void pass_all(struct xmem_pool *pool, struct xm_follow *follow)
 }
 
 /*
- * Tell the host, once. It refuses if it has forgotten the ring already. The caller has the lock of
- * a subscription on the list, or pool->follows.subscribing, so meanwhile the host sets no new
- * cursor in this place (retire_older).
+ * Tell the host once that the ring is not followed any more. The host refuses that if it has
+ * forgotten the ring already. The caller has the lock of a listed subscription, or
+ * pool->follows.subscribing. So the host sets no new cursor in this place meanwhile (retire_older).
  */
 static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 {
@@ -91,11 +95,14 @@ static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
 	pass_all(pool, &ring->follow);
 	xl_post(pool, XMEM_IOC_UNSUBSCRIBE, &request);
 	ring->told = true;
-	/* Only now: whoever finds it followed no longer may ask the host to follow it anew. */
+	/* Only now: a thread that finds the ring unfollowed may ask the host to follow it anew. */
 	xm_cas_full(&pool->follows.origin[publisher], request.incarnation, 0);
 }
 
-/* Descriptors to poll say that there is an end to see, until it is dropped. */
+/*
+ * Post that the subscription has ended: its polled descriptor reports that until the subscription
+ * is dropped.
+ */
 void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped)
 {
 	struct xmem_unsubscribe_request request = {
@@ -137,8 +144,8 @@ void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring 
 }
 
 /*
- * A subscription to an earlier client of this id has its cursor in the same place. It must
- * not move the cursor any more when the host sets it anew (I4). Under pool->follows.subscribing.
+ * A subscription to an earlier client with this id has its cursor in this place. It must not move
+ * the cursor any more when the host sets it anew (I4). Under pool->follows.subscribing.
  */
 static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 {
@@ -154,7 +161,7 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 			    ring->follow.incarnation == incarnation)
 				continue;
 			note_end(one, ring);
-			ring->follow.incarnation = 0;	/* no client has it: a look says EPIPE */
+			ring->follow.incarnation = 0;	/* no client's: the next look gives EPIPE */
 			ring->told = true;
 		}
 		xl_unlock(&one->lock);
@@ -164,7 +171,7 @@ static void retire_older(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 
 /* ---- the beginning ---- */
 
-/* It is the last whose turn comes. */
+/* Add a ring to the circle. Its turn comes last. */
 static void add_ring(struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	struct xl_ring *last;
@@ -188,8 +195,9 @@ static void add_ring(struct xmem_subscription *subscription, struct xl_ring *rin
 }
 
 /*
- * Map what the writer has attached. XL_NOTED: that failed. A subscription to all writers does not
- * fail for one of them: receive tries again for what it hands out, and says it then.
+ * Map the payloads that the writer has attached. XL_NOTED: that failed. A subscription to all
+ * writers does not fail because of one: receive maps again before it hands a publication out, and
+ * reports the error then.
  */
 static int map_ahead(const struct xmem_subscription *subscription, u32 publisher,
 		     u64 deadline_ns)
@@ -220,7 +228,10 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	struct xl_ring *ring;
 	int err;
 
-	/* The host must never refuse it for that: if it is given up, it is undone (exchange.c). */
+	/*
+	 * The host must never refuse this request with -EEXIST: a request that is given up is
+	 * undone (host/exchange.c).
+	 */
 	if (xm_load_acquire(&pool->follows.origin[publisher]) == incarnation)
 		return -EEXIST;
 	ring = calloc(1, sizeof(*ring));
@@ -245,13 +256,13 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	xl_past_begin(subscription, ring);
 	xm_store(&pool->follows.origin[publisher], incarnation);
 	add_ring(subscription, ring);
-	/* One that has not been given out is kicked for when it is in the pool's list. */
+	/* For a new subscription, xmem_subscribe kicks when it is in the pool's list. */
 	if (subscription->old)
 		xl_kick(pool);
 	return map_ahead(subscription, publisher, deadline_ns);
 }
 
-/* A writer that ends meanwhile, or that another subscription follows, is none to follow. */
+/* A writer that ends meanwhile, or that another subscription follows, is skipped. */
 int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns)
 {
 	struct xmem_pool *pool = subscription->pool;
@@ -282,7 +293,10 @@ static int ask_for_newcomers(struct xmem_subscription *subscription, u64 until)
 	return err;
 }
 
-/* A writer that comes, or is followed by nobody any more, while this asks is looked for later. */
+/*
+ * A writer that comes, or that another subscription stops following, during this request is looked
+ * for later.
+ */
 int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
 {
 	struct xmem_pool *pool = subscription->pool;
@@ -300,6 +314,6 @@ int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
 		return dropped;
 	if (err == -ETIMEDOUT)
 		return -EAGAIN;
-	xl_fail(-err, "receive: follow a writer that came: %s", xl_request_error(err));
+	xl_fail(-err, "receive: follow a new writer: %s", xl_request_error(err));
 	return XL_NOTED;
 }

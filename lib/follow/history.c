@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * The history of a subscription: what was published before it began, and which of a ring's
+ * The history of a subscription: publications from before it began, and which of a ring's
  * publications it takes next.
  *
- * The history of a ring is found when the ring is followed, and received before all else of
- * that ring (core/history.h). As long as some is left, the ring counts in `pasts`, receive does
- * not go its fast path, and a word in the client's area says to hosts that the descriptors are
- * readable. The host looks at it only for a ring that the client follows. It is set before the
- * host is asked to follow the ring: so nobody has to be woken for it, because the host looks at
- * all descriptors after that request.
+ * The history of a ring is found when the ring is followed, and is received before all other
+ * publications of that ring (core/history.h). While some of it is left, the ring counts in `pasts`,
+ * receive does not take its fast path, and a word in the client's area tells hosts that the
+ * descriptors are readable. The host reads that word only for a ring that the client follows. The
+ * word is set before the host is asked to follow the ring, so no wake-up is needed: after that
+ * request the host looks at all descriptors.
  */
 #include <string.h>
 
@@ -23,8 +23,8 @@ static u64 *history_word(const struct xmem_pool *pool, u32 publisher)
 }
 
 /*
- * The writers that are there, and the greatest incarnation: the host counts them, so every client
- * that joins later has more.
+ * Record the writers that exist, and the greatest incarnation. The host counts incarnations, so
+ * each later client has a greater one.
  */
 static void note_writers(struct xmem_subscription *subscription)
 {
@@ -55,9 +55,9 @@ void xl_past_init(struct xmem_subscription *subscription,
 }
 
 /*
- * All that a writer has published counts as new if it has become a writer after the subscriber
- * asked. Processes that all subscribe first and publish then lose nothing by that, in whatever
- * order they do it.
+ * The number of earlier publications that are wanted of a ring. If a client became a writer after
+ * the subscriber asked, all its publications count as new. So processes that all subscribe first
+ * and publish then lose nothing, in whatever order they run.
  */
 static u32 wanted_past(const struct xmem_subscription *subscription, u32 publisher,
 		       u64 incarnation)
@@ -92,14 +92,15 @@ void xl_past_end(struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	ring->past = (struct xm_past){ 0, 0 };
 	subscription->pasts--;
-	/* Else the word is that of a later ring, whose publisher has the same id. */
+	/* Otherwise the word belongs to a later ring, whose publisher has this id. */
 	if (!ring->told)
 		xm_store(history_word(subscription->pool, ring->follow.publisher), 0);
 }
 
 /*
- * -ENOENT: nothing is left. A scan that keeps the contents in doubt is waited for, as in get;
- * what its owner scans without end is as good as gone.
+ * Hold the next publication of the history. -ENOENT: none is left. If the owner is scanning the
+ * slot, this waits for the result as get does. If the owner scans it without end, the contents
+ * count as gone.
  */
 static int hold_past(struct xmem_subscription *subscription, struct xl_ring *ring,
 		     struct xm_publication *what, struct xm_pending *pending)
@@ -116,7 +117,7 @@ static int hold_past(struct xmem_subscription *subscription, struct xl_ring *rin
 	return -EBUSY;
 }
 
-/* It wants only the latest of a ring: pass the others. */
+/* The subscription wants only the latest publications of a ring: pass the older ones. */
 static void pass_older(struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	struct xmem_pool *pool = subscription->pool;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Ending the waits of this process's threads: when another ring is followed or dropped, at
- * xmem_cancel, and at xmem_pool_close.
+ * Ending the waits of this process's threads: after another ring is followed or dropped, at
+ * xmem_cancel, and at xmem_pool_close. wait.h has the rule for kicks; base/calls.c counts the
+ * calls.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ void xl_kick(struct xmem_pool *pool)
 	XL_UNCANCELLED;
 
 	__atomic_add_fetch(&pool->follows.kicks, 1, __ATOMIC_SEQ_CST);
-	xm_full_barrier();	/* what the waiters are to see, then the words (I5) */
+	xm_full_barrier();	/* the change comes before the words (I5) */
 	xm_futex_wake_all(&pool->follows.kicks);
 	xl_waiters_kick(pool);
 	xl_lock(&pool->follows.list);
@@ -72,7 +73,7 @@ static struct xl_poller *unused_poller(struct xmem_pool *pool)
 	return poller;
 }
 
-/* NULL and errno. */
+/* Make one that is in use. NULL and errno. */
 static struct xl_poller *new_poller(struct xmem_pool *pool)
 {
 	struct xl_poller *poller = malloc(sizeof(*poller));
@@ -102,7 +103,7 @@ struct xl_poller *xl_poller_take(struct xmem_pool *pool)
 	if (!poller)
 		return new_poller(pool);
 	while (read(poller->kick, &kicks, sizeof(kicks)) < 0 && errno == EINTR)
-		;	/* those that its last user has left */
+		;	/* kicks that its last user did not read */
 	return poller;
 }
 

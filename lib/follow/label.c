@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Labels as topics: which publishers a subscription wants, and what the publisher of a buffer
- * called itself.
- *
- * The host's row of a client says its label as long as the client is there, its ring included.
- * A buffer can be held for longer. So the label of a publisher is remembered when it is
- * followed, until a later client with its id is followed.
+ * Labels as topics: which publishers a subscription wants. core/label.h compares labels;
+ * hold/publisher.c remembers those of publishers.
  */
 #include <string.h>
 
 #include "lib/base/handle.h"
 #include "lib/follow/subscription.h"
-
-/* ---- wanted ones ---- */
 
 int xl_label_take(const char *wanted, struct xm_label *ret)
 {
@@ -37,8 +31,8 @@ int xl_label_take(const char *wanted, struct xm_label *ret)
 }
 
 /*
- * The incarnation is read before the label, and whoever follows the writer names it: if the id
- * has another client meanwhile, the host refuses.
+ * The incarnation is read before the label, and the request to follow the writer names it. If the
+ * id has another client by then, the host refuses.
  */
 u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client)
 {
@@ -53,4 +47,3 @@ u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client)
 	return xm_label_fits(&subscription->label, &label) ? incarnation : 0;
 }
 
-/* ---- labels of publishers ---- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Taking the next publication of a subscription, one look at each of its rings; and asking the host
- * where that needs its help.
+ * Taking the next publication of a subscription, by one look at each of its rings, and asking the
+ * host where its help is needed. Waiting is in receive.c and any.c.
  */
 #include "lib/follow/next.h"
 #include "lib/hold/token.h"
@@ -9,10 +9,12 @@
 #include "lib/host/request.h"
 #include "lib/payload/payload.h"
 
-/* Looks at a ring whose publisher is faster than us, beyond one look at each entry. */
+/* attempts at a ring whose publisher is faster than this loop, beyond one for each entry */
 #define MAX_RETRIES	4
 
-/* The entry points outside its slot: it is lost. */
+/*
+ * The entry has bounds outside its slot, or contents that this process can never map: it is lost.
+ */
 static XL_COLD int refuse_entry(struct xmem_subscription *subscription, struct xl_ring *ring,
 				u64 token)
 {
@@ -26,15 +28,15 @@ static XL_COLD int refuse_entry(struct xmem_subscription *subscription, struct x
 	return -EBUSY;
 }
 
-/* Can nobody here ever have contents that are not mapped because of @err? */
+/* Does @err mean that this process can never map the contents? */
 static bool is_lost(int err)
 {
 	return err == -EACCES || err == -EIO;
 }
 
 /*
- * There is a publication, and no way to hand it out now: it stays the next one. One whose
- * contents nobody can ever have is lost. @err is noted, but for -EAGAIN: its file is not mapped.
+ * The publication cannot be handed out now, so it stays the next one. If its contents can never be
+ * mapped, it is lost. @err is noted, except for -EAGAIN: the file is not mapped.
  */
 static XL_COLD int leave_entry(struct xmem_subscription *subscription, struct xl_ring *ring,
 			       u64 token, int err)
@@ -52,7 +54,7 @@ static XL_COLD int leave_entry(struct xmem_subscription *subscription, struct xl
 	return -EAGAIN;
 }
 
-/* The slot of the next publication is held, and not known to be mapped. 0, or as leave_entry. */
+/* The slot of the next publication is held, and may not be mapped. 0, or as leave_entry. */
 static XL_COLD int find_mapped(struct xmem_subscription *subscription, struct xl_ring *ring,
 			       u64 token)
 {
@@ -67,8 +69,8 @@ static XL_COLD int find_mapped(struct xmem_subscription *subscription, struct xl
 }
 
 /*
- * Map what the next publication of a ring needs. Leaves the lock and comes back. 0: look again;
- * -ECANCELED: the subscription has been dropped meanwhile; or XL_NOTED.
+ * Map the payload that the next publication of a ring needs. Leaves the lock and takes it again. 0:
+ * look again; -ECANCELED: the subscription has been dropped meanwhile; or XL_NOTED.
  */
 static int map_unmapped(struct xmem_subscription *subscription, u64 deadline)
 {
@@ -87,7 +89,10 @@ static int map_unmapped(struct xmem_subscription *subscription, u64 deadline)
 		return dropped;
 	subscription->unmapped = payload;
 	subscription->unmappable = is_lost(err);
-	/* It may have gone meanwhile, since nobody here holds it: a look says so. */
+	/*
+	 * The payload may be gone, because this client does not hold it now: the next look finds
+	 * out.
+	 */
 	if (err && err != -ENOENT && err != -ETIMEDOUT && !is_lost(err))
 		return XL_NOTED;
 	xl_error_restore(&before);
@@ -95,8 +100,8 @@ static int map_unmapped(struct xmem_subscription *subscription, u64 deadline)
 }
 
 /*
- * The contents are gone, or the slot is being scanned, and its owner may be stopped. 0: it is held;
- * -EBUSY: it is gone, and so is the hold; or an error of the host.
+ * The contents are gone, or the slot is being scanned, and its owner may be stopped. 0: they are
+ * held. -EBUSY: they are gone, and so is the hold. Else an error of the host.
  */
 static XL_COLD int receive_resolved(struct xmem_pool *pool, struct xl_ring *ring, u64 token,
 				    struct xm_pending *pending, int err)
@@ -108,8 +113,8 @@ static XL_COLD int receive_resolved(struct xmem_pool *pool, struct xl_ring *ring
 }
 
 /*
- * The hold on the next publication is not certain, or that is not for this client. As
- * receive_once, but after 0 it is only held.
+ * The hold on the next publication is not certain, or the publication is not for this client.
+ * Returns as receive_once; but after 0 the publication is only held.
  */
 static XL_COLD int receive_uncertain(struct xmem_pool *pool, struct xl_ring *ring, u64 token,
 				     struct xm_pending *pending, int err)
@@ -124,8 +129,8 @@ static XL_COLD int receive_uncertain(struct xmem_pool *pool, struct xl_ring *rin
 }
 
 /*
- * Try once. Returns 0, -EAGAIN, -EPIPE, -EOVERFLOW, -EBUSY if the ring moved meanwhile: try
- * again; XL_NOTED or XL_UNMAPPED. Under the subscription's lock.
+ * Try once. Returns 0, -EAGAIN, -EPIPE, -EOVERFLOW, XL_NOTED or XL_UNMAPPED; or -EBUSY: the ring
+ * moved meanwhile, so try again. Under the subscription's lock.
  */
 static int receive_once(struct xmem_subscription *subscription, struct xl_ring *ring,
 				  struct xmem_buffer **ret)
@@ -150,7 +155,7 @@ static int receive_once(struct xmem_subscription *subscription, struct xl_ring *
 		if (err)
 			return err;
 	}
-	/* Only now, so that polling in vain stores nothing. */
+	/* Only now, so that a receive that finds nothing stores nothing. */
 	buffer = xl_handle_new(pool);
 	if (unlikely(!buffer))
 		return leave_entry(subscription, ring, what.token, -ENOMEM);
@@ -162,7 +167,7 @@ static int receive_once(struct xmem_subscription *subscription, struct xl_ring *
 	return 0;
 }
 
-/* Try until the answer is clear; -EBUSY if the publisher remains faster than this loop. */
+/* Try until the result is clear. -EBUSY: the publisher remains faster than this loop. */
 static int receive_from(struct xmem_subscription *subscription, struct xl_ring *ring,
 			struct xmem_buffer **ret)
 {
@@ -218,13 +223,16 @@ int xl_take_next(struct xmem_subscription *subscription, struct xmem_buffer **re
 	return !subscription->joint || xl_may_follow(subscription) ? XL_NEWCOMERS : -EAGAIN;
 }
 
-/* The last ring is over. Is another writer there? 0: look at it; -EPIPE, -EAGAIN; or as below. */
+/*
+ * New writers have come, or the last ring has ended: follow the new writers. 0: look again. -EPIPE:
+ * the subscription has ended. -EAGAIN: there is no ring now. Other results are those of following.
+ */
 static int begin_anew(struct xmem_subscription *subscription, u64 deadline)
 {
 	int err = subscription->joint ? xl_follow_newcomers(subscription, deadline) : 0;
 
 	if (err == -EAGAIN)
-		return 0;	/* look at what is followed already */
+		return 0;	/* look at the rings that are followed already */
 	if (err || subscription->ring)
 		return err;
 	if (subscription->lasts)
@@ -246,12 +254,11 @@ static const char *end_hint(enum xl_dropped dropped)
 	switch (dropped) {
 	case XL_DROPPED:
 		return "receive: the publisher has ended, and the host has dropped its ring as the "
-		       "oldest of more than 8; what was left in it is lost, and counted by "
-		       "xmem_subscription_stat";
+		       "oldest of more than 8; the rest of it is lost, and "
+		       "xmem_subscription_stat counts it";
 	case XL_DROPPED_UNCOUNTED:
 		return "receive: the publisher has ended, and the host has dropped its ring as the "
-		       "oldest of more than 8; what was left in it is lost, and how much that was "
-		       "is not known";
+		       "oldest of more than 8; the rest of it is lost, and its length is not known";
 	case XL_NOT_DROPPED:
 		break;
 	}
@@ -270,12 +277,12 @@ void xl_fail_receive(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 	switch (-err) {
 	case -XL_NOTED:	return;
 	case EAGAIN:
-		hint = silent ? "receive: nothing that can be had while the host does not answer; "
+		hint = silent ? "receive: nothing can be received while the host does not answer; "
 				"is it stopped?" : "receive: nothing published yet";
 		break;
 	case ETIMEDOUT:
-		hint = silent ? "receive: nothing that can be had without the host came in time, "
-				"and the host does not answer; is it stopped?" :
+		hint = silent ? "receive: nothing could be received in time, because the host does "
+				"not answer; is it stopped?" :
 				"receive: nothing was published in time";
 		break;
 	case EPIPE:	hint = end_hint(dropped); break;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Descriptors that programs poll, of pools and of subscriptions.
+ * Descriptors that programs poll, of pools and of subscriptions. This file makes and closes them;
+ * host/notify.c keeps their states true.
  *
- * On the daemon's host a descriptor is a socket (daemon/poll.c). It is readable while a byte
- * from the daemon is in it, and writable unless it is filled. The library takes the byte, or
- * fills the socket, when it has looked and found nothing; then it arms the waiters words and
- * looks again. What comes after that disarms a word, and whoever does so tells the daemon.
- * What came before is seen by the second look, and then the library tells the daemon.
+ * On the daemon's host a descriptor is a socket (daemon/poll.c). It is readable while a byte from
+ * the daemon is in it, and writable unless it is filled. If the library looks and finds nothing, it
+ * takes the byte or fills the socket, arms the waiters words and looks again. A change after that
+ * disarms a word, and the client that disarms it tells the daemon. A change before that is seen by
+ * the second look, and then the library tells the daemon.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,11 +23,7 @@
 #include "lib/own/owned.h"
 #include "lib/private.h"
 
-/* ---- keeping the states true ---- */
-
-/* ---- making and closing ---- */
-
-/* Under no lock: the host may be slow. NULL and *ret_err. */
+/* Make a descriptor. Under no lock, because the host may be slow. NULL and *ret_err. */
 static struct xl_poll *new_poll(struct xmem_pool *pool, const struct xm_poll *what, int *ret_err)
 {
 	struct xmem_poll_fd_request request = {
@@ -44,19 +41,19 @@ static struct xl_poll *new_poll(struct xmem_pool *pool, const struct xm_poll *wh
 	poll->fd = request.fd;
 	poll->what = *what;
 	poll->what.client = pool->me;
-	poll->full = what->kind == XMEM_POLL_CLIENT;	/* the daemon gives it out so */
+	poll->full = what->kind == XMEM_POLL_CLIENT;	/* the daemon has filled it */
 	return poll;
 }
 
 static void close_poll(struct xl_poll *poll)
 {
-	/* A forked child may have it too: the daemon shall know all the same. */
+	/* A forked child may have the socket too, but shutdown() tells the daemon anyway. */
 	shutdown(poll->fd, SHUT_RDWR);
 	xl_file_close(poll->fd);
 	free(poll);
 }
 
-/* From now on calls look whether what they have done changes what descriptors say. */
+/* From now on calls take the slow paths, which update the descriptors. */
 static void leave_fast_paths(struct xmem_pool *pool)
 {
 	xl_lock(&pool->owned.lock);
@@ -65,7 +62,7 @@ static void leave_fast_paths(struct xmem_pool *pool)
 	xl_receive_slowly(pool);
 }
 
-/* The descriptor in *place, made if need be: 0 or -errno. */
+/* Make the descriptor in *place unless it exists. 0 or -errno. */
 static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struct xm_poll *what)
 {
 	struct xl_polls *polls = &pool->polls;
@@ -94,7 +91,7 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 	return 0;
 }
 
-/* From now on the program polls. What it has published before may have left it nothing. */
+/* From now on the program polls. Its earlier publications may have left it no buffer. */
 static int poll_of_pool(struct xmem_pool *pool)
 {
 	struct xm_poll what = { .kind = XMEM_POLL_CLIENT };
@@ -115,7 +112,7 @@ int xl_poll_file(struct xmem_pool *pool, u32 kind)
 	return err ? err : (*place)->fd;
 }
 
-/* What the descriptor of a subscription is about. The caller has the lock. */
+/* Describe the descriptor of a subscription. Under the subscription's lock. */
 static struct xm_poll what_of(const struct xmem_subscription *subscription)
 {
 	struct xm_poll what = { .kind = XMEM_POLL_JOINT };
@@ -124,7 +121,10 @@ static struct xm_poll what_of(const struct xmem_subscription *subscription)
 		return what;
 	what.kind = XMEM_POLL_RING;
 	what.publisher = xl_origin_client(subscription->origin);
-	/* If its ring is over, it has ended for good: no client ever has this incarnation. */
+	/*
+	 * If its ring has ended, the subscription has ended for good: no client ever has this
+	 * incarnation.
+	 */
 	what.incarnation = ~0ULL;
 	if (subscription->ring && subscription->ring->follow.incarnation)
 		what.incarnation = subscription->ring->follow.incarnation;

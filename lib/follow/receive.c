@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Receive: take the next publication of a subscription, at once or after waiting. */
+/*
+ * xmem_receive: take the next publication of a subscription, at once or after waiting. next.c has
+ * the look at its rings, and wait.c the wait.
+ */
 #include <sched.h>
 
 #include "lib/base/handle.h"
@@ -10,7 +13,10 @@
 #include "lib/host/request.h"
 #include "lib/payload/payload.h"
 
-/* Can it be handed out as it is? It lies within its slot, and its payload is mapped. */
+/*
+ * Can the publication be handed out as it is? It must lie within its slot, and its payload must be
+ * mapped.
+ */
 static inline bool is_fast(const struct xmem_pool *pool, const struct xm_tried *tried,
 			    const struct xm_publication *what)
 {
@@ -18,7 +24,10 @@ static inline bool is_fast(const struct xmem_pool *pool, const struct xm_tried *
 	       xl_is_placed(&pool->mappings.place[tried->slot], tried->row);
 }
 
-/* Look, and ask the host for what that needs. May leave the lock: -ECANCELED. */
+/*
+ * Look at the rings, and ask the host for what they need, until there is a result. May leave the
+ * lock: -ECANCELED.
+ */
 static int receive_now(struct xmem_subscription *subscription, struct xmem_buffer **ret,
 		       u64 deadline)
 {
@@ -32,7 +41,7 @@ static int receive_now(struct xmem_subscription *subscription, struct xmem_buffe
 	return err;
 }
 
-/* Arm the words of the rings. 0, or an error other than that the host has dropped one. */
+/* Arm the words of the rings. 0, or an error. A ring that the host has dropped is no error. */
 static int watch_rings(struct xmem_subscription *subscription, struct xl_watch *watch)
 {
 	const struct xl_ring *ring = subscription->ring;
@@ -68,7 +77,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 			return -ECANCELED;
 		err = receive_now(subscription, ret, deadline);
 		if (err == -EBUSY && xl_now_ns() < deadline) {
-			/* There is something, so do not wait; but let others in. */
+			/* There is a publication, so do not wait; but let other threads in. */
 			xl_subscription_leave(subscription);
 			sched_yield();
 			if (xl_subscription_return(subscription))
@@ -78,7 +87,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 		if (err != -EAGAIN)
 			return err;
 		if (changes != subscription->changes)
-			continue;	/* another ring is to be armed */
+			continue;	/* another ring has to be armed */
 		until = subscription->put_off ? xl_sleep_until(pool, deadline) : deadline;
 		xl_subscription_leave(subscription);
 		xl_payload_reap(pool, 0);
@@ -97,7 +106,10 @@ static XL_COLD struct xmem_buffer *receive_refused(const struct xmem_subscriptio
 	return NULL;
 }
 
-/* The fast path is for those who follow, and do nothing that takes a look after each receive. */
+/*
+ * The value of subscription->fast_joins. The fast path is for a subscription that follows rings,
+ * and needs no further step after each receive.
+ */
 static u64 fast_joins(const struct xmem_subscription *subscription)
 {
 	const struct xmem_pool *pool = subscription->pool;
@@ -110,7 +122,7 @@ static u64 fast_joins(const struct xmem_subscription *subscription)
 	return subscription->joins_seen;
 }
 
-/* All that is not common. The caller has the lock. */
+/* All rare cases. The caller has the lock, and this function leaves it. */
 static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription,
 						int64_t timeout_ns)
 {
@@ -155,7 +167,10 @@ static XL_COLD struct xmem_buffer *receive_dropped(struct xmem_subscription *sub
 	return NULL;
 }
 
-/* Its lock is not biased to this thread. In a child it is nobody's. */
+/*
+ * The lock is not biased to this thread. A child must not take its parent's lock, so that is
+ * checked first.
+ */
 static XL_SLOW struct xmem_buffer *receive_with_mutex(struct xmem_subscription *handle,
 						      int64_t timeout_ns)
 {
@@ -168,7 +183,10 @@ static XL_SLOW struct xmem_buffer *receive_with_mutex(struct xmem_subscription *
 		receive_slow(subscription, timeout_ns) : receive_dropped(subscription);
 }
 
-/* There is a hold, and it takes a further look whether and how its buffer is handed out. */
+/*
+ * The fast path has taken a hold, but cannot hand the buffer out. Put the hold, and take the slow
+ * path.
+ */
 static XL_SLOW struct xmem_buffer *receive_again(struct xmem_subscription *subscription,
 						 int64_t timeout_ns, u64 token)
 {
@@ -178,7 +196,7 @@ static XL_SLOW struct xmem_buffer *receive_again(struct xmem_subscription *subsc
 	return receive_slow(subscription, timeout_ns);
 }
 
-/* The entry is not there. Who polls, and follows one ring, gets a quick answer. */
+/* There is no entry yet. A receive that does not wait, with one ring, gets a quick answer. */
 static XL_SLOW struct xmem_buffer *receive_in_vain(struct xmem_subscription *subscription,
 						   int64_t timeout_ns, u64 position)
 {
@@ -193,9 +211,9 @@ static XL_SLOW struct xmem_buffer *receive_in_vain(struct xmem_subscription *sub
 }
 
 /*
- * What is common is here, and all else is a tail call, so that no registers have to be saved. A
- * publication goes from its entry right into a free handle of this thread, which stays free if it
- * turns out not to be handed out.
+ * The common case is here. All other cases are tail calls, so that no registers have to be saved. A
+ * publication is copied from its entry directly into a free handle of this thread. The handle stays
+ * free if the buffer turns out not to be handed out.
  */
 XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int64_t timeout_ns)
 {
@@ -233,4 +251,3 @@ XMEM_API struct xmem_buffer *xmem_receive(struct xmem_subscription *handle, int6
 	return xl_handle(buffer);
 }
 
-/* ---- any subscription of a pool ---- */

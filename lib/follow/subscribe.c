@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem_subscribe: the options, whom to follow, and waiting for them.
+ * xmem_subscribe: its options, which writers to follow, and waiting for writers. follow.c follows a
+ * ring.
  */
 #include <string.h>
 
@@ -12,17 +13,22 @@
 #include "lib/host/request.h"
 #include "lib/payload/payload.h"
 
-/* A reader stays one, so it is not waited for. -ENOENT, noted as XL_NOTED. */
+/*
+ * Fail because the client is a reader: a reader stays one, so waiting is in vain. ENOENT is noted,
+ * so this returns XL_NOTED.
+ */
 static int is_a_reader(const struct xmem_pool *pool, u32 client)
 {
 	char name[XL_NAME_BYTES];
 
-	xl_fail(ENOENT, "subscribe to client %u of %s: that client is no writer, but a reader",
+	xl_fail(ENOENT, "subscribe to client %u of %s: that client is a reader, not a writer",
 		client, xl_pool_name(pool, name, sizeof(name)));
 	return XL_NOTED;
 }
 
-/* The one that the options name, if it is a writer now. Under pool->follows.subscribing. */
+/*
+ * Follow the client that the options name, if it is a writer now. Under pool->follows.subscribing.
+ */
 static int follow_one(struct xmem_subscription *subscription, u32 publisher, u64 deadline)
 {
 	const struct xmem_client_row *row = xm_client_row(&subscription->pool->map, publisher);
@@ -46,7 +52,9 @@ static bool any_joint(struct xmem_pool *pool)
 	return any;
 }
 
-/* Does one of the writers that would be followed wait for subscribers? 0, or why not. */
+/*
+ * Does any writer that would be followed wait for subscribers? 0, or the error that says why not.
+ */
 static int any_waits(const struct xmem_subscription *subscription)
 {
 	const struct xmem_pool *pool = subscription->pool;
@@ -70,11 +78,11 @@ static int follow_pool(struct xmem_subscription *subscription, u64 deadline)
 
 	if (any_joint(pool))
 		return -EEXIST;
-	/* Before the first request, with which the host begins to look for writers that join. */
+	/* Before the first request: after it, the host looks for writers that join. */
 	xm_want_label(&pool->map, pool->me, &subscription->label);
 	subscription->joins = &pool->map.pool->writers;
 	subscription->joins_seen = xm_load_acquire(subscription->joins);
-	/* One that lasts also waits for writers that come later, and those may wait for it. */
+	/* A lasting subscription also follows later writers, and those may wait for subscribers. */
 	if (subscription->waits && !subscription->lasts)
 		err = any_waits(subscription);
 	if (!err)
@@ -82,7 +90,7 @@ static int follow_pool(struct xmem_subscription *subscription, u64 deadline)
 	return err || subscription->ring || subscription->lasts ? err : -ENOENT;
 }
 
-/* Give it to the pool, and a share of the pool to it. */
+/* Put the subscription into the pool's list, and let it have a share of the pool (base/share.h). */
 static void add_to_list(struct xmem_pool *pool, struct xmem_subscription *subscription)
 {
 	xl_lock(&pool->share.lock);
@@ -115,7 +123,7 @@ static int subscribe_now(struct xmem_subscription *subscription,
 		xl_follow_lasts(subscription, false);
 	xl_turn_end(&pool->follows.subscribing);
 	if (!err)
-		xl_kick(pool);		/* a thread in xmem_receive_any does not wait for it yet */
+		xl_kick(pool);		/* threads in xmem_receive_any do not wait for it yet */
 	return err;
 }
 
@@ -141,7 +149,7 @@ static int subscribe_wait(struct xmem_subscription *subscription,
 	}
 }
 
-/* Follow what the options say, at once or after waiting for it. */
+/* Follow the writers that the options name, at once or after waiting for them. */
 static int subscribe(struct xmem_subscription *subscription,
 		     const struct xmem_subscribe_options *options)
 {
@@ -174,8 +182,8 @@ static const char *subscribe_hint(int err, const struct xmem_subscribe_options *
 			     "no writer came in time, or the host did not answer";
 	case EEXIST:	return one ? "this client follows it already" :
 				     "this pool handle has a subscription to all writers already";
-	case EOPNOTSUPP: return one ? "it waits for nobody: its wait_bound_ns is 0" :
-				      "none that is there waits for anybody: wait_bound_ns is 0";
+	case EOPNOTSUPP: return one ? "it waits for no subscriber: its wait_bound_ns is 0" :
+				      "no writer here waits for subscribers: wait_bound_ns is 0";
 	case ECANCELED:	return "xmem_cancel or xmem_pool_close has ended the wait";
 	case ESTALE:	return "it has just ended";
 	case EINTR:	return "a signal handler ran";
@@ -234,7 +242,7 @@ static int check_options(const struct xmem_pool *pool, const struct xmem_subscri
 	if (o->depth && o->flags & XMEM_SUBSCRIBE_WAITS)
 		return xl_fail(EINVAL,
 			       "xmem_subscribe_options: depth is %u, but flags have "
-			       "XMEM_SUBSCRIBE_WAITS, with which all is received", o->depth);
+			       "XMEM_SUBSCRIBE_WAITS, with which everything is received", o->depth);
 	return 0;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * The subscribers of a writer: who they are, how far they are behind, and waiting for some. The
- * pages say it, so the host is asked for nothing.
+ * The subscribers of a writer: which clients they are, how far they are behind, and waiting for a
+ * number of them. The pages have all of that, so the host is asked for nothing.
  *
  * Both hosts wake all owners after each subscribe and unsubscribe and after the end of a client,
  * because a cursor has moved. So a thread that waits for subscribers sleeps on its own
- * slots_waiters. The descriptor of xmem_subscribers_poll_fd arms no word (core/poll.c), because a
- * program may poll it as long as it lives, and each release of a buffer would wake it.
+ * slots_waiters. The descriptor of xmem_subscribers_poll_fd arms no word (core/poll.c): a program
+ * may poll it all its life, and each release of a buffer would wake it.
  */
 #include "lib/base/structs.h"
 #include "lib/follow/subscription.h"
@@ -17,8 +17,8 @@
 #include "lib/own/owned.h"
 
 /*
- * The program looks: its descriptor is not readable until its subscribers change again. To wait is
- * no look, because another thread may poll the descriptor.
+ * The program has looked at its subscribers, so its descriptor is not readable until they change
+ * again. A wait is no such look, because another thread may poll the descriptor.
  */
 static void note_look(struct xmem_pool *pool)
 {
@@ -46,7 +46,7 @@ static int check(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
 /* ---- one ---- */
 
 /*
- * Look once at a client that may be coming or going. false: it does not follow this writer, and
+ * Read the state of a client that may just come or go. false: it does not follow this writer, and
  * then its cursor does not say how far it is behind.
  */
 static bool read_subscriber(const struct xmem_pool *pool, u32 client,
@@ -110,7 +110,9 @@ XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 
 /* ---- waiting ---- */
 
-/* Arm, look, sleep (I5), until there are so many. 0 or -errno; *ret_found: how many there are. */
+/*
+ * Arm, look, sleep (I5), until there are @count subscribers. 0 or -errno; *ret_found: their number.
+ */
 static int wait_for(struct xmem_pool *pool, u32 count, u64 deadline, u32 cancels, u32 *ret_found)
 {
 	struct xl_armed armed;
@@ -120,7 +122,7 @@ static int wait_for(struct xmem_pool *pool, u32 count, u64 deadline, u32 cancels
 		err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &armed);
 		if (err)
 			break;
-		/* Writers that come may wait for this client to follow them, and will wake it. */
+		/* New writers may wait until this client follows them. Then they wake it. */
 		xl_follow_who_came(pool, deadline);
 		*ret_found = xl_count_subscribers(&pool->map, pool->me);
 		if (*ret_found >= count)

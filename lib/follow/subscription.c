@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The memory of subscriptions, who is inside one, how one is dropped, and what it can be asked.
+ * The memory of subscriptions, counting the threads inside one, and what a program can ask of one.
+ * subscribe.c begins subscriptions, and unsubscribe.c drops them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,28 +15,29 @@
 #include "lib/host/request.h"
 #include "lib/payload/payload.h"
 
-#define BLOCK	16		/* subscriptions in one piece of memory, which is never freed */
+#define BLOCK	16		/* subscriptions in one block, which is never freed */
 
 struct block {
 	struct block *next;
 	struct xmem_subscription subscription[BLOCK];
 };
 
-static const u64 no_joins;	/* of a subscription to one ring */
+static const u64 no_joins;	/* `joins` of a subscription to one ring */
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_once_t once;
 	struct block *blocks;
 	struct xmem_subscription *unused;
-	u64 handles;		/* the number in the last one */
+	u64 handles;		/* the number in the last handle */
 } memory = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
 /* ---- memory ---- */
 
 /*
- * Another thread may have had the lock. The parent's subscriptions are wiped by the kernel, and
- * where that is too old, here; handles.c says more.
+ * Reset the memory in a child. Another thread may have had the lock at the fork. The kernel wipes
+ * the parent's subscriptions; if it is too old for that, this function does. base/handle.c says
+ * more.
  */
 static void after_fork_child(void)
 {
@@ -77,7 +79,7 @@ static bool refill(void)
 	return true;
 }
 
-/* The number stands above the address; it is not 0, and not the one before. */
+/* A new handle: a number above the address. The number is neither 0 nor the previous one. */
 static u64 new_handle(const struct xmem_subscription *subscription)
 {
 	if (!(++memory.handles << XL_ADDRESS_BITS))
@@ -132,7 +134,7 @@ void xl_subscription_free(struct xmem_subscription *subscription)
 	pthread_mutex_unlock(&memory.lock);
 }
 
-/* ---- who is inside ---- */
+/* ---- threads inside ---- */
 
 void xl_subscription_leave(struct xmem_subscription *subscription)
 {
@@ -151,9 +153,7 @@ int xl_subscription_return(struct xmem_subscription *subscription)
 	return -ECANCELED;
 }
 
-/* ---- dropping ---- */
-
-/* ---- questions ---- */
+/* ---- what a subscription can be asked ---- */
 
 struct xmem_subscription *xl_subscription_lock(struct xmem_subscription *handle)
 {
@@ -186,7 +186,10 @@ static void add_rings(const struct xmem_subscription *subscription,
 	for (i = 0; i < subscription->rings; i++, ring = ring->next) {
 		info->lost += ring->follow.lost;
 		behind = xl_behind(&pool->map, pool->me, ring->follow.publisher);
-		/* Looked at after it: if not, this may be the ring of another client by now. */
+		/*
+		 * Checked after xl_behind, because the place may have become the ring of another
+		 * client.
+		 */
 		if (xm_followed_lives_on(&pool->map, &ring->follow))
 			info->behind += behind;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* How a subscription is dropped. */
+/* xmem_unsubscribe: how a subscription is dropped. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "lib/host/request.h"
 #include "lib/payload/payload.h"
 
-/* Nobody begins anything in it any more. false: that is so already. */
+/* From now on no call begins in the subscription. false: it was dropped before. */
 static bool shut(struct xmem_subscription *subscription, struct xmem_subscription *handle)
 {
 	bool ours;
@@ -50,7 +50,9 @@ static void take_off_list(struct xmem_pool *pool, struct xmem_subscription *subs
 	xl_unlock(&pool->follows.list);
 }
 
-/* What it followed alone is free for the joint subscription of the pool now. */
+/*
+ * A writer that only this subscription followed is free for the joint subscription of the pool now.
+ */
 static void offer_writers(struct xmem_pool *pool)
 {
 	struct xmem_subscription *other;

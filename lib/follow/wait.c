@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waiting for the rings of one subscription or of all.
+ * Waiting for the rings of one subscription or of all. wait.h has the rules.
  *
- * One ring is waited for as everything else: by a request. A writer that joins wakes the rings'
- * words too, so whoever waits for one ring of several writers to come hears of them. Several
- * rings are waited for by one futex_waitv where the daemon is the host, and by the pool's
- * descriptors where the kernel is.
+ * A single ring is waited for by a request, like any other word. A writer that joins wakes the
+ * rings' words too, so a thread that waits for one ring, in a subscription to all writers, learns
+ * of new writers. Several rings are waited for by one futex_waitv where the daemon is the host, and
+ * by the pool's descriptors where the kernel is.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@
 #include "lib/host/request.h"
 
 #define NS	1000000000ULL
-#define LOOK_NS	(NS / 100)	/* between looks where there is no way to wait for all */
-#define MOST_WORDS	128	/* that futex_waitv takes */
+#define LOOK_NS	(NS / 100)	/* between looks if one wait cannot cover all words */
+#define MOST_WORDS	128	/* the most words that futex_waitv takes */
 
 void xl_watch_begin(struct xmem_pool *pool, struct xl_watch *watch, u32 kind)
 {
@@ -34,7 +34,10 @@ int xl_watch_ring(struct xmem_pool *pool, struct xl_watch *watch, u32 publisher)
 	struct xl_armed armed = { 0 };
 	int err = 0;
 
-	/* Several are waited for in poll, which arms them itself if the kernel is the host. */
+	/*
+	 * Several rings are waited for in poll(), which arms the words itself if the kernel is the
+	 * host.
+	 */
 	if (!watch->count || pool->link.backend->on_words)
 		err = xl_waiters_arm(pool, XMEM_WAIT_RING, publisher, &armed);
 	if (err)
@@ -57,8 +60,8 @@ static u64 sooner(u64 deadline_ns, u64 pause_ns)
 }
 
 /*
- * The words themselves, as far as they are still armed, behind those that say that somebody
- * has kicked and that the daemon lives. Returns how many; 0: one is armed no longer.
+ * Gather the words of the rings, behind two others: the count of kicks, and the word that says that
+ * the daemon lives. Returns the number of words; 0: a word is no longer armed.
  */
 static u32 gather_words(struct xmem_pool *pool, const struct xl_watch *watch, u32 host,
 			struct futex_waitv *word)
@@ -86,7 +89,7 @@ static int wait_on_words(struct xmem_pool *pool, const struct xl_watch *watch, u
 	int err;
 
 	if (!(host & XMEM_HOST_ALIVE)) {
-		xm_futex_wake_all(&pool->map.pool->host);	/* the kernel wakes one waiter */
+		xm_futex_wake_all(&pool->map.pool->host);	/* the kernel wakes one */
 		return -ENOTCONN;
 	}
 	count = gather_words(pool, watch, host, word);
@@ -118,7 +121,10 @@ static int wait_for_files(struct pollfd *file, u32 count, u64 deadline_ns)
 	return ready ? 0 : -ETIMEDOUT;
 }
 
-/* By the kernel's descriptor of what the caller follows, which arms the words itself. */
+/*
+ * Wait by the kernel's descriptor for the rings that the caller follows. The kernel arms their
+ * words itself.
+ */
 static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u64 deadline_ns)
 {
 	int fd = xl_poll_file(pool, watch->kind), err = 0;

@@ -139,9 +139,9 @@ TEST(API_subscribing_to_a_reader_is_refused_at_once)
 	int client = xmem_pool_client(reader);
 
 	CHECK(!subscribe_for(pool, client, 0, 0));
-	SAYS(ENOENT, NULL, name, "is no writer, but a reader");
+	SAYS(ENOENT, NULL, name, "is a reader, not a writer");
 	CHECK(!subscribe_for(pool, client, 0, XMEM_FOREVER));
-	SAYS(ENOENT, NULL, name, "is no writer, but a reader");
+	SAYS(ENOENT, NULL, name, "is a reader, not a writer");
 	xmem_pool_close(reader);
 	/* The id is free now: a writer may join and get it. */
 	CHECK(!subscribe_for(pool, client, 0, MS));

@@ -215,7 +215,7 @@ def test_a_reader_is_not_followed_and_not_waited_for() -> None:
         for timeout in None, 20, 0:
             thread = Thread(functools.partial(reader.subscribe, publisher=other.client,
                                               timeout=timeout))
-            with pytest.raises(xmem.NotFound, match="is no writer, but a reader"):
+            with pytest.raises(xmem.NotFound, match="is a reader, not a writer"):
                 thread.get()
         with reader.subscribe(publisher=writer.client, timeout=0) as frames:
             token = published(writer).token
