@@ -14,8 +14,8 @@
  * after XL_NEWCOMERS and XL_UNMAPPED it is locked. *ret_put_off: a request to the host is put off.
  * Under follows.list.
  */
-static int look_at_any(struct xmem_pool *pool, struct xmem_buffer **ret,
-		       struct xmem_subscription **ret_one, u64 *ret_handle, bool *ret_put_off)
+static int try_any(struct xmem_pool *pool, struct xmem_buffer **ret,
+		   struct xmem_subscription **ret_one, u64 *ret_handle, bool *ret_put_off)
 {
 	struct xl_following *follows = &pool->follows;
 	struct xmem_subscription *first = follows->turn ? follows->turn : follows->subscriptions;
@@ -55,11 +55,11 @@ static int any_now(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_ha
 
 	do {
 		xl_lock(&pool->follows.list);
-		err = look_at_any(pool, ret, &one, ret_handle, ret_put_off);
+		err = try_any(pool, ret, &one, ret_handle, ret_put_off);
 		xl_unlock(&pool->follows.list);
 		if (err != XL_NEWCOMERS && err != XL_UNMAPPED)
 			return err;
-		err = xl_ask_for_next(one, err, deadline);
+		err = xl_request_for_next(one, err, deadline);
 		xl_unlock(&one->lock);
 	} while (err != XL_NOTED);	/* the next look finds out if it has ended */
 	return err;

@@ -103,7 +103,7 @@ static void tell_host(struct xmem_pool *pool, struct xl_ring *ring)
  * Post that the subscription has ended: its polled descriptor reports that until the subscription
  * is dropped.
  */
-void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped)
+void xl_post_ended(const struct xmem_subscription *subscription, bool dropped)
 {
 	struct xmem_unsubscribe_request request = {
 		.size = sizeof(request),
@@ -114,7 +114,7 @@ void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped)
 	xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
 }
 
-void xl_follow_lasts(const struct xmem_subscription *subscription, bool dropped)
+void xl_post_lasting(const struct xmem_subscription *subscription, bool dropped)
 {
 	struct xmem_unsubscribe_request request = {
 		.size = sizeof(request),
@@ -124,7 +124,7 @@ void xl_follow_lasts(const struct xmem_subscription *subscription, bool dropped)
 	xl_post(subscription->pool, XMEM_IOC_UNSUBSCRIBE, &request);
 }
 
-void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring)
+void xl_unfollow(struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	struct xl_ring *before = ring;
 
@@ -238,7 +238,7 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	if (!ring)
 		return -ENOMEM;
 	retire_older(pool, publisher, incarnation);
-	xl_past_ask(subscription, publisher, incarnation);
+	xl_past_request(subscription, publisher, incarnation);
 	err = xl_request_until(pool, XMEM_IOC_SUBSCRIBE, &request, deadline_ns);
 	if (err) {
 		free(ring);
@@ -252,8 +252,8 @@ int xl_follow(struct xmem_subscription *subscription, u32 publisher, u64 incarna
 	};
 	ring->origin = xl_origin(publisher, incarnation);
 	ring->words = xm_followed_words(&pool->map, pool->me, publisher);
-	xl_label_note(pool, publisher, incarnation);
-	xl_past_begin(subscription, ring);
+	xl_label_record(pool, publisher, incarnation);
+	xl_past_find(subscription, ring);
 	xm_store(&pool->follows.origin[publisher], incarnation);
 	add_ring(subscription, ring);
 	/* For a new subscription, xmem_subscribe kicks when it is in the pool's list. */
@@ -281,7 +281,7 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns)
 	return 0;
 }
 
-static int ask_for_newcomers(struct xmem_subscription *subscription, u64 until)
+static int request_new_writers(struct xmem_subscription *subscription, u64 until)
 {
 	struct xmem_pool *pool = subscription->pool;
 	int err = xl_turn_take(&pool->follows.subscribing, until);
@@ -297,7 +297,7 @@ static int ask_for_newcomers(struct xmem_subscription *subscription, u64 until)
  * A writer that comes, or that another subscription stops following, during this request is looked
  * for later.
  */
-int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
+int xl_follow_new_writers(struct xmem_subscription *subscription, u64 deadline_ns)
 {
 	struct xmem_pool *pool = subscription->pool;
 	u64 joins = xm_load_acquire(&pool->map.pool->writers);
@@ -305,7 +305,7 @@ int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns)
 	int err, dropped;
 
 	xl_subscription_leave(subscription);
-	err = ask_for_newcomers(subscription, xl_ask_until(deadline_ns));
+	err = request_new_writers(subscription, xl_ask_until(deadline_ns));
 	xl_ask_record(pool, err);
 	dropped = xl_subscription_return(subscription);
 	if (!dropped && !err && looks == subscription->looks)

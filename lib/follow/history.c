@@ -26,7 +26,7 @@ static u64 *history_word(const struct xmem_pool *pool, u32 publisher)
  * Record the writers that exist, and the greatest incarnation. The host counts incarnations, so
  * each later client has a greater one.
  */
-static void note_writers(struct xmem_subscription *subscription)
+static void record_writers(struct xmem_subscription *subscription)
 {
 	const struct xm_map *map = &subscription->pool->map;
 	u64 incarnation;
@@ -51,7 +51,7 @@ void xl_past_init(struct xmem_subscription *subscription,
 	subscription->since = 0;
 	memset(subscription->writers, 0, sizeof(subscription->writers));
 	if (options->history || subscription->lasts)
-		note_writers(subscription);
+		record_writers(subscription);
 }
 
 /*
@@ -70,13 +70,13 @@ static u32 wanted_past(const struct xmem_subscription *subscription, u32 publish
 	return subscription->history;
 }
 
-void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher, u64 incarnation)
+void xl_past_request(const struct xmem_subscription *subscription, u32 publisher, u64 incarnation)
 {
 	xm_store(history_word(subscription->pool, publisher),
 		 wanted_past(subscription, publisher, incarnation) != 0);
 }
 
-void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring *ring)
+void xl_past_find(const struct xmem_subscription *subscription, struct xl_ring *ring)
 {
 	struct xmem_pool *pool = subscription->pool;
 	u32 wanted = wanted_past(subscription, ring->follow.publisher, ring->follow.incarnation);
@@ -110,7 +110,7 @@ static int hold_past(struct xmem_subscription *subscription, struct xl_ring *rin
 			       what, pending);
 
 	if (err == -EAGAIN)
-		err = xl_hold_resolved(pool, what->token, err);
+		err = xl_hold_resolve(pool, what->token, err);
 	if (err != -ESTALE && err != -EAGAIN)
 		return err;
 	ring->past.place++;

@@ -56,7 +56,7 @@ XMEM_API int xmem_cancel(struct xmem_pool *pool)
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	xl_cancel(pool, XL_CANCEL_ALWAYS);
-	xl_receive_slowly(pool);
+	xl_receive_leave_fast_path(pool);
 	return 0;
 }
 
@@ -107,7 +107,7 @@ struct xl_poller *xl_poller_take(struct xmem_pool *pool)
 	return poller;
 }
 
-void xl_poller_leave(struct xmem_pool *pool, struct xl_poller *poller)
+void xl_poller_release(struct xmem_pool *pool, struct xl_poller *poller)
 {
 	xl_lock(&pool->follows.list);
 	poller->used = false;

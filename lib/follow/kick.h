@@ -12,7 +12,7 @@
 void xl_cancel(struct xmem_pool *pool, u32 how);
 
 /* Receives of this pool's subscriptions leave the fast path from now on (receive.c). */
-void xl_receive_slowly(struct xmem_pool *pool);
+void xl_receive_leave_fast_path(struct xmem_pool *pool);
 
 /* Let all threads of this process that wait for publications look again. */
 void xl_kick(struct xmem_pool *pool);
@@ -29,7 +29,7 @@ struct xl_poller {
 
 /* Take a poller, which each later kick wakes. NULL and errno. */
 struct xl_poller *xl_poller_take(struct xmem_pool *pool);
-void xl_poller_leave(struct xmem_pool *pool, struct xl_poller *poller);
+void xl_poller_release(struct xmem_pool *pool, struct xl_poller *poller);
 /* Drop all pollers of a pool that is being destroyed. */
 void xl_pollers_drop(struct xmem_pool *pool);
 

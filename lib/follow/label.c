@@ -40,7 +40,7 @@ u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client)
 	struct xm_label label;
 	u64 incarnation;
 
-	if (!xl_is_strange_writer(pool, client))
+	if (!xl_is_unfollowed_writer(pool, client))
 		return 0;
 	incarnation = xm_load_acquire(&xm_client_row(&pool->map, client)->incarnation);
 	label = xm_label_of(&pool->map, client);

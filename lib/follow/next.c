@@ -106,7 +106,7 @@ static int map_unmapped(struct xmem_subscription *subscription, u64 deadline)
 static XL_COLD int receive_resolved(struct xmem_pool *pool, struct xl_ring *ring, u64 token,
 				    struct xm_pending *pending, int err)
 {
-	err = xl_hold_resolved(pool, token, err == -EINPROGRESS ? -EAGAIN : err);
+	err = xl_hold_resolve(pool, token, err == -EINPROGRESS ? -EAGAIN : err);
 	if (err == -ESTALE)
 		return xm_receive_skip(&pool->map, pool->me, &ring->follow, pending);
 	return err == -EAGAIN ? -EBUSY : err;
@@ -183,7 +183,7 @@ static int receive_from(struct xmem_subscription *subscription, struct xl_ring *
 
 bool xl_may_follow(struct xmem_subscription *subscription)
 {
-	if (!subscription->joint || !xl_writers_came(subscription))
+	if (!subscription->joint || !xl_has_new_writers(subscription))
 		return false;
 	subscription->put_off = xl_is_put_off(subscription->pool);
 	return !subscription->put_off;
@@ -207,7 +207,7 @@ int xl_take_next(struct xmem_subscription *subscription, struct xmem_buffer **re
 		if (!err || err == XL_UNMAPPED)
 			return err;
 		if (err == -EPIPE) {
-			xl_follow_no_longer(subscription, ring);
+			xl_unfollow(subscription, ring);
 			continue;
 		}
 		subscription->ring = ring->next;
@@ -219,7 +219,7 @@ int xl_take_next(struct xmem_subscription *subscription, struct xmem_buffer **re
 	}
 	if (subscription->rings || lonely)
 		return worst;
-	xl_look_again(subscription);
+	xl_recheck_writers(subscription);
 	return !subscription->joint || xl_may_follow(subscription) ? XL_NEWCOMERS : -EAGAIN;
 }
 
@@ -229,7 +229,7 @@ int xl_take_next(struct xmem_subscription *subscription, struct xmem_buffer **re
  */
 static int begin_anew(struct xmem_subscription *subscription, u64 deadline)
 {
-	int err = subscription->joint ? xl_follow_newcomers(subscription, deadline) : 0;
+	int err = subscription->joint ? xl_follow_new_writers(subscription, deadline) : 0;
 
 	if (err == -EAGAIN)
 		return 0;	/* look at the rings that are followed already */
@@ -238,12 +238,12 @@ static int begin_anew(struct xmem_subscription *subscription, u64 deadline)
 	if (subscription->lasts)
 		return -EAGAIN;
 	xm_store(&subscription->ended, true);
-	xl_follow_ended(subscription, false);
-	xl_look_again(subscription);
+	xl_post_ended(subscription, false);
+	xl_recheck_writers(subscription);
 	return -EPIPE;
 }
 
-int xl_ask_for_next(struct xmem_subscription *subscription, int what, u64 deadline)
+int xl_request_for_next(struct xmem_subscription *subscription, int what, u64 deadline)
 {
 	return what == XL_UNMAPPED ? map_unmapped(subscription, deadline) :
 				  begin_anew(subscription, deadline);
@@ -297,7 +297,7 @@ void xl_fail_receive(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 	xl_fail_fast(-err, hint);
 }
 
-void xl_follow_who_came(struct xmem_pool *pool, u64 deadline)
+void xl_joint_follow_new_writers(struct xmem_pool *pool, u64 deadline)
 {
 	struct xmem_subscription *one;
 
@@ -312,6 +312,6 @@ void xl_follow_who_came(struct xmem_pool *pool, u64 deadline)
 	if (!one)
 		return;
 	if (xl_may_follow(one))
-		xl_follow_newcomers(one, deadline);
+		xl_follow_new_writers(one, deadline);
 	xl_unlock(&one->lock);
 }

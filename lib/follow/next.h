@@ -51,7 +51,7 @@ int xl_take_next(struct xmem_subscription *subscription, struct xmem_buffer **re
  * is left and taken again. 0: look again. -ECANCELED: the subscription has been dropped meanwhile.
  * -EPIPE: no ring is left; -EAGAIN: none now. XL_NOTED, or an error of the host.
  */
-int xl_ask_for_next(struct xmem_subscription *subscription, int what, u64 deadline);
+int xl_request_for_next(struct xmem_subscription *subscription, int what, u64 deadline);
 
 /*
  * Note the error, unless it is noted already. A client that has been ended reads zeros, which look

@@ -59,7 +59,7 @@ static void leave_fast_paths(struct xmem_pool *pool)
 	xl_lock(&pool->owned.lock);
 	xl_leave_fast_path(&pool->owned);
 	xl_unlock(&pool->owned.lock);
-	xl_receive_slowly(pool);
+	xl_receive_leave_fast_path(pool);
 }
 
 /* Make the descriptor in *place unless it exists. 0 or -errno. */
@@ -98,7 +98,7 @@ static int poll_of_pool(struct xmem_pool *pool)
 
 	if (pool->role == XMEM_ROLE_WRITER && !xm_load(&pool->polls.pool)) {
 		xl_lock(&pool->owned.lock);
-		xl_note_waiting(pool);
+		xl_record_waiting(pool);
 		xl_unlock(&pool->owned.lock);
 	}
 	return take_poll(pool, &pool->polls.pool, &what);

@@ -34,7 +34,7 @@ static int receive_now(struct xmem_subscription *subscription, struct xmem_buffe
 	int err;
 
 	while ((err = xl_take_next(subscription, ret)) == XL_NEWCOMERS || err == XL_UNMAPPED) {
-		err = xl_ask_for_next(subscription, err, deadline);
+		err = xl_request_for_next(subscription, err, deadline);
 		if (err)
 			return err;
 	}

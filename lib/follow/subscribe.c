@@ -116,11 +116,11 @@ static int subscribe_now(struct xmem_subscription *subscription,
 	err = subscription->joint ? follow_pool(subscription, deadline) :
 				    follow_one(subscription, options->publisher, deadline);
 	while (err && subscription->ring)
-		xl_follow_no_longer(subscription, subscription->ring);
+		xl_unfollow(subscription, subscription->ring);
 	if (!err)
 		add_to_list(pool, subscription);
 	if (!err && subscription->lasts)
-		xl_follow_lasts(subscription, false);
+		xl_post_lasting(subscription, false);
 	xl_turn_end(&pool->follows.subscribing);
 	if (!err)
 		xl_kick(pool);		/* threads in xmem_receive_any do not wait for it yet */

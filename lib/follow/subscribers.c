@@ -20,7 +20,7 @@
  * The program has looked at its subscribers, so its descriptor is not readable until they change
  * again. A wait is no such look, because another thread may poll the descriptor.
  */
-static void note_look(struct xmem_pool *pool)
+static void record_seen(struct xmem_pool *pool)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
 
@@ -30,8 +30,8 @@ static void note_look(struct xmem_pool *pool)
 
 static void look(struct xmem_pool *pool)
 {
-	note_look(pool);
-	xl_follow_who_came(pool, 0);
+	record_seen(pool);
+	xl_joint_follow_new_writers(pool, 0);
 }
 
 static int check(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
@@ -123,7 +123,7 @@ static int wait_for(struct xmem_pool *pool, u32 count, u64 deadline, u32 cancels
 		if (err)
 			break;
 		/* New writers may wait until this client follows them. Then they wake it. */
-		xl_follow_who_came(pool, deadline);
+		xl_joint_follow_new_writers(pool, deadline);
 		*ret_found = xl_count_subscribers(&pool->map, pool->me);
 		if (*ret_found >= count)
 			break;

@@ -217,7 +217,7 @@ XMEM_API int xmem_subscription_stat(struct xmem_subscription *handle,
 	return 0;
 }
 
-void xl_receive_slowly(struct xmem_pool *pool)
+void xl_receive_leave_fast_path(struct xmem_pool *pool)
 {
 	struct xmem_subscription *one;
 

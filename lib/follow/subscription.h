@@ -54,7 +54,7 @@ struct xmem_subscription {
 	u64 since;		/* the greatest incarnation when it was asked for, */
 	u64 writers[XMEM_CLIENT_WORDS];	/* the clients that were writers at that time */
 	u32 changes;		/* number of changes of the circle */
-	u32 looks;		/* how often xl_look_again was called */
+	u32 looks;		/* how often xl_recheck_writers was called */
 	u32 inside;		/* threads that have left the lock and will come back; a futex */
 	bool joint;
 	bool waits;		/* XMEM_SUBSCRIBE_WAITS */
@@ -112,9 +112,9 @@ int xl_subscription_return(struct xmem_subscription *subscription);
 void xl_past_init(struct xmem_subscription *subscription,
 		  const struct xmem_subscribe_options *options);
 /* Request the history of a ring that is about to be followed. Under pool->follows.subscribing. */
-void xl_past_ask(const struct xmem_subscription *subscription, u32 publisher, u64 incarnation);
+void xl_past_request(const struct xmem_subscription *subscription, u32 publisher, u64 incarnation);
 /* The ring is followed now: find its history. The ring is not in the circle yet. */
-void xl_past_begin(const struct xmem_subscription *subscription, struct xl_ring *ring);
+void xl_past_find(const struct xmem_subscription *subscription, struct xl_ring *ring);
 /* No history is left, or the rest is not wanted. Under the subscription's lock. */
 void xl_past_end(struct xmem_subscription *subscription, struct xl_ring *ring);
 
@@ -149,35 +149,35 @@ int xl_follow_all(struct xmem_subscription *subscription, u64 deadline_ns);
  * Follow new writers in a receive. Leaves the lock and takes it again. -ECANCELED: the subscription
  * has been dropped meanwhile; -EAGAIN: the host does not answer, so this is put off; or XL_NOTED.
  */
-int xl_follow_newcomers(struct xmem_subscription *subscription, u64 deadline_ns);
+int xl_follow_new_writers(struct xmem_subscription *subscription, u64 deadline_ns);
 /*
  * Let the pool's joint subscription follow the new writers, as its next receive would. An error is
  * left to that receive (next.c).
  */
-void xl_follow_who_came(struct xmem_pool *pool, u64 deadline_ns);
+void xl_joint_follow_new_writers(struct xmem_pool *pool, u64 deadline_ns);
 /*
  * The ring has ended, or is dropped: count the lost publications, tell the host, and take the ring
  * out of the circle. It does not wait for the host; xl_drain_posts does. Under the subscription's
  * lock.
  */
-void xl_follow_no_longer(struct xmem_subscription *subscription, struct xl_ring *ring);
+void xl_unfollow(struct xmem_subscription *subscription, struct xl_ring *ring);
 
 /*
  * Tell the host that the subscription has ended for good, so that polled descriptors say so; or
  * that it is @dropped after that. Under the subscription's lock.
  */
-void xl_follow_ended(const struct xmem_subscription *subscription, bool dropped);
+void xl_post_ended(const struct xmem_subscription *subscription, bool dropped);
 /*
  * Tell the host that a lasting subscription begins, or is @dropped. Under the subscription's lock.
  */
-void xl_follow_lasts(const struct xmem_subscription *subscription, bool dropped);
+void xl_post_lasting(const struct xmem_subscription *subscription, bool dropped);
 
 /*
  * Is it another client, a writer, and not followed by this client? The host's row may say later
  * that a ring is followed no longer, because an unsubscribe is only posted; so pool->follows.origin
  * decides.
  */
-static inline bool xl_is_strange_writer(const struct xmem_pool *pool, u32 client)
+static inline bool xl_is_unfollowed_writer(const struct xmem_pool *pool, u32 client)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, client);
 
@@ -196,7 +196,7 @@ u64 xl_wanted_writer(const struct xmem_subscription *subscription, u32 client);
  * Let the next receive look for writers, and check whether any ring is followed. Under the
  * subscription's lock.
  */
-static inline void xl_look_again(struct xmem_subscription *subscription)
+static inline void xl_recheck_writers(struct xmem_subscription *subscription)
 {
 	subscription->joins_seen = subscription->fast_joins = XL_LOOK_AGAIN;
 	subscription->looks++;
@@ -211,7 +211,7 @@ static inline bool xl_is_ours(const struct xmem_subscription *subscription)
 }
 
 /* Have writers come since the subscription last looked for them? */
-static inline bool xl_writers_came(const struct xmem_subscription *subscription)
+static inline bool xl_has_new_writers(const struct xmem_subscription *subscription)
 {
 	return xm_load_acquire(subscription->joins) != subscription->joins_seen;
 }

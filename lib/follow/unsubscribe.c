@@ -61,7 +61,7 @@ static void offer_writers(struct xmem_pool *pool)
 	for (other = pool->follows.subscriptions; other; other = other->next) {
 		xl_lock(&other->lock);
 		if (other->joint)
-			xl_look_again(other);
+			xl_recheck_writers(other);
 		xl_unlock(&other->lock);
 	}
 	xl_unlock(&pool->follows.list);
@@ -80,11 +80,11 @@ XMEM_API void xmem_unsubscribe(struct xmem_subscription *handle)
 	wait_until_empty(subscription);
 	xl_lock(&subscription->lock);
 	while (subscription->ring)
-		xl_follow_no_longer(subscription, subscription->ring);
+		xl_unfollow(subscription, subscription->ring);
 	if (subscription->ended)
-		xl_follow_ended(subscription, true);
+		xl_post_ended(subscription, true);
 	if (subscription->lasts)
-		xl_follow_lasts(subscription, true);
+		xl_post_lasting(subscription, true);
 	xl_unlock(&subscription->lock);
 	take_off_list(pool, subscription);
 	xl_drain_posts(pool);

@@ -140,7 +140,7 @@ static int wait_in_poll(struct xmem_pool *pool, const struct xl_watch *watch, u6
 		err = wait_for_files((struct pollfd[]){
 			{ .fd = me->kick, .events = POLLIN }, { .fd = fd, .events = POLLIN },
 		}, 2, deadline_ns);
-	xl_poller_leave(pool, me);
+	xl_poller_release(pool, me);
 	return err;
 }
 

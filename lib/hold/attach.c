@@ -224,10 +224,10 @@ static int attach(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 by
 	return err;
 }
 
-static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 bytes,
+static int attach_reserved(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 bytes,
 			   u16 *ret_slot)
 {
-	int err = xl_promise(pool, "attach"), cancel;
+	int err = xl_reserve_entry(pool, "attach"), cancel;
 
 	if (err)
 		return err;
@@ -243,7 +243,7 @@ static int attach_promised(struct xmem_pool *pool, int fd, u64 offset, u64 lengt
 	}
 	pthread_setcancelstate(cancel, NULL);
 	if (err)
-		xl_break_promise(pool);
+		xl_unreserve_entry(pool);
 	return err;
 }
 
@@ -286,7 +286,7 @@ XMEM_API struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint
 	buffer = xl_handle_new(pool);
 	if (!buffer)
 		return NULL;
-	if (attach_promised(pool, fd, offset, asked, bytes, &slot)) {
+	if (attach_reserved(pool, fd, offset, asked, bytes, &slot)) {
 		xl_handle_unused(buffer);
 		return NULL;
 	}

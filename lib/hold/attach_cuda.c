@@ -101,9 +101,9 @@ static int attach(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot
 	return 0;
 }
 
-static int attach_promised(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot)
+static int attach_reserved(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot)
 {
-	int err = xl_promise(pool, "attach_cuda"), cancel;
+	int err = xl_reserve_entry(pool, "attach_cuda"), cancel;
 	struct xl_memory *unused = NULL;
 
 	if (err)
@@ -123,7 +123,7 @@ static int attach_promised(struct xmem_pool *pool, const struct wish *wish, u16 
 		xl_memory_put(unused);
 	pthread_setcancelstate(cancel, NULL);
 	if (err)
-		xl_break_promise(pool);
+		xl_unreserve_entry(pool);
 	return err;
 }
 
@@ -161,7 +161,7 @@ XMEM_API struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr,
 	buffer = xl_handle_new(pool);
 	if (!buffer)
 		return NULL;
-	if (attach_promised(pool, &wish, &slot)) {
+	if (attach_reserved(pool, &wish, &slot)) {
 		xl_handle_unused(buffer);
 		return NULL;
 	}

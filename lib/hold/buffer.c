@@ -73,7 +73,7 @@ static struct xmem_buffer *resolve(struct xmem_pool *pool, u64 token, int *err)
 	struct xmem_buffer *buffer;
 	u32 slot = xm_token_slot(token), took = 0;
 
-	*err = xl_hold_resolved(pool, token, *err);
+	*err = xl_hold_resolve(pool, token, *err);
 	if (*err)
 		return NULL;
 	buffer = xl_handle_new(pool);

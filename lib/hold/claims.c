@@ -70,7 +70,7 @@ static int hold(struct xmem_pool *pool, u64 token)
 	err = xm_get(&pool->map, pool->me, token);
 	if (err == -EOVERFLOW)
 		return err;
-	return err ? xl_hold_resolved(pool, token, err) : 0;
+	return err ? xl_hold_resolve(pool, token, err) : 0;
 }
 
 static void put(struct xmem_pool *pool, u32 slot)
@@ -274,7 +274,7 @@ static void leave_to_holders(struct xmem_buffer *buffer)
 	owned->promised--;
 	xl_owned_changed(owned);
 	if (xm_load(&pool->polls.pool))
-		xl_note_waiting(pool);
+		xl_record_waiting(pool);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }
@@ -289,7 +289,7 @@ static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 	u64 word = xm_load(&buffer->own->own.word->state);
 	int err;
 
-	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
+	xl_record_place(buffer->own->metadata, 0, buffer->what.length);
 	xl_fill_storage(buffer, buffer->own->metadata);
 	err = xm_hold_more(&pool->map, pool->me, buffer->slot);
 	if (err)
@@ -313,14 +313,14 @@ static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
 	struct xmem_pool *pool = buffer->pool;
 	int err;
 
-	err = xl_upgrade_settle(buffer);
+	err = xl_upgrade_wait_until_complete(buffer);
 	if (err)
 		return err;
 	wish->token = xm_token(buffer->upgrade->generation, buffer->slot);
 	err = claim_more(pool, wish);
 	if (err)
 		return err;
-	err = xl_upgrade_live(buffer);
+	err = xl_upgrade_make_live(buffer);
 	if (err) {
 		claim(pool, XMEM_CLAIM_TAKE, wish->token, wish->count);
 		disown(pool, wish->token, 0);

@@ -26,13 +26,13 @@ static bool has_room(struct xmem_pool *pool)
 {
 	if (!xl_ring_is_full(pool))
 		return true;
-	xl_note_full(pool);
+	xl_record_full_ring(pool);
 	if (xl_demote_at(pool) > xl_now_ns())
 		return false;
 	xl_demote(pool);
 	if (!xl_ring_is_full(pool))
 		return true;
-	xl_note_full(pool);
+	xl_record_full_ring(pool);
 	return false;
 }
 
@@ -87,7 +87,7 @@ static XL_COLD int room_failed(struct xmem_pool *pool, int err)
 /* ---- forwarding ---- */
 
 /* Mostly one look: the host's permission lasts as long as the group has this owner. */
-int xl_stage(struct xmem_pool *pool, u32 slot)
+int xl_register_stage(struct xmem_pool *pool, u32 slot)
 {
 	struct xmem_grant_request request = {
 		.size = sizeof(request), .flags = XMEM_GRANT_FORWARDED, .slot = slot,
@@ -113,21 +113,21 @@ static bool forward_now(struct xmem_pool *pool, struct xm_publication what, u64 
 
 	owned->forwards = true;
 	xl_leave_fast_path(owned);
-	overwritten = xl_overwritten(pool);
+	overwritten = xl_overwritten_token(pool);
 	if (polls)
-		xl_note_publishing(pool);
+		xl_begin_publishing(pool);
 	sleeps = xm_forward(&pool->map, pool->me, &owned->words, xl_tail(pool), &what, addressee);
-	xl_keep_note_gap(owned, xl_tail(pool));
+	xl_keep_add_gap(owned, xl_tail(pool));
 	owned->promised++;
 	xl_owned_changed(owned);
-	xl_do_overwritten(pool, overwritten);
-	xl_note_forwarded(pool);
+	xl_put_overwritten(pool, overwritten);
+	xl_record_forward(pool);
 	if (polls)
-		xl_note_waiting(pool);
+		xl_record_waiting(pool);
 	return sleeps;
 }
 
-void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what, u64 addressee)
+void xl_forward_reserved(struct xmem_pool *pool, const struct xm_publication *what, u64 addressee)
 {
 	struct xl_owned *owned = &pool->owned;
 	bool sleeps;
@@ -166,7 +166,7 @@ static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
 
 int xl_forward(struct xmem_buffer *buffer, const struct xl_wish *wish, uint64_t *ret_token)
 {
-	int err = xl_stage(buffer->pool, buffer->slot);
+	int err = xl_register_stage(buffer->pool, buffer->slot);
 
 	if (!err)
 		err = forward(buffer->pool, wish);

@@ -143,7 +143,7 @@ static int check(struct xmem_buffer *buffer)
 	traits = xm_load(&xm_slot_row(&pool->map, buffer->slot)->traits);
 	if (!(traits & XMEM_TRAIT_SHARED))
 		return not_shared(traits);
-	err = xl_stage(pool, buffer->slot);
+	err = xl_register_stage(pool, buffer->slot);
 	if (err)
 		return err;
 	if (traits & XMEM_TRAIT_CUDA)
@@ -159,14 +159,14 @@ static int upgrade(struct xmem_buffer *buffer, struct xl_upgrade *new)
 		.size = XMEM_UPGRADE_MIN, .slot = buffer->slot,
 		.generation = xm_generation(buffer->what.token),
 	};
-	int err = xl_promise(pool, "get_mut");
+	int err = xl_reserve_entry(pool, "get_mut");
 
 	if (err)
 		return err;
 	new->metadata = *xm_metadata(&pool->map, buffer->slot);
 	err = begin(pool, &request);
 	if (err) {
-		xl_break_promise(pool);
+		xl_unreserve_entry(pool);
 		return begin_failed(err);
 	}
 	XM_STEP(XM_STEP_UPGRADE_BEGUN);
@@ -209,7 +209,7 @@ XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
  * A stream may have yet to write the contents that this client has taken over, if no client has
  * waited for them. The next contents have no order, so they would seem to be complete.
  */
-int xl_upgrade_settle(struct xmem_buffer *buffer)
+int xl_upgrade_wait_until_complete(struct xmem_buffer *buffer)
 {
 	int err = xl_order_wait_until(buffer, XMEM_FOREVER);
 
@@ -225,7 +225,7 @@ static int live(struct xmem_buffer *buffer, struct xm_publication *what)
 {
 	struct xl_upgrade *upgrade = buffer->upgrade;
 	struct xmem_pool *pool = buffer->pool;
-	int err = xl_upgrade_settle(buffer);
+	int err = xl_upgrade_wait_until_complete(buffer);
 
 	if (err)
 		return err;
@@ -250,18 +250,18 @@ int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what, 
 
 	if (err)
 		return err;
-	xl_forward_promised(buffer->pool, what, addressee);
+	xl_forward_reserved(buffer->pool, what, addressee);
 	buffer->what = *what;
 	xl_handle_use(buffer, XL_READING);
 	return 0;
 }
 
-int xl_upgrade_live(struct xmem_buffer *buffer)
+int xl_upgrade_make_live(struct xmem_buffer *buffer)
 {
 	int err = live(buffer, &buffer->what);
 
 	if (!err)
-		xl_break_promise(buffer->pool);
+		xl_unreserve_entry(buffer->pool);
 	return err;
 }
 
@@ -279,7 +279,7 @@ void xl_upgrade_give_up(struct xmem_buffer *buffer)
 
 	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	xl_post(pool, XMEM_IOC_UPGRADE, &request);
-	xl_break_promise(pool);
+	xl_unreserve_entry(pool);
 	free(buffer->upgrade);
 	buffer->upgrade = NULL;
 }

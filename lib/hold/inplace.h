@@ -27,10 +27,10 @@ int xl_upgrade_publish(struct xmem_buffer *buffer, struct xm_publication *what, 
  * published them. To be called before a token is made of upgrade->generation, which this may
  * change. 0 or -errno, noted.
  */
-int xl_upgrade_settle(struct xmem_buffer *buffer);
+int xl_upgrade_wait_until_complete(struct xmem_buffer *buffer);
 
 /* Make the contents LIVE without an entry in a ring. 0 or -errno, noted; the mode stays. */
-int xl_upgrade_live(struct xmem_buffer *buffer);
+int xl_upgrade_make_live(struct xmem_buffer *buffer);
 
 /* Give the buffer up without publishing it: the contents are gone. Puts the hold. */
 void xl_upgrade_give_up(struct xmem_buffer *buffer);
@@ -40,13 +40,13 @@ void xl_upgrade_give_up(struct xmem_buffer *buffer);
  * client forwards a slot that it holds, or writes it in place in order to forward it. 0 or -errno,
  * noted.
  */
-int xl_stage(struct xmem_pool *pool, u32 slot);
+int xl_register_stage(struct xmem_pool *pool, u32 slot);
 
 /*
  * Forward contents for which an entry of the ring is reserved (forward.c). @addressee: as in
  * xl_upgrade_publish.
  */
-void xl_forward_promised(struct xmem_pool *pool, const struct xm_publication *what,
+void xl_forward_reserved(struct xmem_pool *pool, const struct xm_publication *what,
 			 u64 addressee);
 
 #endif

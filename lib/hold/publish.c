@@ -140,18 +140,18 @@ static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *on
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = one->size;
 	bool polls = xm_load(&pool->polls.pool);
-	u64 overwritten = xl_overwritten(pool);
+	u64 overwritten = xl_overwritten_token(pool);
 
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
 	xl_owned_changed(owned);
 	if (polls)
-		xl_note_publishing(pool);
+		xl_begin_publishing(pool);
 	xm_publish_as(&pool->map, &one->own, &owned->words, xl_tail(pool), what,
 		      addressee ? XMEM_ENTRY_MARKED : 0, addressee);
-	xl_do_overwritten(pool, overwritten);
+	xl_put_overwritten(pool, overwritten);
 	if (polls)
-		xl_note_waiting(pool);
+		xl_record_waiting(pool);
 	if (!xl_has_ready(size) && !size->free.first)
 		xl_collect_passed(pool, size);
 	/* Only after the scan, so that the scan does not read this slot. */
@@ -187,7 +187,7 @@ static XL_SLOW int publish_end(struct xmem_pool *pool, struct xmem_buffer *buffe
 {
 	xl_unlock(&pool->owned.lock);
 	publish_wake(pool);
-	xl_cache_settle(pool);
+	xl_cache_expire(pool);
 	if (ret_token)
 		*ret_token = token;
 	return xl_handle_drop(pool, buffer);
@@ -245,11 +245,11 @@ static int publish_written(struct xmem_buffer *buffer, const struct xl_wish *wis
 	if (unlikely(kept && keep(buffer)))
 		return -EOVERFLOW;
 	buffer->what = wish->what;
-	xl_note_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
+	xl_record_place(buffer->own->metadata, buffer->what.offset, buffer->what.length);
 	xl_fill_storage(buffer, buffer->own->metadata);
 	xl_lock(&pool->owned.lock);
 	if (wish->addressee)
-		xl_keep_note_gap(&pool->owned, xl_tail(pool) + 1);
+		xl_keep_add_gap(&pool->owned, xl_tail(pool) + 1);
 	publish_and_collect(pool, buffer->own, &buffer->what, wish->addressee);
 	if (!kept)
 		return publish_end(pool, buffer, ret_token, buffer->what.token);
@@ -339,7 +339,7 @@ static XL_SLOW int publish_cuda(struct xmem_buffer *buffer, uint64_t *ret_token)
 {
 	struct xmem_metadata *metadata = buffer->own->metadata;
 
-	xl_note_place(metadata, 0, buffer->what.length);
+	xl_record_place(metadata, 0, buffer->what.length);
 	xl_fill_storage(buffer, metadata);
 	return publish_fast(buffer->pool, buffer, ret_token);
 }
@@ -374,6 +374,6 @@ XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_
 		return publish_rare(buffer, options, ret_token);
 	if (unlikely(options))
 		return publish_with_options(buffer, options, ret_token);
-	xl_note_place(buffer->own->metadata, 0, buffer->what.length);
+	xl_record_place(buffer->own->metadata, 0, buffer->what.length);
 	return publish_fast(pool, buffer, ret_token);
 }

@@ -28,7 +28,7 @@ static bool read_label(const struct xm_map *map, u32 client, u64 incarnation,
 	       xm_load(&row->incarnation) == incarnation;
 }
 
-void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation)
+void xl_label_record(struct xmem_pool *pool, u32 publisher, u64 incarnation)
 {
 	struct xl_known_label *known = &pool->labels.of[publisher];
 	struct xm_label label;

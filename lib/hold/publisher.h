@@ -6,7 +6,7 @@
 #include "lib/base/handle.h"
 
 /* Remember the label of a publisher that is followed from now on. */
-void xl_label_note(struct xmem_pool *pool, u32 publisher, u64 incarnation);
+void xl_label_record(struct xmem_pool *pool, u32 publisher, u64 incarnation);
 
 /*
  * The client that published the contents, with its label or an empty one. XMEM_NOBODY: it is not

@@ -20,10 +20,10 @@ static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 to
 
 	if (!err) {
 		xl_collect_retracted(one);
-		xl_keep_note_gap(owned, xl_tail(pool));
+		xl_keep_add_gap(owned, xl_tail(pool));
 		xl_owned_changed(owned);
 		if (unlikely(owned->demand.on) && one->size->chain == &owned->cpu)
-			xl_demand_given_up(pool, one->size->bytes);
+			xl_demand_subtract(pool, one->size->bytes);
 	}
 	return err;
 }

@@ -36,7 +36,7 @@ static int look_again(struct xmem_pool *pool, u64 token)
 	return err;
 }
 
-int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err)
+int xl_hold_resolve(struct xmem_pool *pool, u64 token, int err)
 {
 	if (err == -EAGAIN)
 		err = look_again(pool, token);

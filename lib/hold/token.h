@@ -11,7 +11,7 @@
  * ask the host, which takes 1 ms, and repeat that while the owner goes on scanning, at most 64
  * times.
  */
-int xl_hold_resolved(struct xmem_pool *pool, u64 token, int err);
+int xl_hold_resolve(struct xmem_pool *pool, u64 token, int err);
 
 /*
  * The token that @number is, or for XMEM_SLOT the token of the contents in that slot. 0: an error,

@@ -84,14 +84,14 @@ static int wait_for_slot(struct xmem_pool *pool, const struct xl_want *want, u32
 			return err;
 		if (xl_wait_cancelled(pool, cancels))
 			return wait_failed(-ECANCELED);
-		bound = xl_look_again_ns(pool);
+		bound = xl_retry_at(pool);
 		if (bound <= looked)	/* the look did not help; a wake-up comes */
 			bound = ~0ULL;
 		if (err == -EINPROGRESS)
 			bound = xl_sleep_until(pool, bound);
-		xl_limbo_note(pool);
+		xl_limbo_record(pool);
 		xl_unlock(&owned->lock);
-		xl_limbo_tell(pool);
+		xl_limbo_notify(pool);
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, armed,
 				      bound < deadline ? bound : deadline);
 		xl_lock(&owned->lock);
@@ -195,7 +195,7 @@ static int no_slot_yet(struct xmem_pool *pool, const struct xl_want *want, bool 
 		if (err != -EAGAIN)
 			return err;
 	}
-	xl_limbo_note(pool);
+	xl_limbo_record(pool);
 	return xl_fail_no_buffer(pool, want->chain, want->bytes, EAGAIN);
 }
 
@@ -267,17 +267,17 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	bool slow = buffer && !is_fast(owned, size, owned->room_end);
 
 	if (unlikely(owned->asked != chain))
-		xl_note_asked(pool, chain);
+		xl_record_asked_chain(pool, chain);
 	if (slow)
 		err = acquire_slow(pool, chain, bytes, timeout_ns, xl_wait_cancels(pool), &size);
 	if (likely(!err))
 		hand_out(take_ready(owned, size), bytes,
 			 chain == &owned->cpu ? XL_WRITING : XL_WRITING | XL_CUDA, buffer);
 	if (!err && (owned->refused || xl_bound_stands(owned)))
-		xl_note_success(pool, size);
+		xl_record_success(pool, size);
 	xl_unlock(&owned->lock);
 	xl_poll_update(pool, POLLOUT);
-	xl_cache_settle(pool);
+	xl_cache_expire(pool);
 	if (buffer && err)
 		xl_handle_unused(buffer);
 	if (slow) {
@@ -286,7 +286,7 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 		xl_attached_sweep(pool);
 	}
 	if (unlikely(err))
-		xl_limbo_tell(pool);
+		xl_limbo_notify(pool);
 	return err ? NULL : xl_handle(buffer);
 }
 

@@ -49,7 +49,7 @@ static void count_all_idle(const struct xmem_pool *pool)
  * A file is still idle if it was idle at the last refresh and the sum of its generations has not
  * changed since.
  */
-static void note_idle(struct xl_mapping *file, u64 sum_before, u64 now)
+static void update_idle(struct xl_mapping *file, u64 sum_before, u64 now)
 {
 	if (file->idle != file->slots)
 		file->idle_ns = 0;
@@ -57,7 +57,7 @@ static void note_idle(struct xl_mapping *file, u64 sum_before, u64 now)
 		file->idle_ns = now;
 }
 
-u64 xl_cache_look(struct xmem_pool *pool)
+u64 xl_cache_refresh(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_demand *demand = &owned->demand;
@@ -72,7 +72,7 @@ u64 xl_cache_look(struct xmem_pool *pool)
 	count_all_idle(pool);
 	demand->used = demand->busy = 0;
 	for (file = owned->files; file; file = file->next_file) {
-		note_idle(file, file->sum_before, now);
+		update_idle(file, file->sum_before, now);
 		idle += file->idle_ns ? file->bytes : 0;
 		if (!file->demand || file->idle_ns)
 			continue;
@@ -82,7 +82,7 @@ u64 xl_cache_look(struct xmem_pool *pool)
 	if (demand->peak < demand->used)
 		demand->peak = demand->used;
 	__atomic_store_n(&demand->looked_ns, now, __ATOMIC_RELAXED);
-	xl_demand_say(pool);
+	xl_demand_update_ring(pool);
 	return idle;
 }
 
@@ -216,7 +216,7 @@ u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand)
 	u64 bytes;
 
 	xl_lock(&pool->owned.lock);
-	xl_cache_look(pool);
+	xl_cache_refresh(pool);
 	list = xl_cache_shrink(pool, 0, demand);
 	xl_unlock(&pool->owned.lock);
 	bytes = xl_cache_drop(pool, list);
@@ -248,7 +248,7 @@ static bool is_due(const struct xl_demand *demand)
 	       demand->cache_ns / 4;
 }
 
-void xl_cache_age(struct xmem_pool *pool)
+void xl_cache_expire_slow(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_mapping *list;
@@ -264,7 +264,7 @@ void xl_cache_age(struct xmem_pool *pool)
 	xl_catch_up(pool);
 	if (xl_turn_try(&pool->slow)) {
 		xl_lock(&owned->lock);
-		xl_cache_look(pool);
+		xl_cache_refresh(pool);
 		list = xl_cache_shrink(pool, young_bytes(owned, xl_now_ns()), true);
 		xl_unlock(&owned->lock);
 		xl_cache_drop(pool, list);

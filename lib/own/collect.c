@@ -27,7 +27,7 @@ static bool still_held(const struct xmem_pool *pool, const struct xl_owned_slot 
  * A scan has found the slot in use by @holder. If that client does not hold the slot, its ring has
  * the forwarded publication, which may be evicted.
  */
-static void note_holder(struct xmem_pool *pool, struct xl_owned_slot *one, u8 holder)
+static void record_holder(struct xmem_pool *pool, struct xl_owned_slot *one, u8 holder)
 {
 	u32 hold = xm_load(xm_hold(&pool->map, holder, one->own.slot));
 
@@ -47,7 +47,7 @@ static bool is_claimed(const struct xmem_pool *pool, const struct xl_owned_slot 
  * An eviction has spared the slot. If only a ring keeps it, the client with that ring may keep it
  * for its own bound: record the shortest of these bounds.
  */
-static void note_lent(struct xmem_pool *pool, const struct xl_owned_slot *one)
+static void record_lent_bound(struct xmem_pool *pool, const struct xl_owned_slot *one)
 {
 	const struct xm_map *map = &pool->map;
 	u32 hold = xm_load(xm_hold(map, one->holder, one->own.slot));
@@ -103,7 +103,7 @@ static void make_busy(struct xmem_pool *pool, struct xl_size *size, u32 at, u8 h
 		size->circle[at & size->mask] = size->circle[(at - 1) & size->mask];
 	size->ready++;
 	size->live++;
-	note_holder(pool, one, holder);
+	record_holder(pool, one, holder);
 	one->busy_ns = 0;
 	xl_queue_add(&size->busy, one);
 }
@@ -234,7 +234,7 @@ bool xl_collect_passed(struct xmem_pool *pool, struct xl_size *size)
 	if (size->live == size->end)
 		return false;
 	look_at_passed(pool);
-	xl_note_passed(pool);
+	xl_update_room(pool);
 	/* No subscriber loses anything by this. */
 	how.passed = how.evictable = passed(pool, how.tail);
 	if (unlikely(pool->owned.keep))
@@ -255,7 +255,7 @@ static bool is_to_be_had(struct xmem_pool *pool, const struct xm_scan_rules *how
 				  how->evicts, holder);
 	one->holder = one->held ? holder[n] : one->holder;
 	if (one->held)
-		note_lent(pool, one);
+		record_lent_bound(pool, one);
 	return !one->held;
 }
 
@@ -277,7 +277,7 @@ static bool evict_one(struct xmem_pool *pool, const struct xm_scan_rules *how,
 			break;
 		if (!is_to_be_had(pool, how, one))
 			continue;
-		xl_keep_note_gap(&pool->owned, place_of(own) + 1);
+		xl_keep_add_gap(&pool->owned, place_of(own) + 1);
 		if (scan_live(pool, how, size, &own, 1, at))
 			return true;
 	}
@@ -307,7 +307,7 @@ static bool evict_lent(struct xmem_pool *pool, struct xl_size *size,
 			continue;
 		own = &one->own;
 		if (!xm_scan(&pool->map, &how, &own, 1, &one->holder)) {
-			note_lent(pool, one);
+			record_lent_bound(pool, one);
 			continue;
 		}
 		xl_ready_add(size, xl_queue_take(&size->busy, link));
@@ -421,7 +421,7 @@ void xl_evict_file(struct xmem_pool *pool, const struct xm_waited *waited,
 			if (xl_owned_slot(own)->file != file ||
 			    !is_to_be_had(pool, &how, xl_owned_slot(own)))
 				continue;
-			xl_keep_note_gap(&pool->owned, place_of(own) + 1);
+			xl_keep_add_gap(&pool->owned, place_of(own) + 1);
 			scan_live(pool, &how, size, &own, 1, at);
 		}
 		while (evict_lent(pool, size, file))
@@ -474,7 +474,7 @@ static bool scan_busy(struct xmem_pool *pool, struct xl_size *size, struct xm_ow
 			xl_ready_add(size, one);
 			continue;
 		}
-		note_holder(pool, one, holder[i]);
+		record_holder(pool, one, holder[i]);
 		xl_queue_add(&size->busy, one);
 	}
 	return mine;

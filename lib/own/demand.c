@@ -89,7 +89,7 @@ static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 	if (!oldest || bytes < lacks)
 		return false;
 	xl_evict_file(pool, &waited, oldest);
-	xl_cache_look(pool);
+	xl_cache_refresh(pool);
 	return oldest->idle_ns;
 }
 
@@ -125,10 +125,10 @@ static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_map
 	if (demand->used + need > demand->limit) {
 		demand->no_slots = false;	/* bytes are lacking, not slots */
 		demand->failed = 0;
-		xl_lacks_say(pool, need);
+		xl_lacks_update(pool, need);
 		return -EAGAIN;
 	}
-	xl_lacks_say(pool, need);
+	xl_lacks_update(pool, need);
 	if (demand->peak < demand->used + need)
 		demand->peak = demand->used + need;
 	keep = demand->limit - demand->used - need;
@@ -158,7 +158,7 @@ static bool evict_for_slots(struct xmem_pool *pool)
 	xm_read_waited(&pool->map, pool->me, &waited);
 	any = owned->once && xl_evict(pool, owned->once, &waited);
 	if (!any) {
-		xl_cache_look(pool);
+		xl_cache_refresh(pool);
 		any = evict_file(pool, 0, false);
 	}
 	xl_unlock(&owned->lock);
@@ -298,7 +298,7 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
  * failure a polling program waits for nothing, unless slots are lacking and @used says that some
  * are in use. Returns whether that is so.
  */
-static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
+static bool record_made(struct xmem_pool *pool, u64 made, int err, bool used)
 {
 	struct xl_owned *owned = &pool->owned;
 	bool no_slots = err == -ENOSPC && used;
@@ -309,7 +309,7 @@ static bool say_made(struct xmem_pool *pool, u64 made, int err, bool used)
 		owned->demand.no_slots = no_slots;
 		owned->demand.failed = no_slots ? 0 : err;
 	}
-	xl_lacks_say(pool, 0);
+	xl_lacks_update(pool, 0);
 	if (!made)
 		xm_store(&owned->words.ring->makes, 0);
 	xl_unlock(&owned->lock);
@@ -355,7 +355,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 		xl_unlock(&owned->lock);
 		return too_large(demand, bytes);
 	}
-	xl_cache_look(pool);
+	xl_cache_refresh(pool);
 	if (is_there(owned, bytes)) {
 		xl_unlock(&owned->lock);
 		return 0;
@@ -369,19 +369,19 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	err = make_file(pool, &buffers, evict, &need, &used);
 	if (err == -ENOSPC && waits_in_vain(pool) && host_finds_slots(pool, answer_by))
 		err = make_slots(pool, &buffers);
-	if (!say_made(pool, err ? 0 : need, err, used))
+	if (!record_made(pool, err ? 0 : need, err, used))
 		return err;
 	return waits_in_vain(pool) ? xl_fail_no_slots(pool) : -EAGAIN;
 }
 
-int xl_demand_lack(struct xmem_pool *pool, u64 bytes)
+int xl_demand_defer(struct xmem_pool *pool, u64 bytes)
 {
 	u64 need = bytes > XL_MAX_BYTES ? ~0ULL : xl_file_bytes(xl_class(bytes), 1);
 
 	if (need > pool->owned.demand.limit || need > XL_MAX_BYTES)
 		return too_large(&pool->owned.demand, bytes);
-	xl_cache_look(pool);
-	xl_lacks_say(pool, need);
+	xl_cache_refresh(pool);
+	xl_lacks_update(pool, need);
 	return -EAGAIN;
 }
 

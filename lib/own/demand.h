@@ -58,7 +58,7 @@ int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
  * The ring has no room for an entry now, so nothing is made: update the words of the ring that say
  * how much will be lacking then. Under owned.lock. -EAGAIN; or another error, noted: never.
  */
-int xl_demand_lack(struct xmem_pool *pool, u64 bytes);
+int xl_demand_defer(struct xmem_pool *pool, u64 bytes);
 
 /* Take pool->slow until @deadline_ns. 0, or -ETIMEDOUT or -EINTR, noted. */
 int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns);
@@ -76,17 +76,17 @@ int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
  * Update what the ring says: how large a buffer can be made, and how much is lacking. @need: bytes
  * of the file that is wanted; 0: none is. Under owned.lock.
  */
-void xl_lacks_say(struct xmem_pool *pool, u64 need);
+void xl_lacks_update(struct xmem_pool *pool, u64 need);
 /*
  * Update what the ring says, after a refresh. Under owned.lock, and in the same critical section as
  * every step that makes a buffer FREE or READY without a refresh. Otherwise a program that polls
  * would not be woken. Model: tests/model/demand.pml.
  */
-void xl_demand_say(struct xmem_pool *pool);
+void xl_demand_update_ring(struct xmem_pool *pool);
 /* Slots have been detached, which may be the lacking ones. Under no lock. */
 void xl_demand_detached(struct xmem_pool *pool);
 /* A buffer of @bytes has come free by an act of its owner. Under owned.lock. */
-void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);
+void xl_demand_subtract(struct xmem_pool *pool, u64 bytes);
 
 /* ---- giving back (cache.c) ---- */
 
@@ -94,7 +94,7 @@ void xl_demand_given_up(struct xmem_pool *pool, u64 bytes);
  * Refresh the cache: collect all unused slots, and find out which files are idle. Returns the bytes
  * of the idle files. Under owned.lock.
  */
-u64 xl_cache_look(struct xmem_pool *pool);
+u64 xl_cache_refresh(struct xmem_pool *pool);
 
 /*
  * Choose idle files until the other idle files have @keep bytes or fewer, beginning with the file
@@ -119,12 +119,12 @@ u64 xl_cache_limit(const struct xl_demand *demand);
 /*
  * Give back the files that have been idle for too long, if the next refresh is due. Under no lock.
  */
-void xl_cache_age(struct xmem_pool *pool);
+void xl_cache_expire_slow(struct xmem_pool *pool);
 
-static inline void xl_cache_settle(struct xmem_pool *pool)
+static inline void xl_cache_expire(struct xmem_pool *pool)
 {
 	if (unlikely(__atomic_load_n(&pool->owned.demand.on, __ATOMIC_RELAXED)))
-		xl_cache_age(pool);
+		xl_cache_expire_slow(pool);
 }
 
 #endif

@@ -45,12 +45,12 @@ static void wake_owners(struct xmem_pool *pool)
 			xl_waiters_wake(pool, XMEM_WAIT_SLOTS, c);
 }
 
-void xl_room_is_over(struct xl_owned *owned)
+void xl_reset_room(struct xl_owned *owned)
 {
 	owned->room_end = owned->fast_end = 0;
 }
 
-void xl_note_passed(struct xmem_pool *pool)
+void xl_update_room(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 
@@ -59,11 +59,11 @@ void xl_note_passed(struct xmem_pool *pool)
 }
 
 /* Read the ring, and record up to which place it has room. */
-static void look_at_room(struct xmem_pool *pool, struct xm_waited *ret)
+static void read_room(struct xmem_pool *pool, struct xm_waited *ret)
 {
 	xm_read_waited(&pool->map, pool->me, ret);
 	if (ret->demoted)	/* a demotion may end at any time, and then there is less room */
-		xl_room_is_over(&pool->owned);
+		xl_reset_room(&pool->owned);
 	else
 		set_room(&pool->owned, pool, ret->evictable);
 }
@@ -75,7 +75,7 @@ bool xl_ring_is_full(struct xmem_pool *pool)
 
 	if (likely(pool->owned.promised < pool->owned.room_end))
 		return false;
-	look_at_room(pool, &waited);
+	read_room(pool, &waited);
 	return !xm_has_room(&pool->map, &waited, xl_in_hand(pool));
 }
 
@@ -88,11 +88,11 @@ void xl_make_room(struct xmem_pool *pool)
 	u64 tail = xl_tail(pool), entries = (u64)pool->map.ring_mask + 1;
 	struct xm_waited waited;
 
-	look_at_room(pool, &waited);
+	read_room(pool, &waited);
 	if (!waited.count || tail - waited.evictable < entries)
 		return;
 	xm_demote(&pool->map, pool->me, tail - entries + 1);
-	xl_room_is_over(&pool->owned);
+	xl_reset_room(&pool->owned);
 	wake_owners(pool);
 }
 
@@ -163,7 +163,7 @@ void xl_demote(struct xmem_pool *pool)
 
 	xm_demote(&pool->map, pool->me, xl_tail(pool));
 	end_bound(owned);
-	xl_room_is_over(owned);
+	xl_reset_room(owned);
 	xl_owned_changed(owned);
 	wake_owners(pool);
 }
@@ -214,7 +214,7 @@ static bool begin_bound(struct xmem_pool *pool, const struct xl_chain *chain, u6
 	return true;
 }
 
-void xl_note_refused(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
+void xl_record_refusal(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
 {
 	struct xl_owned *owned = &pool->owned;
 	bool begins;
@@ -225,12 +225,12 @@ void xl_note_refused(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 	begins = begin_recall(owned, bytes) || begins;
 	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* at least a byte */
 	owned->refused = true;
-	xl_room_is_over(owned);
+	xl_reset_room(owned);
 	if (begins)
 		wake_pollers(pool);	/* hosts set a timer */
 }
 
-void xl_note_asked(struct xmem_pool *pool, const struct xl_chain *chain)
+void xl_record_asked_chain(struct xmem_pool *pool, const struct xl_chain *chain)
 {
 	struct xmem_ring *ring = pool->owned.words.ring;
 
@@ -239,18 +239,18 @@ void xl_note_asked(struct xmem_pool *pool, const struct xl_chain *chain)
 	xm_store(&ring->lacks, 0);
 	xm_store(&ring->lacks_slots, 0);
 	xm_store(&ring->wanted_device, chain->device);
-	xl_demand_say(pool);
+	xl_demand_update_ring(pool);
 }
 
-void xl_note_full(struct xmem_pool *pool)
+void xl_record_full_ring(struct xmem_pool *pool)
 {
 	if (begin_bound(pool, pool->owned.asked, 0))
 		wake_pollers(pool);
-	xl_room_is_over(&pool->owned);
+	xl_reset_room(&pool->owned);
 }
 
 /* The bound stays for a refused acquire, unless everything from before its begin is received. */
-void xl_note_forwarded(struct xmem_pool *pool)
+void xl_record_forward(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xm_waited waited;
@@ -267,7 +267,7 @@ void xl_note_forwarded(struct xmem_pool *pool)
  * publication that leaves it no buffer or, after a refused acquire, with the first publication
  * after which a subscriber lags.
  */
-void xl_note_waiting(struct xmem_pool *pool)
+void xl_record_waiting(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xmem_ring *ring = owned->words.ring;
@@ -277,10 +277,10 @@ void xl_note_waiting(struct xmem_pool *pool)
 		xm_store(&ring->demote_at_ns, 0);
 	if ((owned->refused || !xl_in_hand(pool)) &&
 	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
-		xl_note_refused(pool, owned->asked, xm_load(&ring->wanted));
+		xl_record_refusal(pool, owned->asked, xm_load(&ring->wanted));
 }
 
-void xl_note_publishing(struct xmem_pool *pool)
+void xl_begin_publishing(struct xmem_pool *pool)
 {
 	struct xmem_ring *ring = pool->owned.words.ring;
 
@@ -288,7 +288,7 @@ void xl_note_publishing(struct xmem_pool *pool)
 		xm_store(&ring->demote_at_ns, UNDECIDED);
 }
 
-void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
+void xl_record_success(struct xmem_pool *pool, const struct xl_size *size)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xm_waited waited;
@@ -311,7 +311,7 @@ void xl_note_success(struct xmem_pool *pool, const struct xl_size *size)
 	wake_pollers(pool);	/* any buffer will do now, and smaller ones may be free */
 }
 
-int xl_promise(struct xmem_pool *pool, const char *what)
+int xl_reserve_entry(struct xmem_pool *pool, const char *what)
 {
 	struct xl_owned *owned = &pool->owned;
 	bool full;
@@ -319,7 +319,7 @@ int xl_promise(struct xmem_pool *pool, const char *what)
 	xl_lock(&owned->lock);
 	full = xl_ring_is_full(pool);
 	if (full) {
-		xl_note_full(pool);
+		xl_record_full_ring(pool);
 		if (xl_demote_at(pool) <= xl_now_ns())
 			xl_demote(pool);
 		full = xl_ring_is_full(pool);
@@ -330,7 +330,7 @@ int xl_promise(struct xmem_pool *pool, const char *what)
 				      "subscribers have yet to receive", what) : 0;
 }
 
-void xl_break_promise(struct xmem_pool *pool)
+void xl_unreserve_entry(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 

@@ -28,7 +28,7 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64
 	pool->owned.renewals -= slot->renewing;
 	slot->renewing = err == -EINTR || err == -ETIMEDOUT;
 	pool->owned.renewals += slot->renewing;
-	xl_room_is_over(&pool->owned);
+	xl_reset_room(&pool->owned);
 	return err == -ETIMEDOUT ? -EINPROGRESS : err;
 }
 
@@ -110,7 +110,7 @@ static int take_slot(struct xmem_pool *pool, const struct xl_want *want, u64 mos
 			     strerror(-err)) : 0;
 }
 
-u64 xl_look_again_ns(const struct xmem_pool *pool)
+u64 xl_retry_at(const struct xmem_pool *pool)
 {
 	u64 demote = xl_demote_at(pool), recall = xl_recall_at(pool);
 
@@ -165,7 +165,7 @@ static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, stru
 		if (err != -EAGAIN)
 			return err;
 		if (xl_ring_is_full(pool))
-			return xl_demand_lack(pool, want->bytes);
+			return xl_demand_defer(pool, want->bytes);
 		made = make(pool, want, evict);
 		if (!made)
 			continue;
@@ -196,7 +196,7 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct xl_want *wa
 	if (!err || err == -EAGAIN || err == -EINPROGRESS)
 		xl_error_restore(&before);
 	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* wakes pollers */
-		xl_note_refused(pool, want->chain, want->bytes);
+		xl_record_refusal(pool, want->chain, want->bytes);
 	return err;
 }
 
@@ -214,15 +214,15 @@ int xl_find_slot(struct xmem_pool *pool, const struct xl_want *want, struct xl_s
 
 	if (err != -EAGAIN)
 		return err;
-	xl_note_refused(pool, want->chain, want->bytes);
+	xl_record_refusal(pool, want->chain, want->bytes);
 	now = xl_now_ns();
-	if (xl_look_again_ns(pool) > now)
+	if (xl_retry_at(pool) > now)
 		return err;
 	if (xl_demote_at(pool) <= now)
 		xl_demote(pool);
 	xl_owned_changed(&pool->owned);
 	err = take(pool, want, ret);
 	if (err == -EAGAIN)
-		xl_note_refused(pool, want->chain, want->bytes);
+		xl_record_refusal(pool, want->chain, want->bytes);
 	return err;
 }

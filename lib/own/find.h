@@ -26,7 +26,7 @@ static inline bool xl_wants_demand(const struct xl_owned *owned, const struct xl
 bool xl_still_none(const struct xmem_pool *pool, const struct xl_want *want);
 
 /* The time of the next look, which comes without a wake-up. */
-u64 xl_look_again_ns(const struct xmem_pool *pool);
+u64 xl_retry_at(const struct xmem_pool *pool);
 
 /*
  * Find a slot, if necessary once more after the bound for slow subscribers has passed. owned.lock

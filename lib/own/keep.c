@@ -9,7 +9,7 @@
 #include "core/history.h"
 #include "lib/own/owned.h"
 
-void xl_keep_note_gap(struct xl_owned *owned, u64 end)
+void xl_keep_add_gap(struct xl_owned *owned, u64 end)
 {
 	if (owned->gaps_end < end)
 		owned->gaps_end = end;

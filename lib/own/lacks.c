@@ -17,7 +17,7 @@
  * polling program might never be woken. Where slots are lacking, `lacks` is 1, because each buffer
  * that comes free may be the one that kept them.
  */
-void xl_lacks_say(struct xmem_pool *pool, u64 need)
+void xl_lacks_update(struct xmem_pool *pool, u64 need)
 {
 	const struct xl_demand *demand = &pool->owned.demand;
 	struct xmem_ring *ring = pool->owned.words.ring;
@@ -36,12 +36,12 @@ void xl_lacks_say(struct xmem_pool *pool, u64 need)
 	xm_store(&ring->lacks, need > left ? lacks : 0);
 }
 
-void xl_demand_say(struct xmem_pool *pool)
+void xl_demand_update_ring(struct xmem_pool *pool)
 {
 	u64 wanted = xm_load(&pool->owned.words.ring->wanted);
 
 	if (pool->owned.demand.on)
-		xl_lacks_say(pool, pool->owned.refused ? xl_file_bytes(xl_class(wanted), 1) : 0);
+		xl_lacks_update(pool, pool->owned.refused ? xl_file_bytes(xl_class(wanted), 1) : 0);
 }
 
 void xl_demand_detached(struct xmem_pool *pool)
@@ -51,14 +51,14 @@ void xl_demand_detached(struct xmem_pool *pool)
 	xl_lock(&owned->lock);
 	if (owned->demand.no_slots) {
 		owned->demand.no_slots = false;
-		xl_demand_say(pool);
+		xl_demand_update_ring(pool);
 		xl_owned_changed(owned);
 	}
 	xl_unlock(&owned->lock);
 }
 
 /* Hosts subtract what other clients release; this subtracts what the owner frees itself. */
-void xl_demand_given_up(struct xmem_pool *pool, u64 bytes)
+void xl_demand_subtract(struct xmem_pool *pool, u64 bytes)
 {
 	struct xmem_ring *ring = pool->owned.words.ring;
 	u64 lacks = xm_load(&ring->lacks);

@@ -17,7 +17,7 @@
 
 /* ---- since when ---- */
 
-void xl_limbo_note(struct xmem_pool *pool)
+void xl_limbo_record(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
 	u64 now = xl_now_ns(), first = 0;
@@ -43,7 +43,7 @@ static u64 age_of(u64 since_ns)
 	return since_ns && since_ns < now ? now - since_ns : 0;
 }
 
-void xl_limbo_find(struct xmem_pool *pool, struct xmem_limbo *ret)
+void xl_limbo_count(struct xmem_pool *pool, struct xmem_limbo *ret)
 {
 	struct xm_limbo found;
 
@@ -60,7 +60,7 @@ void xl_limbo_find(struct xmem_pool *pool, struct xmem_limbo *ret)
 /* ---- the warning ---- */
 
 /* Is the program to be warned now? It is warned once each time that limbo passes a limit. */
-static bool is_news(struct xmem_pool *pool, const struct xmem_limbo *limbo, struct xl_hook *ret)
+static bool should_warn(struct xmem_pool *pool, const struct xmem_limbo *limbo, struct xl_hook *ret)
 {
 	struct xl_hook *hook = &pool->hook;
 	bool above, news;
@@ -75,13 +75,13 @@ static bool is_news(struct xmem_pool *pool, const struct xmem_limbo *limbo, stru
 	return news;
 }
 
-void xl_limbo_tell_slowly(struct xmem_pool *pool)
+void xl_limbo_notify_slow(struct xmem_pool *pool)
 {
 	struct xmem_limbo limbo;
 	struct xl_hook hook;
 
-	xl_limbo_find(pool, &limbo);
-	if (is_news(pool, &limbo, &hook)) {
+	xl_limbo_count(pool, &limbo);
+	if (should_warn(pool, &limbo, &hook)) {
 		struct xl_error error;
 		/*
 		 * This call must return: it is counted (base/calls.h), so xmem_pool_close waits for
@@ -150,10 +150,10 @@ static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
 	xl_lock(&owned->lock);
 	found = xl_collect_all(pool);
 	if (keep != XMEM_KEEP_ALL || (found && owned->demand.on))
-		xl_cache_look(pool);	/* so that the ring says that less is lacking */
+		xl_cache_refresh(pool);	/* so that the ring says that less is lacking */
 	if (keep != XMEM_KEEP_ALL)
 		*ret_files = xl_cache_shrink(pool, keep, false);
-	xl_limbo_note(pool);
+	xl_limbo_record(pool);
 	xl_unlock(&owned->lock);
 	return found;
 }
@@ -201,11 +201,11 @@ XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_b
 		xl_owned_notify(pool);	/* other threads may wait for a slot, or for room */
 	}
 	if (writes)
-		xl_attached_settle(pool);
+		xl_attached_drain(pool);
 	tell_host(pool);
 	xl_views_drop_idle(pool);
 	xl_payload_reap(pool, XL_HOST_NS);
-	xl_limbo_tell(pool);
+	xl_limbo_notify(pool);
 	/*
 	 * Memory that a failing driver has kept is not given back; memory that it had kept before
 	 * may have been given back now.

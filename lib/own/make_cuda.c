@@ -48,7 +48,7 @@ static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buff
 	err = make(pool, buffers);
 	if (err != -ENOMEM)
 		return err;
-	xl_attached_settle(pool);
+	xl_attached_drain(pool);
 	xl_payload_reap(pool, XL_HOST_NS);
 	err = make(pool, buffers);
 	if (!err)

@@ -57,7 +57,7 @@ void xl_once_detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	}
 }
 
-void xl_attached_settle(struct xmem_pool *pool)
+void xl_attached_drain(struct xmem_pool *pool)
 {
 	xl_attached_sweep(pool);
 	if (__atomic_exchange_n(&pool->owned.detaching, false, __ATOMIC_ACQUIRE))
@@ -78,7 +78,7 @@ static void freed(struct xmem_pool *pool)
  * Swap a slot that no stream of this process has yet to write to the front of READY. Returns
  * whether there is one.
  */
-static bool bring_settled(const struct xmem_pool *pool, struct xl_size *once)
+static bool bring_complete(const struct xmem_pool *pool, struct xl_size *once)
 {
 	struct xm_own **first = &once->circle[once->ready & once->mask], **other, *own;
 	u32 at;
@@ -111,8 +111,8 @@ static u32 take_unused(struct xmem_pool *pool, u16 *ret_slot)
 	struct xl_size *once = pool->owned.once;
 	u32 count = 0;
 
-	while (count < XL_MAX_BATCH && once && (bring_settled(pool, once) || collect(pool, once)))
-		if (bring_settled(pool, once))
+	while (count < XL_MAX_BATCH && once && (bring_complete(pool, once) || collect(pool, once)))
+		if (bring_complete(pool, once))
 			ret_slot[count++] = take_out(pool);
 	return count;
 }
@@ -166,7 +166,7 @@ void xl_attached_give_up(struct xmem_pool *pool, u32 slot)
 	xl_unlock(&owned->lock);
 	if (settled)
 		xl_once_detach(pool, &number, 1);
-	xl_break_promise(pool);
+	xl_unreserve_entry(pool);
 	freed(pool);
 }
 

@@ -18,7 +18,7 @@ static inline u32 xl_attached_sweep(struct xmem_pool *pool)
 /*
  * Detach unused slots, and wait briefly until the host has served this and earlier detach requests.
  */
-void xl_attached_settle(struct xmem_pool *pool);
+void xl_attached_drain(struct xmem_pool *pool);
 
 /*
  * Ask the host for a slot for one content. Idle files are dropped, and slots for one content

@@ -325,7 +325,7 @@ void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slo
 	owned->slots += count;
 	xl_owned_changed(owned);
 	if (shared)		/* other clients may end its publications without notice */
-		xl_keep_note_gap(owned, ~0ULL);
+		xl_keep_add_gap(owned, ~0ULL);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }
@@ -342,7 +342,7 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 	owned->promised--;
 	xl_owned_changed(owned);
 	if (unlikely(is_on_demand(owned, one->size->chain)))
-		xl_demand_given_up(pool, one->size->bytes);
+		xl_demand_subtract(pool, one->size->bytes);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

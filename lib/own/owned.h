@@ -130,7 +130,7 @@ static inline struct xl_owned_slot *xl_queue_take(struct xl_queue *queue,
  * Record where the contents are, for clients that get them by their token. Mostly the metadata have
  * these values already; then the cache line, which readers have, is not written.
  */
-static inline void xl_note_place(struct xmem_metadata *metadata, u64 offset, u64 length)
+static inline void xl_record_place(struct xmem_metadata *metadata, u64 offset, u64 length)
 {
 	if (unlikely(metadata->size != length))
 		metadata->size = length;
@@ -189,9 +189,9 @@ static inline bool xl_is_spent(const struct xl_owned_slot *one)
 
 /*
  * The entry that the next publication overwrites may be of forwarded contents, whose slot may then
- * come free. Returns the token for xl_do_overwritten, which is called after the publication, or 0.
+ * come free. Returns the token for xl_put_overwritten, which is called after the publication, or 0.
  */
-static inline u64 xl_overwritten(const struct xmem_pool *pool)
+static inline u64 xl_overwritten_token(const struct xmem_pool *pool)
 {
 	const struct xl_owned *owned = &pool->owned;
 
@@ -199,7 +199,7 @@ static inline u64 xl_overwritten(const struct xmem_pool *pool)
 		xm_overwritten(&pool->map, &owned->words, xl_tail(pool)) : 0;
 }
 
-static inline void xl_do_overwritten(struct xmem_pool *pool, u64 token)
+static inline void xl_put_overwritten(struct xmem_pool *pool, u64 token)
 {
 	if (unlikely(token))
 		xl_do(pool, xm_put_pending(&pool->map, xm_token_slot(token)));
@@ -209,8 +209,8 @@ static inline void xl_do_overwritten(struct xmem_pool *pool, u64 token)
  * Reserve an entry of the ring, for a publication that takes no slot of this client. 0, or -EAGAIN,
  * noted: the ring is full. @what: the call's name.
  */
-int xl_promise(struct xmem_pool *pool, const char *what);
-void xl_break_promise(struct xmem_pool *pool);
+int xl_reserve_entry(struct xmem_pool *pool, const char *what);
+void xl_unreserve_entry(struct xmem_pool *pool);
 
 int xl_owned_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
 void xl_owned_destroy(struct xmem_pool *pool);
@@ -296,7 +296,7 @@ void xl_collect_retracted(struct xl_owned_slot *one);
  */
 u64 xl_keeps_from(const struct xmem_pool *pool, u64 tail, u64 least);
 bool xl_is_kept(const struct xmem_pool *pool, u64 place);
-void xl_keep_note_gap(struct xl_owned *owned, u64 end);
+void xl_keep_add_gap(struct xl_owned *owned, u64 end);
 
 /*
  * demote.c: the bound, and room in the ring. Would one more publication overwrite an entry that a
@@ -304,29 +304,29 @@ void xl_keep_note_gap(struct xl_owned *owned, u64 end);
  */
 bool xl_ring_is_full(struct xmem_pool *pool);
 /* Acquire and publish read the ring before they go on. */
-void xl_room_is_over(struct xl_owned *owned);
+void xl_reset_room(struct xl_owned *owned);
 /* owned->passed has grown, so there may be more room. */
-void xl_note_passed(struct xmem_pool *pool);
+void xl_update_room(struct xmem_pool *pool);
 void xl_make_room(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
 /* An acquire asks for a buffer of this chain. From now on hosts answer polls for this chain too. */
-void xl_note_asked(struct xmem_pool *pool, const struct xl_chain *chain);
+void xl_record_asked_chain(struct xmem_pool *pool, const struct xl_chain *chain);
 /* An acquire of @bytes has found nothing in this chain. */
-void xl_note_refused(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes);
+void xl_record_refusal(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes);
 /*
  * In a program that polls, a publication is between these two calls: otherwise a host that looks in
  * between would report the pool as writable. The second is also called when the program begins to
  * poll.
  */
-void xl_note_publishing(struct xmem_pool *pool);
-void xl_note_waiting(struct xmem_pool *pool);
+void xl_begin_publishing(struct xmem_pool *pool);
+void xl_record_waiting(struct xmem_pool *pool);
 /*
  * An acquire has found a buffer of that size. To be called if one was refused, or the bound stands.
  */
-void xl_note_success(struct xmem_pool *pool, const struct xl_size *size);
+void xl_record_success(struct xmem_pool *pool, const struct xl_size *size);
 /* A forward has found no room in the ring; a forward has succeeded. */
-void xl_note_full(struct xmem_pool *pool);
-void xl_note_forwarded(struct xmem_pool *pool);
+void xl_record_full_ring(struct xmem_pool *pool);
+void xl_record_forward(struct xmem_pool *pool);
 /* The time at which slow subscribers are to be demoted; ~0: not set. */
 u64 xl_demote_at(const struct xmem_pool *pool);
 /*

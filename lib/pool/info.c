@@ -71,7 +71,7 @@ static void add_limbo(struct xmem_pool *pool, struct xmem_pool_info *info)
 {
 	struct xmem_limbo limbo;
 
-	xl_limbo_find(pool, &limbo);
+	xl_limbo_count(pool, &limbo);
 	info->bytes_limbo = limbo.bytes_ended;
 	info->limbo_age_ns = limbo.ended_age_ns;
 	info->overdue = limbo.overdue;
@@ -88,7 +88,7 @@ static void reap(struct xmem_pool *pool)
 	bool closes;
 
 	xl_catch_up(pool);
-	xl_attached_settle(pool);
+	xl_attached_drain(pool);
 	xl_payload_unmap_stale(pool);
 	closes = __atomic_load_n(&pool->mappings.dropped, __ATOMIC_RELAXED);
 	xl_payload_reap(pool, XL_HOST_NS);
@@ -124,7 +124,7 @@ XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_i
 	add_limbo(pool, &info);
 	info.stale_handles = xl_stale_handles();
 	xl_answer_give(ret_info, &info, sizeof(info));
-	xl_limbo_tell(pool);
+	xl_limbo_notify(pool);
 	return 0;
 }
 

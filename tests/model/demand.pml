@@ -73,7 +73,7 @@ inline settle() {
 	atomic { yes = false; poll_lock = false }
 }
 
-/* xl_cache_look: only others change what is held meanwhile, and only from held to not held. */
+/* xl_cache_refresh: only others change what is held meanwhile, and only from held to not held. */
 inline look() {
 	if :: state[0] == LIVE && !held[0] -> state[0] = FREE; found = true :: else fi;
 	if :: state[1] == LIVE && !held[1] -> state[1] = FREE; found = true :: else fi;
@@ -140,7 +140,7 @@ proctype B() {
 		lock = false;
 		if :: found -> wake(); settle() :: else fi;
 		found = false
-	:: n < 1 ->				/* xl_cache_age, which wakes nobody */
+	:: n < 1 ->				/* xl_cache_expire_slow, which wakes nobody */
 		n++;
 		take(lock);
 		look();
