@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I5 between a last put and the end of the slot's owner: either the put sees that the slot is the
- * host's and tells the host, or the host sees that nobody holds the slot.
+ * I5 between a last put and the end of the slot's owner. Either the client that puts sees that the
+ * slot belongs to the host, and tells the host, or the host sees that no client holds the slot.
  *
- * One slot whose owner has died; two clients hold it and put.
+ * There is one slot, whose owner has died. Two clients hold it and put.
  *
- * Each of these breaks it:
- *   REAPFIRST  the host scans, then makes the slot its own
- *   PUTFIRST   the put looks at the owner before it drops its hold
- *   UNTOLD     a put tells the host only if it is the last of all, not of its client's
+ * Each of these breaks the invariant:
+ *   REAPFIRST  The host scans the slot, then makes the slot its own.
+ *   PUTFIRST   A client looks at the owner before it drops its hold.
+ *   UNTOLD     A client tells the host only if its put is the last of all clients' puts, not
+ *              whenever it is the last put of that client.
  */
-bool host;			/* the slot's owner is the host */
+bool host;			/* the host owns the slot */
 byte hold[2] = 1;
 bool freed, lock;
 

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I10: the owner sets claims aside by itself, without the host.
+ * I10: the owner of contents sets claims aside without the host.
  *
- * The word of the row has a generation, `first`, and the number of claims. The owner has two
- * threads. One writes contents, twice, sets a claim aside for C by itself if it can, and drops
- * its hold. The other scans, and so frees the slot for the next.
- * A, a further client, asks the host for a claim of its own in the first contents, ends, and the
- * host takes that. C comes for each claim that it was told of, and may stay away. The time of
- * what the host has noted may pass at any moment. The owner may end at any step; its claims last
- * for some time more. The host serves under its lock; clients take without it.
+ * The claims word of the slot has a generation, `first`, and the number of claims. The owner has
+ * two threads. The writer fills the slot twice. Each time it sets a claim aside for C, without the
+ * host if it can, and drops its hold. The scanner scans the slot, and so frees it for the next
+ * contents. Client A asks the host for a claim of its own on the first contents and ends; then the
+ * host takes that claim back. C comes for each claim that it was told of, or stays away. Claims
+ * that the host has noted may time out at any moment. The owner may end at any step; its claims
+ * last for some time after that. The host serves under its lock. Clients take claims without the
+ * lock.
  *
- * C finds what was set aside for it, unless the owner has ended; and no claim is left at the end
- * but those that the owner, alive, has set aside for C, who has stayed away.
+ * C finds each claim that was set aside for it, unless the owner has ended. No claim is left at the
+ * end, except claims for C by an owner that is alive, if C has stayed away.
  *
- * Each of these breaks it:
- *   KEEPFIRST    the owner adds claims and leaves the generation of the word as it is
- *   NOCOMPARE    what time ends is not compared with what was noted
- *   TAKEOLD      nor is what ends with A
- *   TWICE        the owner adds by itself again in the same contents
- *   OVER         it adds although there are claims
- *   NOHOLD       it holds the contents no more when it adds
- *   CLAIMSFIRST  the scan looks at the claims, then at the holds
- *   QUIET        the header does not say that owners add by themselves
- *   NOBOUND      the end of the owner looks only at what was noted
- *   BLIND        the host adds to whatever is in the word
+ * Each of these breaks the invariant:
+ *   KEEPFIRST    The owner adds claims and leaves the generation of the word as it is.
+ *   NOCOMPARE    At a timeout, the host does not compare the word with its note.
+ *   TAKEOLD      At the end of A, the host does not compare the word with its note.
+ *   TWICE        The owner adds claims without the host a second time for one content.
+ *   OVER         The owner adds claims without the host although the slot has claims.
+ *   NOHOLD       The owner adds claims when it no longer holds the contents.
+ *   CLAIMSFIRST  The scan looks at the claims, then at the holds.
+ *   QUIET        The header does not say that owners add claims without the host.
+ *   NOBOUND      When the owner ends, the host looks only at its note, not at the word.
+ *   BLIND        The host adds to the word without a look at its generation.
  */
 #define WRITING	1
 #define LIVE	2
@@ -34,13 +35,13 @@ byte st = WRITING, gen = 1;	/* one word */
 byte first, claims;		/* one word */
 bool hold[3];			/* of the owner, A, C */
 bool lock;			/* the host's */
-bool dead;			/* the owner */
-/* What the host notes */
+bool dead;			/* the owner has ended */
+/* The host's note */
 bool noted, endless, counted;
 byte nfirst;
 /* Ghosts */
-byte kept[5];			/* for C, by contents */
-bool own;			/* A's */
+byte kept[5];			/* claims for C, by generation */
+bool own;			/* A has a claim */
 bool told[5];
 
 #ifdef QUIET
@@ -49,7 +50,7 @@ bool told[5];
 #define CLAIMED	true
 #endif
 
-/* One claim goes to C: whichever; A's own is the last. */
+/* C takes one claim. Claims are alike, so the model takes A's own last. */
 inline take_any() {
 	atomic {
 		if
@@ -61,7 +62,7 @@ inline take_any() {
 	}
 }
 
-/* The word says else than what was noted: the owner has added by itself, without end. */
+/* If the word differs from the note, the owner has added claims, which have no timeout. */
 inline settle() {
 	atomic {
 		if
@@ -72,7 +73,7 @@ inline settle() {
 	}
 }
 
-/* The time of what was noted has passed. */
+/* The claims in the note time out. */
 inline expire() {
 	atomic { !lock -> lock = true };
 	if
@@ -98,7 +99,7 @@ inline expire() {
 	lock = false
 }
 
-/* The owner adds by itself: was it good? */
+/* The owner adds a claim without the host. @good: it did. */
 inline alone(good) {
 	atomic {
 		good = false;
@@ -180,7 +181,7 @@ proctype Scanner() {
 	} unless { dead }
 }
 
-/* A asks for a claim of its own in the first contents, and ends. */
+/* A asks for a claim of its own on the first contents, and ends. */
 proctype A() {
 	byte was;
 	bool none;
@@ -207,14 +208,14 @@ proctype A() {
 	atomic {
 		if
 		:: gen == 1 && (st == LIVE || claims > 1) -> own = true; counted = true
-		:: else -> if :: claims > 0 -> claims-- :: else fi	/* or C has it */
+		:: else -> if :: claims > 0 -> claims-- :: else fi	/* or C has taken it */
 		fi;
 		lock = false
 	};
 puts:
 	hold[1] = false;
 ends:
-	/* its end, which the host serves */
+	/* the host serves the end of A */
 	atomic { !lock -> lock = true };
 	if
 	:: noted && counted ->
@@ -248,14 +249,14 @@ proctype C() {
 			if
 			:: gen == g && st == LIVE ->
 				take_any();
-				if :: take_any() :: skip fi	/* another one, too */
+				if :: take_any() :: skip fi	/* a second one */
 			:: gen == g && st != LIVE && !dead -> hold[2] = false; goto next
 			:: gen != g || dead -> assert(dead || kept[g] == 0)
 			fi;
 			hold[2] = false;
 			g++
 		:: gen > g || dead -> g++
-		:: g++			/* it stays away */
+		:: g++			/* C stays away */
 		fi;
 next:
 		skip

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lib/base/lock.h: a lock that is biased to one thread, which another thread takes away. Stores go
- * through a store buffer of one thread (TSO): the biased thread's stores to held are seen later
- * by others, unless a membarrier drains the buffer. A thread never has the lock beside another,
- * and none sleeps for ever (an end state in which a thread has not finished is an error).
+ * lib/base/lock.h: a lock that is biased to one thread, and another thread that revokes the bias.
+ * Stores go through a store buffer of one thread (TSO): other threads see the biased thread's
+ * stores to `held` later, unless a membarrier drains the buffer. Two threads never have the lock at
+ * one time, and no thread sleeps for ever (an end state with an unfinished thread is an error).
  *
- * T has the bias; R1 and R2 want the lock as well. All take it ROUNDS times.
+ * T has the bias. R1 and R2 want the lock as well. Each of the three takes it ROUNDS times.
  *
- * Each of these breaks it:
- *   NOBARRIER  the revoker calls no membarrier
- *   NOLOOK     the biased thread does not look at bias after its store to held
- *   NOWAKE     unlock by bias does not look at bias, and wakes nobody
- *   STEPQUIET  the biased thread steps back and wakes nobody
- *   NOWAIT     the revoker does not wait for held
+ * Each of these breaks the invariant:
+ *   NOBARRIER  The revoker calls no membarrier.
+ *   NOLOOK     The biased thread does not look at `bias` after its store to `held`.
+ *   NOWAKE     The biased unlock does not look at `bias`, and wakes no thread.
+ *   STEPQUIET  The biased thread steps back and wakes no thread.
+ *   NOWAIT     The revoker does not wait for `held`.
  */
 #ifndef ROUNDS
 #define ROUNDS 2

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client is ended by another while it scans (kmod/unmap.c): what it sees is true as long as it
- * can store, and when it cannot, it finds its end before it writes contents.
+ * A client ends another client, the victim, while the victim scans (kmod/unmap.c). The victim reads
+ * true values as long as it can store. When it cannot, it finds that it has ended before it writes
+ * contents.
  *
- * One LIVE slot of the victim, with its state word in a page that the victim stores into, and the
- * hold of a reader that gets it, in a page that the victim reads. The victim acquires the slot: it
- * looks whether it has ended, marks, looks at the hold, takes, looks again, and fills. The host
- * takes the page with the state word away, then all that the victim reads; where it reads nothing
- * any more it finds zeros, which is also how it finds its end. What it stores where its page has
- * gone waits until it reads nothing, and then goes into a page of nobody.
+ * The victim has one LIVE slot. The slot's state word is in a page that the victim stores into. A
+ * reader gets the slot; its hold is in a page that the victim reads. To acquire the slot the victim
+ * looks whether it has ended, marks the slot, looks at the hold, takes the slot, looks again
+ * whether it has ended, and fills the slot. The host unmaps the page with the state word, then all
+ * pages that the victim reads. From then on the victim reads zeros, which also tell it that it has
+ * ended. A store of the victim to a page that has gone waits until the victim reads zeros, and then
+ * goes into a page that no other client sees.
  *
- * Each of these breaks it:
- *   BLINDFIRST  it loses what it reads before it loses what it stores into
- *   NOWAIT      it stores into nobody's page at once
+ * Each of these breaks the invariant:
+ *   BLINDFIRST  The host unmaps the pages that the victim reads, then those that it stores into.
+ *   NOWAIT      A store to a page that has gone does not wait.
  */
 #define LIVE 2
 #define SCANNING 3
 #define WRITING 4
 
-byte word = LIVE, scratch;		/* the state word, and what the victim finds in its place */
-bool stores = true, blind;		/* the victim stores into the page; reads nothing */
+byte word = LIVE, scratch;		/* the state word, and its place after that */
+bool stores = true, blind;		/* the victim stores into the page; reads zeros */
 bool hold, uses, filling, over;
 
 inline touch() {
@@ -38,7 +40,7 @@ proctype Victim() {
 	atomic {
 		if
 		:: stores && word == LIVE -> word = SCANNING
-		:: !stores -> scratch = SCANNING	/* it had loaded LIVE before */
+		:: !stores -> scratch = SCANNING	/* it loaded LIVE before */
 		:: else -> goto ended
 		fi
 	}
@@ -67,7 +69,7 @@ ended:	skip
 
 proctype Reader() {
 	hold = true;
-	/* What is SCANNING is no hold, or the host says so (resolve). */
+	/* While the slot is SCANNING this is no hold, unless the host resolves the slot. */
 	if
 	:: word == LIVE ->
 		uses = true;
@@ -88,7 +90,7 @@ proctype Host() {
 	stores = false;
 	blind = true;
 #endif
-	/* The copy: who ended while it scanned has left the slot LIVE. */
+	/* In the copy, a slot that an ended client was scanning is LIVE. */
 	atomic { if :: word == SCANNING -> word = LIVE :: else fi };
 	over = true
 }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The end of waits (lib/follow/wait.c, lib/follow/subscription.c). Two threads receive in one
- * subscription. One thread cancels the pool's waits, and one drops the subscription, whose memory
- * is used for something else afterwards. No thread may sleep for ever (an invalid end state),
- * nobody may touch the subscription after that (an assertion), and a call that begins after
- * cancelling does not wait.
+ * subscription. A third thread cancels the pool's waits, or (DROP) drops the subscription, whose
+ * memory is then used for another purpose. No thread sleeps for ever (an invalid end state), no
+ * thread touches the subscription after that (an assertion), and a call that begins after the
+ * cancellation does not wait.
  *
- * SEVERAL: they wait for several words, of which only the process's own count of kicks is woken
- * by who cancels and who drops. Without it they wait for one ring's word. OWN: for that too, but
- * nobody but the publisher may wake it: who cancels and who drops has the kernel count a kick of
- * the client's, which ends a wait that began with an older count. The publisher publishes once.
+ * By default the receivers wait for the word of one ring, which the canceller wakes. SEVERAL: they
+ * wait for several words, and the canceller wakes only one of them, the process's own count of
+ * kicks. OWN: they wait for the word of one ring, but only the publisher may wake that word. So the
+ * canceller has the kernel count a kick of the client, which ends a wait that began with an older
+ * count. The publisher publishes once.
  *
- * Each of these breaks it:
- *   KICKLATE   OWN: the count is read when the thread goes to sleep, not when it arms the word
- *   LOOKFIRST  a thread looks whether it is cancelled, then arms the word (or reads the count)
- *   WAKEFIRST  who cancels wakes first, then says that it is cancelled
- *   NOWAKE     who drops wakes nobody
- *   NOWAIT     who drops does not wait until the threads are out
- *   UNCOUNTED  a thread that sleeps is not counted as inside
+ * Each of these breaks the invariant:
+ *   KICKLATE   (OWN) A thread reads the count when it goes to sleep, not when it arms the word.
+ *   LOOKFIRST  A thread looks whether it is cancelled, then arms the word (or reads the count).
+ *   WAKEFIRST  The canceller wakes the threads, then marks the pool as cancelled.
+ *   NOWAKE     The dropping thread wakes no thread.
+ *   NOWAIT     The dropping thread does not wait until the receivers have left.
+ *   UNCOUNTED  A thread that sleeps is not counted as inside.
  */
 byte armed, count;		/* the ring's word */
 byte kicks;
@@ -88,7 +89,7 @@ again:
 	inside--;
 #endif
 	if :: dropped -> unlock(); goto out :: else fi;	/* ECANCELED */
-	/* Woken for something else, which another thread has received. */
+	/* It was woken for a publication that the other thread has received. */
 	rounds++;
 	goto again;
 out:	skip

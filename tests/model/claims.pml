@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I7: claims, which are added as a hold is taken.
+ * I7: a client adds claims as it takes a hold.
  *
- * P holds the contents, sets a claim for C aside and forgets them. A, who holds nothing, sets
- * another one aside if it can, which D drops. C gets by token, and may end at any step; the host
- * drops its hold. The owner scans, and when it has the slot publishes the next contents with a
- * claim of their own, in which nobody is interested. The host adds under its lock (the daemon:
- * one request after the other); clients take without it, which the host sees later. What is
- * replaced must have had no user and no claim; C must find what was set aside for it; and no claim
- * is lost or comes from nowhere.
+ * P holds the contents, sets a claim aside for C and drops its hold. A holds nothing. If it can, it
+ * sets another claim aside, which D drops. C gets the contents by their token, and may end at any
+ * step; the host then drops its hold. The owner scans. When it has the slot it publishes the next
+ * contents, with a claim of their own, which no client takes. The host adds claims under its lock
+ * (the daemon serves one request after the other). Clients take claims without the lock, and the
+ * host sees that later. Contents that are replaced have no user and no claim, C finds the claim
+ * that was set aside for it, and no claim is lost or comes from nowhere.
  *
- * Each of these breaks it:
- *   LOOKFIRST    who adds looks at the state word, then adds
- *   NOUNDO       who finds the contents gone leaves the claim that it has added
- *   RAISELATE    the number of slots with claims is raised after the claims
- *   TAKEFIRST    a get takes the claim, then its hold
- *   NOHOLD       who drops a claim does not hold the contents meanwhile
+ * Each of these breaks the invariant:
+ *   LOOKFIRST    To add a claim, the host looks at the state word, then adds.
+ *   NOUNDO       If the host finds the contents gone, it leaves the claim that it has added.
+ *   RAISELATE    The host raises the number of slots with claims after the claims.
+ *   TAKEFIRST    A get takes the claim, then its hold.
+ *   NOHOLD       A client that drops a claim does not hold the contents meanwhile.
  */
 #define LIVE 2
 #define SCANNING 3
 #define WRITING 1
 
 byte st = LIVE, gen = 1;	/* one word */
-byte claims;			/* in the row */
-byte claimed;			/* in the header */
+byte claims;			/* in the slot's row */
+byte claimed;			/* in the header: the number of slots with claims */
 byte hold[4];			/* of P, A, C, D */
 bool lock;			/* the host's */
 bool told;			/* C knows the token */
-byte belief = 1;		/* ghost: clients that believe to hold the first contents */
-short owed[3];			/* ghost: claims by generation, once they are good */
+byte belief = 1;		/* ghost: clients that believe they hold the first contents */
+short owed[3];			/* ghost: by generation, claims that have been granted */
 
 inline take(ok) {
 	atomic {
@@ -123,7 +123,7 @@ proctype Producer() {
 again:
 	add(1, ok);
 	if
-	:: !ok -> goto again		/* its own hold keeps the contents: a scan is at work */
+	:: !ok -> goto again		/* its hold keeps the contents, so a scan is under way */
 	:: else
 	fi;
 	told = true;
@@ -177,7 +177,7 @@ again:
 	if
 	:: atomic { gen == 1 && st == LIVE -> belief++ }
 	:: gen == 1 && st == SCANNING -> goto again
-	:: gen != 1 -> assert(false)	/* gone, although a claim was set aside */
+	:: gen != 1 -> assert(false)	/* the contents have gone in spite of the claim */
 	fi;
 	if :: skip :: belief--; goto dies fi;
 #ifndef TAKEFIRST

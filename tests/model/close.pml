@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lib/base/handle.h: the end of a pool whose handles nobody counts. User A drops its handle. User B
- * clones its own, drops that, then the clone. The closer marks the pool as ending and counts the
- * handles in use, one by one. A user's stores go through a store buffer (TSO), which a
- * membarrier drains. The pool is destroyed once, with the last handle, and nobody uses it then.
+ * lib/base/handle.h: the end of a pool that keeps no count of its handles. User A drops its handle.
+ * User B clones its handle, drops it, then drops the clone. The closer marks the pool as ending and
+ * counts the handles in use, one by one. A user's stores go through a store buffer (TSO), which a
+ * membarrier drains. The pool is destroyed exactly once, with its last handle, and no thread uses
+ * it after that.
  *
- * Each of these breaks it:
- *   NOBARRIER  the closer calls no membarrier
- *   NOLOOK     a thread that drops a handle does not look whether the pool ends
- *   NOCLONE    a thread that clones one does not look
- *   MARKFIRST  a handle is marked free before its hold is put
- *   NOMARK     a handle does not say whether it was counted
+ * Each of these breaks the invariant:
+ *   NOBARRIER  The closer calls no membarrier.
+ *   NOLOOK     A thread that drops a handle does not look whether the pool is ending.
+ *   NOCLONE    A thread that clones a handle does not look whether the pool is ending.
+ *   MARKFIRST  A thread marks its handle as free before it puts the handle's hold.
+ *   NOMARK     A handle does not say whether the closer has counted it.
  */
 #define HANDLES 3			/* A's, B's, and B's clone */
 
@@ -41,7 +42,7 @@ end:	do
 inline drop(u, h) {
 #ifdef MARKFIRST
 	put(u, h, false);
-	assert(!destroyed);		/* the put of the hold, in the pool's pages */
+	assert(!destroyed);		/* the put writes to the pool's pages */
 #else
 	assert(!destroyed);
 	put(u, h, false);
@@ -110,7 +111,7 @@ proctype Closer() {
 #ifndef NOBARRIER
 	atomic { drain(0); drain(1) };
 #endif
-	/* From the clone's place on, so that a clone may be made behind the count. */
+	/* It begins at the clone's place, so that B can make the clone behind it. */
 	h = HANDLES;
 	do
 	:: h > 0 ->

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xmem_pool_close while other threads are in calls with the same handle (lib/follow/wait.h,
+ * xmem_pool_close while other threads are in calls with that handle (lib/follow/wait.h,
  * lib/pool/pool.c, lib/own/acquire.c). Two threads make calls that are counted and may wait. A
- * third one acquires, which is counted only where its short way does not do, and drops the buffer.
- * What the pool consists of is destroyed once, with the last handle of a buffer, and nobody uses it
- * then. No thread sleeps for ever. close.pml has the count of handles against threads that drop
- * them.
+ * third thread acquires a buffer and drops it. Its acquire is counted only if the fast path fails.
+ * The pool's memory is destroyed exactly once, with the last handle of a buffer, and no thread uses
+ * it after that. No thread sleeps for ever. close.pml checks the count of handles against threads
+ * that drop them.
  *
- * Each of these breaks it:
- *   LOOKFIRST   a call looks whether the pool is closed, then is counted
- *   WAITFIRST   who closes waits for the calls, then says that it is closed
- *   NOWAIT      it does not wait for them
- *   NOKICK      it does not end the waits that are under way
- *   KICKFIRST   it ends them, then says that it is closed
- *   NOWAKE      the last call does not wake it
- *   SHORTSTAYS  it leaves READY slots to the short way
- *   COUNTFIRST  it counts the handles, then closes the short way
- *   UNCOUNTED   an acquire that goes the long way is not counted
+ * Each of these breaks the invariant:
+ *   LOOKFIRST   A call looks whether the pool is closed, then is counted.
+ *   WAITFIRST   The closer waits for the calls, then marks the pool as closed.
+ *   NOWAIT      The closer does not wait for the calls.
+ *   NOKICK      The closer does not end the waits that are under way.
+ *   KICKFIRST   The closer ends the waits, then marks the pool as closed.
+ *   NOWAKE      The last call does not wake the closer.
+ *   SHORTSTAYS  The closer leaves READY slots to the fast path.
+ *   COUNTFIRST  The closer counts the handles, then shuts the fast path.
+ *   UNCOUNTED   An acquire on the slow path is not counted.
  */
 bool closed;				/* XL_CANCEL_CLOSE */
-byte waiting;				/* calls that are counted */
-bool sleeps;				/* who closes, on that count */
+byte waiting;				/* the number of counted calls */
+bool sleeps;				/* the closer sleeps on that count */
 bool armed, kicked;			/* the word that calls wait for; only closing wakes it */
-bool owned_lock, ready = true;		/* the short way finds a slot */
+bool owned_lock, ready = true;		/* the fast path finds a slot */
 bool pool_lock, ending, used, counted, destroyed;
 byte out, done;
 
@@ -44,7 +44,7 @@ inline wait() {
 	armed = true;
 	if
 	:: closed
-	:: else -> kicked	/* somebody has ended the wait */
+	:: else -> kicked	/* the closer has ended the wait */
 	fi
 }
 
@@ -102,7 +102,7 @@ proctype Acquire() {
 		calls++;
 		take(owned_lock);
 		if
-		:: ready ->		/* all of it is done under the lock */
+		:: ready ->		/* the fast path is under the lock throughout */
 			use();
 			used = true;
 			owned_lock = false;
@@ -117,14 +117,14 @@ proctype Acquire() {
 				use();
 				if
 				:: used = true; owned_lock = false; drop()
-				:: owned_lock = false; use()	/* in vain, and somebody is told */
+				:: owned_lock = false; use()	/* it fails, and reports that */
 				fi
 			fi;
 #ifndef UNCOUNTED
 			over()
 #endif
 		fi
-	:: calls < 2 && ready ->	/* nothing is READY for a while */
+	:: calls < 2 && ready ->	/* for a while no slot is READY */
 		take(owned_lock); ready = false; owned_lock = false
 	od;
 	done++

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client of xmemd lets go is collected, however few datagrams say so (enum xmem_collects,
- * lib/host/exchange.c, daemon/request.c). Two threads of the client drop the last hold of a slot
- * each, twice, and then ask for it: the first one that finds nothing under way sends a datagram,
- * and all others note that there is more. The daemon serves the datagrams. The channel has room
- * for two, so that the client never has to keep one. In the end the daemon has collected all.
+ * The daemon collects each slot that a client has let go, however few datagrams the client sends
+ * (enum xmem_collects, lib/host/exchange.c, daemon/request.c). Two threads of the client each drop
+ * the last hold of a slot, twice, and ask for its collection. A thread that finds no request under
+ * way sends a datagram. Otherwise it notes that there is more to collect. The daemon serves the
+ * datagrams. The channel has room for two, so the client never has to keep one back. In the end the
+ * daemon has collected all slots.
  *
- * Each of these breaks it:
- *   LOOKFIRST   the daemon looks at the slots, then changes the word
- *   ONEONLY     after MORE it looks at the one slot of the datagram
- *   ASKFIRST    a thread asks for a slot, then drops its hold
- *   NOTSENT     a thread that finds nothing under way when it notes that there is more sends none
+ * Each of these breaks the invariant:
+ *   LOOKFIRST   The daemon looks at the slots, then changes the word.
+ *   ONEONLY     After MORE, the daemon looks only at the slot that the datagram names.
+ *   ASKFIRST    A thread asks for a slot's collection, then drops its hold.
+ *   NOTSENT     A thread that notes more work, and finds no request under way, sends no datagram.
  */
 #define NONE 0
 #define ONE  1

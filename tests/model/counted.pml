@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handle that is counted in has one of the claims as its own.
+ * A handle that is counted in: one of the claims belongs to that handle.
  *
- * P holds the contents. Up to twice it sets two references aside, of which one is its own, then
- * forgets that handle, or releases it; it ends at any step, and the host ends it. C gets up to
- * twice, and keeps its holds; it takes claims without the host, as in the daemon's pools. The host
- * voids all claims once, at any time, or never. A, who knows nothing of all that, sets one more
- * aside, at any time. The host adds, voids and ends under its lock.
+ * P holds the contents. Up to twice it sets two claims aside, one of which belongs to its handle,
+ * and then forgets the handle or releases it. P may end at any step, and the host serves its end. C
+ * gets the contents up to twice, and keeps its holds. It takes claims without the host, as in the
+ * daemon's pools. The host may void all claims once, at any time. A knows of none of this, and sets
+ * one more claim aside, at any time. The host adds, voids and ends under its lock.
  *
- * What P has not forgotten ends with it (P2). Nothing is taken for its own that was set aside by A,
- * or left by P to whoever comes (P1).
+ * If P has not forgotten its handle, the handle's claim ends with P (P2). No claim that A has set
+ * aside, or that P has left for other clients, is taken for the handle's claim (P1).
  *
- * Each of these breaks it:
- *   NONOTE       the end of P takes nothing
- *   GONEKEEPS    what is void or taken stays noted when others are added
- *   LOOKEARLY    whether there were none is looked at before adding
- *   FORGETKEEPS  to forget says nothing in the hold
- *   STAYS        the hold says so still when the next handle is counted in
- *   CLEARFIRST   P clears that itself, before it asks the host
+ * Each of these breaks the invariant:
+ *   NONOTE       The end of P takes no claim.
+ *   GONEKEEPS    A note of a claim that is void or taken stays when claims are added.
+ *   LOOKEARLY    The host looks whether there are no claims some steps before it adds.
+ *   FORGETKEEPS  When P forgets the handle, its hold does not say so.
+ *   STAYS        The hold still says "forgotten" when the next handle is counted in.
+ *   CLEARFIRST   P clears "forgotten" in its hold before it asks the host.
  */
 byte claims;
-bool noted;			/* the host's: one is P's own */
-bool forgotten;			/* in P's hold */
+bool noted;			/* the host's note: one claim is P's own */
+bool forgotten;			/* a bit of P's hold */
 bool lock;			/* the host's */
-/* Ghosts: claims without names, told apart. own: P's, and its handle is there. */
+/* Ghosts: the model tells claims apart. own: P's claim, while P has the handle. */
 byte own, others;
-bool stolen;			/* what is not P's was taken for it */
+bool stolen;			/* another claim was taken for P's */
 
-/* One claim goes to C: whichever; P's own is the last. */
+/* C takes one claim. Claims are alike, so the model takes P's own last. */
 inline take_any() {
 	atomic {
 		if
@@ -39,7 +39,7 @@ inline take_any() {
 	}
 }
 
-/* The claim that is P's own goes. */
+/* The host takes P's own claim. */
 inline take_own() {
 	atomic {
 		if

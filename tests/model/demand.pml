@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocation on demand, for a writer that polls: the words `makes` and `lacks` of its ring
+ * Allocation on demand, for a writer that polls. The words `makes` and `lacks` of its ring
  * (lib/own/demand.c, lib/own/cache.c) tell the daemon whether an acquire would succeed
- * (core/policy.c). poll_out.pml has the descriptor itself.
+ * (core/policy.c). poll_out.pml checks the descriptor itself.
  *
- * The writer may have four bytes, and wants all of them. It has two files of two bytes: the first
- * has one buffer of one byte, which another client holds; the second has two of them: one is held,
- * one is in hand. A file is given back once none of its buffers is used. Thread A acquires,
- * and polls when it is refused. Thread B collects, and ages the cache, then gives up what is in
- * hand. The others let go. A must get its buffer: an invalid end state is a lost wake-up.
+ * The writer may have four bytes, and wants all of them. It has two files of two bytes. The first
+ * file has one buffer of one byte, which another client holds. The second file has two such
+ * buffers: another client holds one, and the writer has the other in hand. A file is given back
+ * when none of its buffers is used. Thread A acquires, and polls when its acquire fails. Thread B
+ * collects, ages the cache, and gives up the buffer in hand. The other clients drop their holds. A
+ * gets its buffer in the end: an invalid end state is a lost wake-up.
  *
- * Each of these breaks it:
- *   FILES      what is lacking is told in bytes of files, and subtracted in bytes of buffers
- *   NOSAY      who collects does not say that less is lacking
- *   NOGIVEN    who gives up a buffer does not
- *   QUIET      who gives up a buffer wakes nobody
- *   WAKEFIRST  it wakes, then says that less is lacking
- *   UNLOCKED   what an acquire lacks is said when the lock is free again
+ * Each of these breaks the invariant:
+ *   FILES      `lacks` counts bytes of files, and freed bytes of buffers are subtracted from it.
+ *   NOSAY      A collect does not lower `lacks`.
+ *   NOGIVEN    A thread that gives up a buffer does not lower `lacks`.
+ *   QUIET      A thread that gives up a buffer wakes no thread.
+ *   WAKEFIRST  A thread that gives up a buffer wakes A, then lowers `lacks`.
+ *   UNLOCKED   An acquire that fails stores `lacks` after it has dropped the lock.
  */
 #define LIMIT	4
 #define FREE	0
@@ -25,10 +26,10 @@
 mtype = { WAKE };
 chan queue = [1] of { mtype };
 
-byte state[3];				/* of the buffers: 0; 1 and 2 */
-bool held[2];				/* buffer 0 and 1 */
+byte state[3];				/* buffer 0 of file 1, buffers 1 and 2 of file 2 */
+bool held[2];				/* another client holds buffer 0, 1 */
 byte wanted, makes, lacks;		/* the words of the ring */
-byte used, busy;			/* as of the last look: bytes of files; of buffers */
+byte used, busy;			/* at the last look: bytes of files, of buffers */
 bool refused, got;
 bool armed, lock, poll_lock;
 bool filled;				/* the descriptor is not writable */
@@ -42,8 +43,8 @@ inline wake() {
 }
 
 /*
- * Would an acquire succeed? First the words are looked at, then the slots. If nothing was
- * refused yet, any buffer will do.
+ * Would an acquire succeed? This looks at the words, then at the slots. If no acquire has failed
+ * yet, any buffer will do.
  */
 #define UNUSED(s)	(state[s] == FREE || state[s] == LIVE && !held[s])
 inline search(yes) {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sweep that lets others have the lock between its steps (core/reclaim.c): what is suspected
- * meanwhile is found by the next sweep, and nothing is freed that somebody has come to hold, or to
- * write in place, since it was marked.
+ * A sweep that drops the lock between its steps (core/reclaim.c). The next sweep looks at each slot
+ * that becomes suspect during this one. This sweep frees no slot that a client has come to hold, or
+ * to write in place, since the sweep marked it.
  *
- * One slot of an owner that has ended. Two clients hold it, put, get again, resolve what is marked
- * and write in place. Each put says that the slot is to be looked at. The host marks it, looks at
- * the holds and frees it, each under the lock, and lets the lock go in between.
+ * There is one slot, whose owner has ended. Two clients hold it, put it, get it again, resolve the
+ * marked slot and write it in place. Each put names the slot as suspect. The host marks the slot,
+ * looks at the holds and frees it, each under the lock, and drops the lock in between.
  *
- * Each of these breaks it:
- *   DIRECT     a suspect that is named while a sweep runs belongs to that sweep
- *   TAKEN      the end frees what was resolved and is now written in place
- *   FORCED     the end frees what was resolved for a holder
- *   NOMARK     the first step marks nothing
+ * Each of these breaks the invariant:
+ *   DIRECT     A suspect that is named while a sweep runs belongs to that sweep.
+ *   TAKEN      The last step frees a slot that was resolved and is now written in place.
+ *   FORCED     The last step frees a slot that was resolved for a holder.
+ *   NOMARK     The first step marks no slot.
  */
 #define FREE 0
 #define LIVE 1

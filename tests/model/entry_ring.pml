@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ring and scan: I1 (void before the holds, hold before the second look), I2 (cursors before
- * holds), I3 (in flight until void or overwritten), and the end of the owner at every store
- * (repair, zombie, EPIPE).
+ * Ring and scan. I1: the scan makes the entry void before it looks at the holds, and a receiver
+ * takes its hold before its second look at the entry. I2: the scan looks at the cursors before the
+ * holds. I3: a publication is in flight until its entry is void or overwritten. The owner may end
+ * at every store: the host then repairs the ring, the owner is a zombie, and receivers get EPIPE.
  *
- * One owner has B slots and a ring of D; subscriber 1 may lose, subscriber 2 is waited for; the
- * host is there too. Every store of xm_scan, xm_publish and xm_receive is a step. The host repairs
- * a fresh copy of the ring (n*) and says ZOMBIE before others see that copy.
+ * One owner has B slots and a ring of D entries. Subscriber 1 may lose publications. The owner
+ * waits for subscriber 2. Every store of xm_scan, xm_publish and xm_receive is a step. The host
+ * repairs a fresh copy of the ring (npos, ntail), and marks the owner as ZOMBIE before others see
+ * that copy.
  *
- * Each of these breaks it:
- *   NORECHECK   a receiver does not look at the entry a second time
- *   NOVOID      the entry of an evicted slot stays readable
- *   VOIDLATE    the entry becomes void after the scan has read the holds
- *   HOLDSFIRST  the scan reads the holds before the cursors
- *   OFF1        an entry counts as overwritten one publication too soon
- *   NOFLIGHT    the scan does not look at what is in flight
- *   NOREPAIR    the host believes the tail
- *   NORELOOK    a receiver says EPIPE without a last look at the entry
- *   DEADLAP     an entry of the lap before means "nothing yet", whoever has ended
- *   TAILFLIGHT  a position beyond the tail counts as in flight
- *   ROB         the owner evicts what subscriber 2 still waits for
+ * Each of these breaks the invariant:
+ *   NORECHECK   A receiver does not look at the entry a second time.
+ *   NOVOID      The entry of an evicted slot stays readable.
+ *   VOIDLATE    The entry becomes void after the scan has read the holds.
+ *   HOLDSFIRST  The scan reads the holds before the cursors.
+ *   OFF1        An entry counts as overwritten one publication too soon.
+ *   NOFLIGHT    The scan does not look whether the slot is in flight.
+ *   NOREPAIR    The host trusts the owner's tail.
+ *   NORELOOK    A receiver returns EPIPE without a last look at the entry.
+ *   DEADLAP     An entry of the previous lap means "nothing yet", even if the owner has ended.
+ *   TAILFLIGHT  A position beyond the tail counts as in flight.
+ *   ROB         The owner evicts a publication for which subscriber 2 must be waited for.
  */
 #ifndef B
 #define B 2
@@ -38,14 +40,14 @@
 #define SCANNING 3
 
 byte st[B], gen[B], rp[B];			/* the owner's page; st and gen are one word */
-byte pos[D], es[D], eg[D], tail;		/* its ring; es, eg: what can be read torn */
+byte pos[D], es[D], eg[D], tail;		/* its ring; es and eg may be read torn */
 byte npos[D], ntail;				/* the repaired copy */
 bool switched, zombie, odead;
 byte hold[3 * B];				/* by client; the owner has none here */
 byte cursor[3];
 bool sub[3];
-byte bel[3 * B];				/* ghosts: what a client believes to hold */
-byte made;					/* complete publications */
+byte bel[3 * B];				/* ghost: the client believes it holds the slot */
+byte made;					/* number of complete publications */
 byte done;
 
 #define POS(x) (switched -> npos[x] : pos[x])
@@ -68,13 +70,13 @@ inline look_at_holds() {
 	if :: hold[2 * B + b] != 0 -> ok = false :: else fi
 }
 
-/* xm_scan of slot b with the ring's tail t; evict: may evict. The host scans its own copy. */
+/* xm_scan of slot b, with tail t; it may evict if evict is set. The host scans its copy. */
 inline scan(t, evict) {
 	ok = true; flight = false; want = false;
 #ifdef HOLDSFIRST
 	look_at_holds();
 #endif
-	/* I2: cursors. policy.pml has that they may be remembered from an earlier look. */
+	/* I2: cursors first. policy.pml checks cursors that are remembered from earlier. */
 #ifndef NOFLIGHT
 	if
 	:: rp[b] != 0 && INRING(rp[b] - 1, t) && sub[1] && rp[b] - 1 >= cursor[1] -> flight = true
@@ -158,7 +160,7 @@ proctype Owner() {
 	odead = true
 }
 
-/* Repair by the entries: the highest position is the truth, what does not fit with it is void. */
+/* Repair: the highest position in an entry is the tail; entries that do not fit become void. */
 inline repair() {
 	d_step {
 		ntail = 0; b = 0;
@@ -177,7 +179,7 @@ inline repair() {
 		b = 0;
 		do
 		:: b < D ->
-			/* the one place of the last D that entry b is of: q - 1 */
+			/* entry b is for one place of the last D: q - 1 */
 			q = ntail;
 			do :: q > 0 && (q - 1) % D != b -> q-- :: else -> break od;
 			npos[b] = pos[b];
@@ -211,7 +213,7 @@ proctype Host() {
 #ifndef NOREPAIR
 	assert(ntail == made);
 #endif
-	/* reap, at once and again when all have gone: nothing may stay */
+	/* Reap now, and again when both subscribers have gone: then no slot stays. */
 	b = 0;
 	do
 	:: b < B && st[b] == LIVE -> scan(ntail, false); if :: ok -> st[b] = FREE :: else fi; b++
@@ -227,7 +229,7 @@ proctype Host() {
 	od
 }
 
-/* To the oldest that is left. */
+/* Move on to the oldest publication that is left. */
 inline pass_by() {
 	d_step {
 		t = TAIL;
@@ -235,7 +237,7 @@ inline pass_by() {
 		lost = lost + t - i; i = t; p = 0; t = 0; z = false
 	};
 	cursor[me] = i;
-	assert(me != 2)				/* nothing is lost by who is waited for */
+	assert(me != 2)				/* subscriber 2 loses nothing */
 }
 
 proctype Sub(byte me) {
@@ -254,7 +256,7 @@ again:	do
 #else
 		:: atomic { POS(i % D) == i + 1 ->
 #endif
-			/* held: who may take it from us now? */
+			/* with this hold the contents cannot go */
 			assert(gen[s] == g && (st[s] == LIVE || st[s] == SCANNING));
 			bel[me * B + s] = 1;
 #ifndef NORECHECK
@@ -274,7 +276,7 @@ again:	do
 		:: else ->
 			z = zombie;
 			if
-			/* The lap before stands there: EAGAIN, and the tail is not read. */
+			/* The entry is of the previous lap: EAGAIN, without a look at the tail. */
 #ifdef DEADLAP
 			:: p != 0 && PLACE(p) + D == i + 1 -> POS(i % D) != p; goto again
 #else
@@ -302,11 +304,11 @@ again:	do
 			fi
 		fi
 	   fi
-	/* Killed. Whether it held something is the same to the others. */
+	/* It is killed. Its holds do not matter to the model's other processes. */
 	:: true -> goto dies
 	od;
-	assert(got + lost == made);	/* P3: EPIPE when all has been had or counted */
-	goto drained;					/* still subscribed, it pins nothing */
+	assert(got + lost == made);	/* P3: each is received or counted */
+	goto drained;					/* subscribed, it pins nothing */
 dies:
 	sub[me] = false;
 drained:

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client is ended by another while it runs (kmod/leave.c): what others can see of it, and count
- * on, is in the copy by which the host goes on.
+ * A client ends another client, the victim, while the victim runs (kmod/leave.c). The host goes on
+ * with a copy of the victim's page. All that other clients can see of the victim, and rely on, is
+ * in that copy.
  *
- * One slot of the victim, with its state word in a page that the victim stores into; a reader that
- * takes what it finds LIVE; the host, which ends the victim: it says so, waits for the faults that
- * had begun (a fault looks whether the client has ended, then maps the page), unmaps, copies, puts
- * the copy in place and unmaps the old page for all others. After that what was being written is
- * free, and freed; what is LIVE is freed if nobody holds it.
+ * The victim has one slot, whose state word is in a page that the victim stores into. A reader
+ * takes the slot if it finds it LIVE. The host ends the victim in these steps. It marks the victim
+ * as ended. It waits for the page faults that have begun; a fault looks whether the client has
+ * ended, then maps the page. It unmaps the page from the victim, copies it, puts the copy in place,
+ * and unmaps the old page from all other clients. After that it frees the slot if the slot is
+ * WRITING, or if it is LIVE and no client holds it.
  *
- * Each of these breaks it:
- *   COPYFIRST  the copy is made before the victim's pages are unmapped
- *   NODRAIN    the faults that had begun are not waited for
+ * Each of these breaks the invariant:
+ *   COPYFIRST  The host makes the copy before it unmaps the victim's page.
+ *   NODRAIN    The host does not wait for the faults that have begun.
  */
 #define FREE 0
 #define WRITING 1
@@ -19,14 +21,14 @@
 
 byte old = WRITING, copy;		/* the state word in both pages */
 bool mapped = true;			/* the victim can store into the old page */
-bool faulting;				/* it holds the page's lock */
+bool faulting;				/* a fault holds the page's lock */
 bool ended, placed, unmapped;		/* unmapped: for all others */
 bool hold, uses, freed;
 
 proctype Victim() {
 	bool may;
 
-	/* It publishes; the page may have been unmapped for some other reason. */
+	/* It publishes. The page may have been unmapped for another reason. */
 	if :: mapped = false :: skip fi;
 	do
 	:: atomic { mapped -> old = LIVE }; break
@@ -47,7 +49,7 @@ proctype Reader() {
 	:: n < 2 ->
 		n++;
 		hold = true;
-		/* Until it is unmapped for it, it sees the page that it has mapped. */
+		/* The reader sees its old mapping until the host unmaps it. */
 		if
 		:: !unmapped -> atomic { if :: !unmapped -> seen = old :: else -> seen = copy fi }
 		:: placed -> seen = copy
@@ -83,7 +85,7 @@ proctype Host() {
 	if
 	:: copy == FREE -> atomic { assert(!uses); freed = true }
 	:: else ->
-		copy = 3;			/* SCANNING: a get waits, and is none */
+		copy = 3;			/* SCANNING: a get waits, and gets no hold */
 		held = hold;
 		if
 		:: !held -> atomic { assert(!uses); copy = FREE; freed = true }

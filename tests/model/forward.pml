@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * I6, forwarding: after the mark SCANNING a reference moves inside one client only, from its hold
- * to its ring, so a scan that looks at all holds and then at the rings misses none. And I5: an
- * owner that sleeps is woken by who lets go of what is forwarded.
+ * to its ring. So a scan that looks at all holds and then at the rings misses no reference. I5: a
+ * client that drops the last reference to a forwarded slot wakes an owner that sleeps.
  *
  * The owner of one slot scans it until it has it back. Client 0 holds the contents and forwards
- * them; client 1 receives them from its ring and forwards them too; client 2 receives them from
- * there. Each is waited for. The first two die at any store; the host repairs the ring, drops the
- * holds and wakes. Nobody may believe in contents that were replaced, nobody may lose what is in
- * flight, and the owner gets its slot.
+ * them. Client 1 receives them from client 0's ring and forwards them as well. Client 2 receives
+ * them from client 1's ring. Each receiver is waited for. Clients 0 and 1 may die at any store;
+ * then the host repairs the ring, drops the holds and wakes the owner. No client believes that it
+ * has contents that were replaced, no client loses a publication in flight, and the owner gets its
+ * slot.
  *
- * Each of these breaks it:
- *   FORWARDSFIRST  the scan looks at the rings, then at the holds
- *   NOFORWARDS     the scan does not look at the rings
- *   NOGET          who receives looks at the entry alone
- *   LOOKFIRST      who receives looks at the word, then takes its hold
- *   NOTELATE       a client notes that it has forwarded after the entry
- *   NOTEGONE       the end of a client drops its notes with its holds
- *   PASSLATE       who receives puts its hold, and its cursor passes then
- *   ENDQUIET       the end of a client wakes nobody
+ * Each of these breaks the invariant:
+ *   FORWARDSFIRST  The scan looks at the rings, then at the holds.
+ *   NOFORWARDS     The scan does not look at the rings.
+ *   NOGET          A receiver looks only at the entry, not at the state word.
+ *   LOOKFIRST      A receiver looks at the state word, then takes its hold.
+ *   NOTELATE       A client notes that it has forwarded the slot after the entry is complete.
+ *   NOTEGONE       The end of a client drops its notes with its holds.
+ *   PASSLATE       A receiver puts its hold, and moves its cursor after that.
+ *   ENDQUIET       The end of a client wakes no owner.
  */
 #define C 3
 #define LIVE 2
@@ -30,10 +31,10 @@
 
 byte st = LIVE, gen;		/* one word */
 byte hold[C];
-bool note[C];			/* has forwarded it */
-byte entry[C];			/* of its ring */
-bool passed[C];			/* its ring's only subscriber has passed the entry, or ended */
-bool bel[C];			/* ghost: has the contents of generation 0 */
+bool note[C];			/* the client has forwarded the slot */
+byte entry[C];			/* the entry of its ring */
+bool passed[C];			/* the ring's subscriber has passed the entry, or ended */
+bool bel[C];			/* ghost: it has the contents of generation 0 */
 bool armed;			/* the owner's waiters word */
 
 inline wake() {
@@ -91,7 +92,7 @@ proctype Owner() {
 	od
 }
 
-/* The host: client @me has ended. It is subscribed to the ring of the one before it. */
+/* The host ends client @me, which subscribes to the ring of client @me - 1. */
 inline ended(me) {
 	bel[me] = false;
 	if :: me > 0 -> passed[me - 1] = true :: else fi;
@@ -128,8 +129,8 @@ again:
 #else
 	if
 	:: atomic { gen == 0 && st == LIVE -> bel[me] = true }
-	:: gen != 0 -> assert(false)	/* it was waited for */
-	/* SCANNING: it looks again */
+	:: gen != 0 -> assert(false)	/* the owner waits for it */
+	/* SCANNING: look again */
 	fi;
 #endif
 #endif

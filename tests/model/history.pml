@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 for history: a late subscriber reads entries that were published before it came, while
- * their owner reclaims the slots and overwrites the entries. Nothing protects them, because its
- * cursor stands at the tail (I4). So it takes a hold, looks at the entry again, then at the
- * state word, as a get does.
+ * I1 for history: a late subscriber reads entries that were published before it came, while their
+ * owner reclaims the slots and overwrites the entries. Nothing protects these entries, because the
+ * subscriber's cursor is at the tail (I4). So the subscriber takes a hold, looks at the entry
+ * again, then at the state word, as a get does.
  *
- * One owner with B slots and a ring of D publishes NPUB times; it remembers which cursors it
- * has seen, and evicts whatever nobody holds. One client subscribes at some time and receives
- * what the ring shows before that. Every store is a step; an entry's fields can be read torn.
+ * One owner with B slots and a ring of D entries publishes NPUB times. It remembers which cursors
+ * it has seen, and evicts each slot that no client holds. One client subscribes at some time and
+ * receives the earlier entries of the ring. Every store is a step; the fields of an entry can be
+ * read torn.
  *
- * Each of these breaks it:
- *   NOLOOK     it does not look at the state word, as a receiver of what is in flight need not
- *   LOOKFIRST  it looks at the state word, then takes the hold
- *   NORECHECK  it does not look at the entry a second time
- *   NOSCAN     the owner looks at the holds without marking the slot
- *   PINNED     instead of looking it sets its cursor back, for protection
+ * Each of these breaks the invariant:
+ *   NOLOOK     The subscriber does not look at the state word, as if the slot were in flight.
+ *   LOOKFIRST  The subscriber looks at the state word, then takes the hold.
+ *   NORECHECK  The subscriber does not look at the entry a second time.
+ *   NOSCAN     The owner looks at the holds without marking the slot.
+ *   PINNED     The subscriber moves its cursor back for protection, instead of looking at the state
+ *              word.
  */
 #ifndef B
 #define B 3
@@ -33,10 +35,10 @@
 #endif
 
 byte st[B] = WRITING, gen[B], rp[B];	/* st and gen are one word */
-byte pos[D], es[D], eg[D], el[D], tail;	/* el stands for the other fields: it is the place */
+byte pos[D], es[D], eg[D], el[D], tail;	/* el stands for the other fields; it is the place */
 byte cursor = NONE;
 bool follows;
-byte hold[B], bel[B];			/* bel: ghost, what the client believes to hold */
+byte hold[B], bel[B];			/* bel: ghost, the client believes it holds the slot */
 
 #define IS_PASSED(b) (!follows || rp[b] == 0 || rp[b] - 1 < cursor || rp[b] - 1 + D < tail)
 
@@ -46,7 +48,7 @@ inline scan() {
 	st[b] = SCANNING;
 #endif
 #ifdef PINNED
-	ok = passed;		/* it protects what a cursor pins, if it sees the cursor */
+	ok = passed;		/* the owner keeps what a cursor pins, if it sees the cursor */
 #else
 	ok = true;
 	if
@@ -86,7 +88,7 @@ proctype Owner() {
 	od
 }
 
-/* The contents of generation g are in slot s, they are those of place p, and all fields fit. */
+/* Slot s has contents of generation g, those of place p, and all fields fit together. */
 inline use() {
 	assert(gen[s] == g && st[s] != WRITING && l == p);
 	bel[s] = 1;

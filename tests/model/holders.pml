@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who follows a stage is among the holders of what it forwards (core/holders.c): before the entry
- * is complete, and before its cursor is there. So what it receives it holds, and none is
- * lost of what the stage held when it began to follow: the stage's hold keeps that, then the
- * stage's ring, then its own hold.
+ * A client that follows a stage becomes one of the holders of each group whose slots the stage
+ * forwards (core/holders.c), before the entry is complete and before the client's cursor is there.
+ * So the client can hold the slots that it receives. It also loses no slot that the stage held when
+ * the client began to follow: the stage's hold keeps such a slot, then the stage's ring, and then
+ * the client's own hold.
  *
- * One slot, which a stage holds; its owner, who scans it twice; a stranger, who follows the stage
- * at some moment and receives what is in its ring, or was there before; the host, which has a lock.
+ * There is one slot. A stage holds it and forwards it. The owner scans it twice. A stranger begins
+ * to follow the stage at some moment, and receives the slot from its ring. The host has a lock.
  *
- * Each of these breaks it:
- *   FORGET   who subscribes is not let hold what the stage has said before that it forwards
- *   LATE     the stage says so when the entry is complete
- *   AFTER    the cursor is there before the bit
- *   NOHOLD   the owner's scan does not look at what the stage holds
- *   NORING   nor at the stage's ring, which says what may still be received (I6)
- *   NOCHECK  (SILENT) who receives does not look whether it is among the holders
+ * Each of these breaks the invariant:
+ *   FORGET   When a client subscribes, the host does not add it to the holders of the groups from
+ *            which the stage has said that it forwards.
+ *   LATE     The stage says that it forwards from the group after the entry is complete.
+ *   AFTER    The host sets the cursor before the client's bit in the holders.
+ *   NOHOLD   The owner's scan does not look at the stage's hold.
+ *   NORING   The owner's scan does not look at the stage's ring, from which the slot may still be
+ *            received (I6).
+ *   NOCHECK  (SILENT) A receiver does not look whether its client is among the holders.
  *
- * SILENT: the stage says nothing. Then what the stranger receives is lost, and it knows that.
+ * SILENT: the stage does not say that it forwards. Then the stranger loses the publication, and it
+ * knows that.
  */
 #define WRITING 1
 #define LIVE 2
@@ -25,7 +29,7 @@
 byte st = LIVE, gen = 1;		/* one word */
 bool in;				/* the stranger is among the holders */
 bool stages, follows, cursor, entry, passed;
-bool early;				/* it followed while the stage still held the slot */
+bool early;				/* the stranger followed while the stage held the slot */
 byte held_by_stage = 1, hold, uses;
 bool locked;
 
@@ -102,7 +106,7 @@ proctype Receiver() {
 	may = in;
 #endif
 #ifndef SILENT
-	assert(may);			/* or it is lost */
+	assert(may);			/* else the publication is lost */
 #endif
 	if
 	:: may ->
@@ -110,7 +114,7 @@ proctype Receiver() {
 		:: atomic { st == LIVE && gen == 1 -> good = true }; break
 		:: atomic { gen != 1 -> good = false }; break
 		od;
-		/* What is kept for it has not gone. */
+		/* Contents that are kept for the stranger have not gone. */
 		assert(good || !(early || held_by_stage));
 		passed = true;
 		if

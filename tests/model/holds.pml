@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 with plain tokens: get takes its hold before it looks, and the scan marks before it looks.
- * Also the end of a client.
+ * I1 with plain tokens: a get takes its hold before it looks at the state word, and a scan marks
+ * the slot before it looks at the holds. The model also checks the end of a client.
  *
- * The owner of one slot scans it over and over. NC clients get by any token that they heard of,
- * put, and die at any store; the host drops the holds of a dead one. Nobody may hold contents that
- * were replaced, and nothing may stay held.
+ * The owner of one slot scans it over and over. NC clients get the slot by any token that they have
+ * heard of, put it, and may die at any store; the host drops the holds of a dead client. No client
+ * holds contents that were replaced, and no hold stays for ever.
  *
- * Each of these breaks it:
- *   NOSCAN     the scan does not mark
- *   LOOKFIRST  get looks, then takes its hold
- *   NOGEN      get does not compare the generation
- *   KEEPDEAD   the end of a client leaves its holds
+ * Each of these breaks the invariant:
+ *   NOSCAN     The scan does not mark the slot.
+ *   LOOKFIRST  A get looks at the state word, then takes its hold.
+ *   NOGEN      A get does not compare the generation.
+ *   KEEPDEAD   The end of a client leaves its holds.
  */
 #ifndef NC
 #define NC 2
@@ -28,7 +28,7 @@
 byte st = LIVE, gen;		/* one word */
 byte hold[NC];
 byte bel[NC], bgen[NC];			/* ghosts */
-byte heard;			/* the newest token that goes round; older ones are known too */
+byte heard;			/* the newest token that clients know; they know older ones */
 byte dead;
 
 proctype Owner() {
@@ -58,8 +58,8 @@ again:
 		   }
 		:: else ->
 			st = LIVE;
-			assert(!last);		/* all are dead: nothing is held */
-			dead == NC		/* it sleeps; here until the last has gone */
+			assert(!last);		/* all clients are dead, so there is no hold */
+			dead == NC		/* it sleeps until the last client has died */
 		fi
 	:: else -> break
 	od
@@ -89,7 +89,7 @@ proctype Client(byte me) {
 		:: atomic { gen == t && st == LIVE -> bel[me] = 1; bgen[me] = t }
 		:: gen != t -> hold[me]--
 #endif
-		/* SCANNING: it looks again */
+		/* SCANNING: look again */
 		fi
 #endif
 	:: bel[me] != 0 ->

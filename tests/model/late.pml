@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wakes of a queue that is long (kmod/queues.c), of those who poll a client's file or of threads in
- * the request wait: either looks only when it stands in the queue. Who wakes changes something,
- * then looks whether the work is yet to come that wakes all of them, and relies on it if so; else
- * it notes under the queue's lock that it is to come, and starts the timer that queues it. The work
- * takes the note away, then wakes them all, and gives the lock away in between.
+ * Wake-ups of a long queue (kmod/queues.c): of pollers of a client's file, or of threads in the
+ * request `wait`. A poller (or thread) looks at its condition only while it is in the queue. A
+ * waker changes the condition, then looks whether a work item that wakes the whole queue is still
+ * to come. If it is, the waker relies on it. If not, the waker notes under the queue's lock that a
+ * work item is to come, and starts the timer that queues it. The work item clears the note, then
+ * wakes the whole queue, and drops the lock in between.
  *
- * Two who wake, and a poller that looks and sleeps until it is woken. It may not sleep for ever
- * though all has changed (an invalid end state).
+ * There are two wakers, and a poller that looks and sleeps until it is woken. The poller does not
+ * sleep for ever after both changes (an invalid end state).
  *
- * Each of these breaks it:
- *   NOTEFIRST  who wakes looks for the note before it changes something
- *   CLEARLAST  the work takes the note away when it has woken all
+ * Each of these breaks the invariant:
+ *   NOTEFIRST  A waker looks for the note before it changes the condition.
+ *   CLEARLAST  The work item clears the note after it has woken the queue.
  */
 #define WAKES 2
 
@@ -40,7 +41,7 @@ proctype Waker() {
 	fi
 }
 
-/* The timer, and the work, which can be queued anew while it runs. */
+/* The timer queues the work item, also while the work item runs. */
 active proctype Timer() {
 end:	do
 	:: atomic { timer -> timer = false; pending = true }

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first part of a client's end (xm_client_release): its process lets go of what it holds, in
- * its own area, while the owner of a slot scans and a third client receives. What stands complete
- * in the dead client's ring has been forwarded: who finds it there has it, although the tail may
- * not have moved over it when the client died. Until the second part nobody else repairs the ring.
+ * The first part of a client's end (xm_client_release): its own process drops its holds, in its own
+ * area, while the owner of a slot scans and a third client receives. Each complete entry in the
+ * dead client's ring has been forwarded: a client that finds the entry may receive the slot, even
+ * if the tail had not moved past the entry when the client died. Until the second part no other
+ * process repairs the ring.
  *
- * The client dies before the entry, after it, or after the tail. The owner scans: it marks, looks
- * at the holds, then at the ring up to its tail, and frees what nobody has or can have. The
- * receiver gets what it finds in the ring, and puts it.
+ * The client dies before it writes the entry, after the entry, or after the tail. The owner marks
+ * the slot, looks at the holds, then at the ring up to its tail, and frees the slot if no client
+ * has it or can receive it. The receiver gets the slot that it finds in the ring, and puts it.
  *
- * Each of these breaks it:
- *   HOLDSFIRST  the holds go, then the ring is repaired: what was forwarded is lost
- *   RINGFIRST   the owner looks at the ring, then at the holds
- *   QUIET       the owner is not woken when the holds have gone
- *   WAKEFIRST   it is woken, then they go
+ * Each of these breaks the invariant:
+ *   HOLDSFIRST  The process drops the holds, then repairs the ring, so forwarded contents are lost.
+ *   RINGFIRST   The owner looks at the ring, then at the holds.
+ *   QUIET       The process does not wake the owner after it has dropped the holds.
+ *   WAKEFIRST   The process wakes the owner, then drops the holds.
  */
-bool entry, tail;		/* of the ring of the client that dies */
-byte hold = 1;			/* the dead client's */
+bool entry, tail;		/* in the ring of the dying client */
+byte hold = 1;			/* the dying client's */
 byte mine;			/* the receiver's */
 bool freed, received, passed;	/* passed: the receiver's cursor is behind the entry */
 bool armed, over;
 
 proctype Client() {
 	if :: skip :: entry = true; if :: skip :: tail = true fi fi;
-	/* it dies here, and does the first part */
+	/* The client dies here, and does the first part of its end. */
 #ifdef WAKEFIRST
 	armed = false;
 #endif
@@ -44,11 +45,11 @@ proctype Receiver() {
 	do
 	:: entry && !received ->
 		mine++;			/* get: the hold, then the look */
-		assert(!freed);		/* what is complete in the ring is not lost */
+		assert(!freed);		/* a complete entry is not lost */
 		received = true;
 		passed = true;
 		mine--;
-		armed = false		/* a put, and a cursor that moved: it wakes the owner */
+		armed = false		/* after the put and the cursor's move it wakes the owner */
 	:: received || (over && !entry) -> break
 	od
 }

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Polling in the kernel, which takes no lock of the pool (kmod/poll.c, kmod/pages.c). Who polls
- * stands in the queue of pollers, arms the word, looks at pages that the host replaces meanwhile,
- * and sleeps until it is woken. The host ends a client that holds a slot: it shows a copy of the
- * client's page, in which the hold goes; then the word, if it is armed, is disarmed and the queue
- * woken. The old page is freed when all who look have ended that look, and then others use it.
+ * Polling in the kernel, which takes no lock of the pool (kmod/poll.c, kmod/pages.c). A poller
+ * joins the queue of pollers, arms the word, looks at pages that the host replaces meanwhile, and
+ * sleeps until it is woken. The host ends a client that holds a slot. It publishes a copy of the
+ * client's page, and drops the hold in the copy. Then, if the word is armed, it disarms the word
+ * and wakes the queue. It frees the old page when every look that had begun has ended; after that
+ * the page has other users.
  *
- * Nobody looks at a page that has been freed (an assertion), and nobody sleeps for ever, though
- * the slot is free (an invalid end state).
+ * No poller looks at a freed page (an assertion), and no poller sleeps for ever although the slot
+ * is free (an invalid end state).
  *
- * Each of these breaks it:
- *   NOGRACE    the old page is freed as soon as it is not shown any more
- *   FREEFIRST  it is freed before the copy is shown
- *   TWOLOOKS   the place of the page is noted before the look begins
- *   LOOKFIRST  who polls looks first, and arms and stands in the queue then
- *   WAKEFIRST  the queue is woken before the hold goes
+ * Each of these breaks the invariant:
+ *   NOGRACE    The host frees the old page as soon as pollers no longer find it.
+ *   FREEFIRST  The host frees the old page before it publishes the copy.
+ *   TWOLOOKS   A poller reads the page's address before its look begins.
+ *   LOOKFIRST  A poller looks first, and then joins the queue and arms the word.
+ *   WAKEFIRST  The host wakes the queue before it drops the hold.
  */
 #define PAGES 2
 bool held[PAGES], freed[PAGES];
-byte shown;			/* the page that lookers find */
-byte lookers;			/* in a look: the host waits until they have left */
+byte shown;			/* the page that a poller finds */
+byte lookers;			/* pollers inside a look; the host waits until they have left */
 bool armed, queued[2], woken[2];
 
 inline look() {

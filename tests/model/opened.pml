@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CUDA payloads (core/cuda.c, I8): an owner gives up the last slot of its memory while two clients
- * open it, close it, leave their pool or are killed. The owner sleeps until the memory is closed,
- * and then frees it. Nobody may have it open then (an assertion), and the owner may not sleep for
- * ever (an invalid end state).
+ * open the memory, close it, leave their pool or are killed. The owner sleeps until the memory is
+ * closed, and then frees it. At that time no client has it open (an assertion), and the owner does
+ * not sleep for ever (an invalid end state).
  *
- * A client may also ask once more for what it has open, give that request up and have it undone.
+ * A client may also ask once more to open the memory, abandon that request and have it undone.
  *
- * Each of these breaks it:
- *   NOTELATE   a client has the driver open the memory, then asks the host
- *   CLOSEFIRST a client tells the host, then has the driver close the memory
- *   LATEOPEN   what is closing may still be opened
- *   ENDCLOSES  the end of a client closes what it has open, before its process has exited
- *   UNDOALL    an undo does not look whether its request was the one that has opened it
- *   FREEFIRST  the owner frees the memory when its last slot goes
- *   NOWAKE     who closes it last wakes nobody
- *   LOOKFIRST  the owner looks whether it is closed, then arms its word
+ * Each of these breaks the invariant:
+ *   NOTELATE   A client has the driver open the memory, then asks the host. CLOSEFIRST A client
+ *              tells the host, then has the driver close the memory.
+ *   LATEOPEN   The host lets a client open memory that is being closed.
+ *   ENDCLOSES  The end of a client closes its memory before its process has exited.
+ *   UNDOALL    An undo does not look whether its own request has opened the memory.
+ *   FREEFIRST  The owner frees the memory when its last slot goes.
+ *   NOWAKE     The last client to close the memory does not wake the owner.
+ *   LOOKFIRST  The owner looks whether the memory is closed, then arms its word.
  */
 bool opener[2], open[2], closing, closed, freed;
-byte by[2];			/* the number of the request that has opened it */
+byte by[2];			/* the number of the request that opened the memory */
 byte armed, count;		/* the owner's slots_waiters */
 
-/* One request at a time is served: the host's lock, or its only thread. */
+/* The host serves one request at a time: it has a lock, or only one thread. */
 inline host_open(i, number) {
 	atomic {
 		if
@@ -65,7 +65,7 @@ inline host_undo(i, number) {
 	}
 }
 
-/* What the driver does, and a GPU with the memory. */
+/* The driver opens the memory, and a GPU uses it. */
 inline driver_open(i) { open[i] = true; assert(!freed) }
 inline use() { assert(!freed) }
 
@@ -100,7 +100,7 @@ proctype Client(byte i) {
 		open[i] = false;
 		host_close(i)
 #endif
-	:: true ->		/* it leaves, or is killed: its connection is closed first */
+	:: true ->		/* it leaves or is killed: its connection closes first */
 #ifdef ENDCLOSES
 		host_close(i);
 #endif

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's policy (core/policy.h, lib/own/collect.c, lib/own/demote.c): what it remembers of the
- * cursors, whom it demotes and until when, and what it evicts. Holds and the steps within a
- * scan are entry_ring.pml's.
+ * The owner's policy (core/policy.h, lib/own/collect.c, lib/own/demote.c): which cursors it
+ * remembers, which subscribers it demotes and for how long, and which publications it evicts.
+ * entry_ring.pml checks the holds, and the steps within a scan.
  *
- * The owner has S slots and a ring of D. Subscriber L may lose the oldest; W is waited for,
- * comes and goes at any time, and comes back as another incarnation with the same id. What
- * must hold:
- *   - what a subscriber may receive has its slot (I3)
- *   - W loses a publication only if a demotion of this very W stood, at a cursor that it had
- *     when the owner looked or later (P3)
- *   - a publication demotes W only where a buffer was acquired while W was not waited for,
- *     because it had not come yet or was demoted
- *   - an acquire finds nothing only if W is in the way, or all slots are in hand (P9)
+ * The owner has S slots and a ring of D entries. Subscriber L may lose the oldest publications. The
+ * owner waits for subscriber W, which comes and goes at any time, and comes back as another
+ * incarnation with the same id. These invariants hold:
+ *   - A publication that a subscriber may receive has its slot (I3).
+ *   - W loses a publication only if a demotion of this incarnation of W was in force, at the cursor
+ *     that W had when the owner looked, or at a later one (P3).
+ *   - A publication demotes W only if a buffer was acquired while W was not waited for, because W
+ *     had not come yet or was demoted.
+ *   - An acquire fails only if W is in the way, or if all slots are in hand (P9).
  *
- * Each of these breaks it:
- *   NOINC      a demotion does not depend on the incarnation
- *   NOCURSOR   it does not end when the cursor moves
- *   STALEROOM  the room in the ring is remembered although it relies on a demotion
- *   QUIET      a publication overtakes W and does not demote it
- *   NOHAND     the room does not count the buffers in hand
- *   NOBARRIER  the owner reads the subscribers before others can see its tail
- *   DEPTH      the last publication is never evicted
+ * Each of these breaks an invariant:
+ *   NOINC      A demotion does not depend on the incarnation.
+ *   NOCURSOR   A demotion does not end when the cursor moves.
+ *   STALEROOM  The owner remembers room in the ring that depends on a demotion.
+ *   QUIET      A publication overtakes W and does not demote it.
+ *   NOHAND     The room in the ring does not account for buffers in hand.
+ *   NOBARRIER  The owner reads the subscribers before other threads can see its tail.
+ *   DEPTH      The owner never evicts the last publication.
  */
 #ifndef S
 #define S 2
@@ -37,15 +37,16 @@
 
 byte st[S], pos[S];			/* pos: place + 1 */
 byte slot_of[D], entry[D], tail;	/* entry: place + 1; 0: void */
-byte seen_tail;				/* the tail as the host sees it */
+byte seen_tail;				/* the tail that the host sees */
 byte cursor_l, cursor_w = NONE;
 bool sub_w;				/* W's bit */
 byte inc = 1, note_inc, note_at = NONE;	/* W's incarnation; the owner's note */
 byte hand;
-byte passed, room_end;			/* what the owner remembers */
+byte passed, room_end;			/* the owner remembers these */
 /*
- * Ghosts: a demotion stood during the owner's operation; a buffer was acquired while W was not
- * waited for; the owner acquires; W's cursor is not at the tail yet; W may find a loss.
+ * Ghosts. stood: a demotion was in force during the owner's operation. early: a buffer was acquired
+ * while W was not waited for. acquiring: the owner acquires. coming: W's cursor is not at the tail
+ * yet. excused: W may find a loss.
  */
 bool stood, early, acquiring, coming, excused;
 
@@ -61,7 +62,7 @@ bool stood, early, acquiring, coming, excused;
 #endif
 #define TRULY (note_inc == inc && note_at == cursor_w)
 
-/* The store of the tail leaves the owner's store buffer now at the latest. */
+/* Here at the latest, the store of the tail leaves the owner's store buffer. */
 inline barrier() {
 #ifndef NOBARRIER
 	seen_tail = tail
@@ -70,7 +71,7 @@ inline barrier() {
 #endif
 }
 
-/* xm_read_waited: w is W's cursor if it is waited for, and else the tail. */
+/* xm_read_waited: w is W's cursor if the owner waits for W, and else the tail. */
 inline look_at_waited() {
 	atomic {
 		barrier(); waits = false; demoted = false; w = tail;
@@ -89,7 +90,7 @@ inline look_at_waited() {
 	}
 }
 
-/* xm_passed: the tail, then, after a full barrier, the subscribers and their cursors. */
+/* xm_passed reads the tail, and after a full barrier the subscribers and their cursors. */
 inline look_at_passed() {
 	atomic { barrier(); waits = sub_w };
 	/* W may come here. */
@@ -102,7 +103,7 @@ inline look_at_passed() {
 	}
 }
 
-/* The owner demotes W if it has yet to receive something below @place. @may: it may do so. */
+/* The owner demotes W if W has not received all below @place. @may: a demotion is allowed. */
 inline demote(place, may) {
 	atomic {
 		if
@@ -114,7 +115,7 @@ inline demote(place, may) {
 	}
 }
 
-/* Place p goes, which W might receive: only if a demotion stood. W checks it too. */
+/* Place p goes. If W might receive it, a demotion was in force; W checks that, too. */
 inline goes(p) {
 	if
 	:: sub_w && !coming && cursor_w <= p -> assert(stood); excused = true
@@ -123,7 +124,7 @@ inline goes(p) {
 	fi
 }
 
-/* Take the oldest LIVE slot with a place below @from; b is S if there is none. */
+/* Find the oldest LIVE slot with a place below @from. If there is none, b is S. */
 inline oldest_below(from) {
 	atomic {
 		b = S; n = 0;
@@ -155,7 +156,7 @@ inline take() {
 		look_at_passed();
 		oldest_below(passed);
 		if
-		:: b < S -> st[b] = HAND		/* collected: the entry is as it was */
+		:: b < S -> st[b] = HAND		/* collected; the entry stays */
 		:: else ->
 			look_at_waited();
 #ifdef DEPTH
@@ -172,7 +173,7 @@ inline take() {
 				st[b] = HAND
 			   }
 			:: else ->
-				/* P9: who is waited for is in the way, or all are in hand. */
+				/* P9: W is in the way, or all slots are in hand. */
 				assert(waits && w < tail || hand == S)
 			fi
 		fi
@@ -202,7 +203,7 @@ proctype Owner() {
 		if :: !refused -> take() :: else fi;
 		if
 		:: b < S -> pos[b] = 0; atomic { hand++; early = early || stood }
-		:: b == S ->			/* refused: it sleeps, or the bound has passed */
+		:: b == S ->			/* it failed: it sleeps, or the bound has passed */
 			if :: skip :: demote(tail, true); room_end = 0 fi
 		fi;
 		b = 0; w = 0; waits = false; demoted = false; refused = false; acquiring = false
@@ -224,11 +225,11 @@ proctype Owner() {
 		b = 0;
 		do :: st[b] != HAND -> b++ :: else -> break od;
 		atomic {
-			/* What is overwritten goes, and the subscriber finds a newer one. */
+			/* The overwritten publication goes; a subscriber finds a newer one. */
 			if :: tail >= D -> goes(tail - D) :: else fi;
 			pos[b] = tail + 1; st[b] = LIVE;
 			slot_of[tail % D] = b; entry[tail % D] = tail + 1;
-			seen_tail = tail;	/* this store has a full barrier of its own */
+			seen_tail = tail;	/* a full barrier follows this store */
 			hand--
 		};
 		tail++;
@@ -238,7 +239,7 @@ proctype Owner() {
 	od
 }
 
-/* Receive at @c: what can be received has its slot. @may: it may have lost something. */
+/* Receive at @c. A readable entry has its slot. @may: the publication may be lost. */
 inline receive(c, may) {
 	atomic {
 		if
@@ -259,7 +260,7 @@ proctype L() {
 	od
 }
 
-/* W subscribes as the host does it: a cursor of 0, the bit, a full barrier, the tail. */
+/* The host subscribes W: a cursor of 0, the bit, a full barrier, then the tail. */
 proctype W() {
 	byte t, lives;
 
@@ -277,7 +278,7 @@ proctype W() {
 		atomic { cursor_w = t; t = 0; coming = false };
 		do
 		:: cursor_w < tail -> receive(cursor_w, excused)
-		:: break		/* it ends; or, as the last one, it is stopped */
+		:: break		/* W ends, or, in its last life, is stopped */
 		od;
 		if
 		:: lives < 2 -> cursor_w = NONE; atomic { sub_w = false; inc++ }

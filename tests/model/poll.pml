@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A descriptor to poll on the daemon's host: readable while a byte is in it (daemon/poll.c,
- * lib/follow/poll.c). The client waits in epoll and nowhere else, and wants to see all publications
- * of two publishers. The daemon serves one datagram at a time from a queue that may be full;
- * stopped and slow are the same to it. A third process wakes the word for no reason.
+ * A descriptor to poll, in a pool of the daemon: it is readable while a byte is in it
+ * (daemon/poll.c, lib/follow/poll.c). The client waits in epoll and nowhere else, and wants to see
+ * all publications of two publishers. The daemon serves one datagram at a time from a queue that
+ * may be full. To the model, a daemon that is stopped is a slow daemon. A third process disarms the
+ * word for no reason.
  *
- *   client   takes one; if nothing is left: takes the byte, arms, looks again, tells
- *   waker    makes it true, disarms if armed, and then tells; a full queue is as good
- *   daemon   after each datagram: nothing there: arms, looks again; something: sends a
- *            byte, unless its last one has not gone yet
+ *   client   It takes a publication. If there is none, it takes the byte, arms the word, looks
+ *            again, and tells the daemon if there is one after all.
+ *   waker    It publishes, disarms the word if that is armed, and then tells the daemon. If the
+ *            queue is full it need not tell.
+ *   daemon   After each datagram it looks. If there is no publication, it arms the word and looks
+ *            again. If there is one, it sends a byte, unless its last byte is still there.
  *
- * An invalid end state is a lost wake-up. Each of these breaks it:
- *   NORELOOK   the client does not look again when it has armed
- *   DRAINLATE  the client takes the byte after its last look
- *   NOTELL     the client has something after all, and does not tell
- *   NOREARM    the daemon leaves the word as it is when there is nothing
- *   NOLOOK     the daemon arms and does not look again
- *   ONLYWAKE   the daemon looks only after a wake, not after any datagram
- *   WAKEFIRST  a waker reads the word before its publication
+ * An invalid end state is a lost wake-up. Each of these breaks the invariant:
+ *   NORELOOK   The client does not look again after it has armed the word.
+ *   DRAINLATE  The client takes the byte after its last look.
+ *   NOTELL     The client's second look finds a publication, and it does not tell the daemon.
+ *   NOREARM    The daemon does not arm the word when there is no publication.
+ *   NOLOOK     The daemon arms the word and does not look again.
+ *   ONLYWAKE   The daemon looks only after a datagram from a waker, not after every datagram.
+ *   WAKEFIRST  A waker reads the word before it publishes.
  */
 #define N	2			/* publications */
 mtype = { WAKE, OTHER };
@@ -25,7 +28,7 @@ chan queue = [1] of { mtype };		/* to the daemon */
 byte tail, cur;
 bit armed;
 bit there;				/* the byte can be read: the descriptor is readable */
-bit unfreed;				/* its last reader has not quite finished (SIOCOUTQ) */
+bit unfreed;				/* the byte's reader has not quite finished (SIOCOUTQ) */
 
 #define SOMETHING	(tail != cur)
 inline tell() { if :: nfull(queue) -> queue!WAKE :: full(queue) fi }
@@ -37,7 +40,7 @@ proctype Client() {
 		(there == 1);
 		if :: SOMETHING -> cur++ :: else fi;
 		if
-		:: SOMETHING -> goto next	/* it waits again: it is still readable */
+		:: SOMETHING -> goto next	/* back to epoll: it is still readable */
 		:: else
 		fi;
 #ifndef DRAINLATE
@@ -81,7 +84,7 @@ proctype Publisher() {
 	fi
 }
 
-/* Somebody else's wake-up disarms the word, too. */
+/* The third process disarms the word. */
 proctype Stranger() {
 	bit saw;
 
@@ -118,7 +121,7 @@ end:	do
 
 init {
 	atomic {
-		armed = 1;		/* the client has looked once, and found nothing */
+		armed = 1;		/* the client has looked once, in vain */
 		run Client(); run Publisher(); run Publisher(); run Stranger(); run Daemon()
 	}
 }

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same for writing: the descriptor is writable unless the client has filled it and the
- * daemon has not emptied it since. The client waits in epoll and nowhere else, and wants
- * to acquire buffers that two others release. poll.pml says who does what.
+ * A descriptor to poll for writing, in a pool of the daemon. It is writable unless the client has
+ * filled it and the daemon has not emptied it since. The client waits in epoll and nowhere else,
+ * and wants to acquire buffers that two others release. poll.pml describes the client, the wakers
+ * and the daemon.
  *
- * Each of these breaks it:
- *   NORELOOK   the client does not look again when it has filled the descriptor and armed
- *   FILLLATE   the client fills it after its last look
- *   NOTELL     the client has something after all, and does not tell
- *   NOREARM    the daemon leaves the word as it is when there is nothing
- *   NOLOOK     the daemon arms and does not look again
- *   TAKEMORE   the daemon empties it of what the client has filled it with since it looked, so
- *              that it is writable in vain
+ * Each of these breaks the invariant:
+ *   NORELOOK   The client does not look again after it has filled the descriptor and armed the
+ *              word.
+ *   FILLLATE   The client fills the descriptor after its last look.
+ *   NOTELL     The client's second look finds a buffer, and it does not tell the daemon.
+ *   NOREARM    The daemon does not arm the word when there is no buffer.
+ *   NOLOOK     The daemon arms the word and does not look again.
+ *   TAKEMORE   The daemon also removes bytes that the client has filled in since the daemon's look,
+ *              so the descriptor is writable in vain.
  */
 #define N	2
 mtype = { WAKE };
 chan queue = [1] of { mtype };
-byte unused, taken;			/* buffers: to be had; acquired so far */
+byte unused, taken;			/* buffers that are unused; buffers acquired so far */
 bit armed;
-bit filled = 1;				/* as it is given out */
-bit looked;				/* since it was filled, the daemon has looked or is at it */
+bit filled = 1;				/* the host hands it out filled */
+bit looked;				/* the daemon has looked since then, or is looking */
 
 inline fill() { atomic { filled = 1; looked = 0 } }
 inline unfill() { assert(looked); filled = 0 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I5 for slots: every put that may be the last wakes a waiting owner, and so does the put of a
- * stale get. If a client is killed between its put and its wake, its end wakes everybody.
+ * I5 for slots: every put that may be the last one wakes a waiting owner. The put of a get that
+ * fails with ESTALE is one of them. If a client is killed between its put and its wake, its end
+ * wakes every owner.
  *
- * One slot; an owner that wants it; a client of two threads: A holds the slot, B gets it by a stale
- * token. A may be killed at any store, and then both are dead.
+ * One owner wants one slot. A client has two threads: A holds the slot, and B tries to get it by a
+ * stale token. A may be killed at any store, and then B dies as well.
  *
- * Each of these breaks it:
- *   STALEQUIET  the put after ESTALE wakes nobody
- *   ENDQUIET    the end wakes only the owners of what was held
- *   PUTFIRST    the put reads the waiters word before it drops the hold
+ * Each of these breaks the invariant:
+ *   STALEQUIET  The put after ESTALE wakes no owner.
+ *   ENDQUIET    The end of the client wakes only the owners of slots that it held.
+ *   PUTFIRST    A put reads the waiters word before it drops the hold.
  */
-byte hold = 1;			/* of the one client */
+byte hold = 1;			/* the client's hold */
 bool armed, reused;
 byte count;
 bool killed;
@@ -27,7 +28,7 @@ proctype Owner() {
 	do
 	:: atomic { armed = true; v = count };
 	   if
-	   :: hold == 0 -> break		/* the scan finds nobody */
+	   :: hold == 0 -> break		/* the scan finds no holder */
 	   :: else -> (count != v)		/* sleeps */
 	   fi
 	od;
@@ -72,7 +73,7 @@ proctype Bt() {
 dead:	gone++
 }
 
-/* The client may be killed; then the host drops what it holds and wakes. */
+/* The client may be killed. Then the host drops its hold and wakes the owner. */
 proctype Host() {
 	bool held;
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quarantine (core/client.c, I9): a client holds a slot, and hands out a pointer of a GPU, with
- * which that works. It may be killed at any moment, and its connection ends before its process has
- * exited; only then its GPU stops. The slot's owner may take the slot when nobody holds it, or it
- * is FREE: no GPU may be at work with it then (an assertion), and in the end it gets it (an
- * invalid end state).
+ * Quarantine (core/client.c, I9). A client holds a slot, and hands out a pointer of a GPU, which
+ * works with the slot. The client may be killed at any moment. Its connection ends before its
+ * process has exited, and its GPU stops only when the process has exited. The slot's owner may take
+ * the slot if no client holds it, or if it is FREE. At that time no GPU works with it (an
+ * assertion), and in the end the owner gets the slot (an invalid end state).
  *
- * UPGRADE: the client writes the slot in place, and with its end the contents go.
+ * UPGRADE: the client writes the slot in place, and the contents go when it ends.
  *
- * Each of these breaks it:
- *   BITLATE    the pointer is handed out, then the hold says so
- *   ENDDROPS   the end of the client drops all of its holds
- *   NEVER      what was kept is not dropped when the process has exited
- *   ENDFREES   (UPGRADE) the slot is FREE at the client's end
+ * Each of these breaks the invariant:
+ *   BITLATE    The client hands out the pointer, then sets the device bit in its hold.
+ *   ENDDROPS   The end of the client drops all of its holds.
+ *   NEVER      The host does not drop the kept holds when the process has exited.
+ *   ENDFREES   (UPGRADE) The slot becomes FREE when the client ends.
  */
 mtype = { LIVE, UPGRADED, FREE, TAKEN };
 mtype state = LIVE;
-bool held, noted, gpu;	/* the count of the hold, its XM_HOLD_DEVICE; work under way */
+bool held, noted, gpu;	/* the hold; its XM_HOLD_DEVICE; the GPU is at work */
 bool killed;
 
 #define ALIVE(step)	if :: killed -> goto dead :: !killed -> step fi
@@ -35,7 +35,7 @@ proctype Client() {
 	ALIVE(gpu = true);
 #endif
 	ALIVE(skip);
-	/* It waits for its GPU before it puts the hold. */
+	/* The client waits for its GPU before it puts the hold. */
 	ALIVE(gpu = false);
 #ifdef UPGRADE
 	ALIVE(state = LIVE);
@@ -71,7 +71,7 @@ proctype Killer() {
 	killed = true
 }
 
-/* A look at the hold is that of a scan, which holds.pml has. */
+/* One look at the hold stands for a scan; holds.pml checks scans. */
 proctype Owner() {
 	atomic {
 		(state == FREE || (state == LIVE && !held)) -> state = TAKEN;

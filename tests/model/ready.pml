@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Order on the GPU (lib/gpu/order.h): the contents of one slot are written by streams of the
- * owner's GPU, which work on after the owner has published. Behind its writes a stream writes a
- * value into the slot's ready word; the metadata say which value makes the contents complete, and
- * who reads them waits for that. The owner may die at any step. Its streams then go on for a while,
- * or vanish at any step. When its process has exited they have gone, and the host writes ENDED into
- * the word if the value is not there, and OVER if it is. Nobody may wait for ever (an invalid end
- * state), and who finds the value there, and not ENDED, reads complete contents.
+ * Order on the GPU (lib/gpu/order.h). Streams of the owner's GPU write the contents of one slot,
+ * and work on after the owner has published. After its writes a stream writes a value into the
+ * slot's ready word. The metadata say which value makes the contents complete, and a reader waits
+ * for that value. The owner may die at any step. Its streams then go on for a while, or vanish at
+ * any step. When its process has exited, the streams have gone. Then the host writes ENDED into the
+ * word if the value is not there, and OVER if it is. No reader waits for ever (an invalid end
+ * state), and a reader that finds the value, and not ENDED, reads complete contents.
  *
- * The owner may put a copy into a stream first. Then it publishes the contents on another stream or
- * plainly, or releases the slot, and at last gives its memory back. That waits for the last value,
- * as each next content does. The host is told of each value before the stream is, so it knows
- * whether a dead owner's streams may still write the word: else somebody else gets it.
+ * The owner may first put a copy into a stream. Then it publishes the contents on another stream or
+ * without a stream, or releases the slot. At last it gives its memory back, and waits for the last
+ * value before that. It also waits for the value before it writes the next contents. The host is
+ * told each value before the stream gets it. So the host knows whether a dead owner's streams may
+ * still write the word. While they may, no other owner gets the word.
  *
- * Who holds what, and that a slot is not taken while it is held, is the business of holds.pml.
+ * holds.pml checks the holds, and that no slot is taken while a client holds it.
  *
- * Each of these breaks it:
- *   NOEND    the host writes nothing at the owner's end
- *   ATONCE   the host writes at the owner's end, while its streams may still write an older value
- *   NOCHECK  the reader takes ENDED for a value that makes the contents complete
- *   SAME     each content has the same value
- *   NOWAIT   the owner does not let a stream wait for what another one still writes there
- *   EARLY    the stream writes the value before the contents
- *   PLAIN    the contents are published without an order
- *   UNCOUNTED  a copy has no value behind it
- *   UNTOLD   the host learns of a value when the contents are published
+ * Each of these breaks the invariant:
+ *   NOEND    At the owner's end, the host writes no value.
+ *   ATONCE   The host writes at the owner's end, while streams may still write an older value.
+ *   NOCHECK  A reader takes ENDED for a value that makes the contents complete.
+ *   SAME     All contents have one value.
+ *   NOWAIT   The owner does not make a stream wait for writes of another stream to the slot.
+ *   EARLY    A stream writes the value before the contents.
+ *   PLAIN    The owner publishes the contents without an order.
+ *   UNCOUNTED  A copy in a stream is not followed by a value.
+ *   UNTOLD   The host learns of a value when the contents are published.
  */
 #define CONTENTS 3
 #define STREAMS 2
@@ -33,12 +34,12 @@
 #define DIRTY 50
 
 byte ready;			/* the ready word */
-byte order;			/* metadata: the value that it must reach */
-byte content;			/* of the payload */
-byte number;			/* of the contents that are published */
+byte order;			/* in the metadata: the value that makes the contents complete */
+byte content;			/* the bytes of the payload */
+byte number;			/* which contents are published */
 bool live, held, dead;
 bool gone;			/* the memory has been given back, */
-bool anothers;			/* and the word is another owner's */
+bool anothers;			/* and another owner has the word */
 byte todo[STREAMS], value[STREAMS], after[STREAMS];	/* what is enqueued in each stream */
 
 active [STREAMS] proctype stream() {
@@ -70,7 +71,7 @@ end:	do
 
 inline die() { dead = true; goto gone_too }
 
-/* Put work for the n-th contents into a stream of the program's choice, whose work is done. */
+/* Put work for the n-th contents into a stream that the program chooses, and that is idle. */
 inline enqueue(counted) {
 	if
 	:: todo[0] == 0 -> s = 0
@@ -116,7 +117,7 @@ inline publish() {
 active proctype owner() {
 	byte n, last = 0, s;
 	for (n : 1 .. CONTENTS) {
-		/* acquire: nobody holds it */
+		/* acquire: no client holds the slot */
 		if :: atomic { !held -> live = false } :: die() fi;
 		if
 		:: enqueue(true); publish()			/* on the stream */
@@ -127,9 +128,9 @@ active proctype owner() {
 			enqueue(true);
 #endif
 			if
-			:: publish()				/* plainly */
+			:: publish()				/* without a stream */
 			:: enqueue(true); publish()		/* on some stream */
-			:: skip					/* it is released */
+			:: skip					/* release the slot */
 			fi
 		fi
 	}

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 when the host resolves: the SCANNING of a stopped owner goes back to LIVE for a holder, and
- * the scan that was going on then fails, whatever it has seen.
+ * I1 when the host resolves: it changes the SCANNING of a stopped owner back to LIVE for a client
+ * that holds the slot. The scan that was under way then fails, whatever it has seen.
  *
- * One slot; an owner that scans twice (the word bears the scan's number); two getters that have it
- * resolved. With TWOSCANNERS somebody else (a second thread, or the host) may scan the same slot:
- * then only the number tells one scan from the other.
+ * There is one slot. Its owner scans twice; the state word has the scan's number. Two getters have
+ * the slot resolved. With TWOSCANNERS another thread, or the host, may scan the slot as well; then
+ * only the number tells one scan from the other.
  *
- * Each of these breaks it:
- *   FORCED      the scan stores its verdict instead of a CAS
- *   NONUMBER    with TWOSCANNERS: scans of one generation bear the same word
- *   ENTERPLAIN  with TWOSCANNERS: the scan marks by a plain store
+ * Each of these breaks the invariant:
+ *   FORCED      The scan stores its verdict instead of a CAS.
+ *   NONUMBER    (TWOSCANNERS) Scans of one generation have equal state words.
+ *   ENTERPLAIN  (TWOSCANNERS) The scan marks the slot by a plain store.
  */
 #define LIVE 2
 #define SCANNING 3
@@ -18,7 +18,7 @@
 
 byte st = LIVE, gen = 1, number = 0;	/* one word */
 byte hold[2], bel[2];
-bool taken;				/* ghost: somebody writes there */
+bool taken;				/* ghost: a process writes the contents */
 
 #ifdef NONUMBER
 #define SAME (st == SCANNING && gen == 1)
@@ -35,7 +35,7 @@ proctype Walker() {
 	:: n < 2 ->
 		n++; marked = false;
 #ifdef ENTERPLAIN
-		/* the owner's own idea of what it published */
+		/* the owner's record of what it published */
 		if :: st == LIVE && gen == 1 -> marked = true :: else fi;
 		if :: marked -> atomic { st = SCANNING; gen = 1; number++; my = number } :: else fi;
 #else
@@ -89,7 +89,7 @@ again:
 			assert(!taken);
 			bel[me] = 0
 		:: atomic { st == SCANNING && gen == 1 -> seen = number };
-			/* resolved if the word is the same a millisecond later, and it holds */
+			/* resolved if the word stays for 1 ms, and the getter holds */
 			atomic {
 				if
 				:: st == SCANNING && gen == 1 && number == seen -> st = LIVE

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs the Spin models. The protocol's form must pass, and each form with one rule left out must
-# fail: else the model could not notice. Each .pml opens with what it checks and what breaks it.
+# Runs the Spin models. The right form of a model must pass. Each broken form, which leaves out one
+# rule, must fail; else the model would not notice that fault. The head of each .pml states its
+# invariant and its broken forms.
 #
 #   tests/model/run.sh             bounds for about two minutes on two cores
-#   tests/model/run.sh holds.pml   one of them
-#   tests/model/run.sh --changed   those whose .pml has changed since tests/changed-base.sh; all
-#                                  where this script has. No other file decides about a model.
+#   tests/model/run.sh holds.pml   this model
+#   tests/model/run.sh --changed   the models whose .pml has changed since tests/changed-base.sh,
+#                                  or all if this script has changed. No other file matters.
 #   MODEL=full tests/model/run.sh  larger bounds, many minutes and 8 GB
 #
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
-# file  flags of the right form  then: flags that each break it
+# Each line: the file, the flags of the right form, then flags that each break the right form.
 models() {
 	cat <<END
 entry_ring.pml NPUB=3           NORECHECK NOVOID VOIDLATE HOLDSFIRST OFF1 NOFLIGHT \
@@ -84,7 +85,8 @@ wait.pml       N=3
 END
 }
 
-# Two runs at a time need 2 * MEMORY megabytes at most; the largest of the short ones takes 0.8 GB.
+# Two runs at a time need at most 2 * MEMORY megabytes. The largest run of the short bounds takes
+# 0.8 GB.
 MEMORY=2000
 [ "${MODEL:-}" = full ] && MEMORY=8000
 jobs=$(nproc)
@@ -93,7 +95,7 @@ work=$PWD/build/model
 
 check() {	# file, comma-separated flags or -, pass or fail
 	local file=$1 flags=() f dir out how=-O2
-	[ "$3" = fail ] && how='-O0 -DT_REVERSE'	# finds it sooner, so fast code does not pay
+	[ "$3" = fail ] && how='-O0 -DT_REVERSE'	# finds the fault sooner; fast code does not pay
 	[ "$2" != - ] && for f in ${2//,/ }; do flags+=("-D$f"); done
 	dir=$work/${file%.pml}.$2
 	mkdir -p "$dir" && cp "tests/model/$file" "$dir/m.pml" && cd "$dir" || return

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I1 for a client that is not counted everywhere: scans look at its holds only if it is among the
- * holders of the slot's group, so a get has to find that it is, for this tenancy of the slot, and
- * then look at the slot. Whether it takes its hold before or after it finds that does not matter.
+ * I1 for a client that is not a holder of every group. Scans look at its holds only if it is among
+ * the holders of the slot's group. So a get checks that its client is one, for this tenancy of the
+ * slot, and then looks at the slot. It may take its hold before or after that check.
  *
- * One slot: the contents of one owner, who lets the client in; then of another one, who does not
- * until the host is told so at some moment. The second owner scans it twice. The client gets the
- * second contents by their token, which it has from elsewhere, in two threads: as by a token, and
- * as what it has received.
+ * There is one slot. It has the contents of a first owner, which admits the client, and then those
+ * of a second owner, which does not until the host is told so at some moment. The second owner
+ * scans the slot twice. The client gets the second contents in two threads, with a token that it
+ * has from elsewhere: one thread gets by the token, and the other gets what it has received.
  *
- * Each of these breaks it:
- *   NOCHECK    a get does not look whether its client is among the holders
- *   LOOKFIRST  it looks at the slot, and then whether its client is
- *   NOTENANCY  it looks there, whosever the slot is at that moment
+ * Each of these breaks the invariant:
+ *   NOCHECK    A get does not look whether its client is among the holders.
+ *   LOOKFIRST  A get looks at the slot, and then whether its client is among the holders.
+ *   NOTENANCY  A get looks at the holders without a check of the slot's tenancy.
  */
 #define FREE 0
 #define WRITING 1
 #define LIVE 2
 #define SCANNING 3
 
-byte st = FREE, gen = 1;		/* one word; 2 is the second owner's first contents */
+byte st = FREE, gen = 1;		/* one word; 2: the second owner's first contents */
 byte tenancy = 1;
 bool in = true;				/* the client is among the holders */
 byte hold, uses;
@@ -28,7 +28,7 @@ proctype Owner() {
 	byte n;
 	bool looks, held;
 
-	/* The group is its own: the host has seen that nobody has any of it. */
+	/* The host has given it the group, after it saw that no client holds any of it. */
 	in = false;
 	tenancy = 2;
 	atomic { gen = 2; st = LIVE };
@@ -37,7 +37,7 @@ proctype Owner() {
 	:: n < 2 ->
 		n++;
 		atomic { if :: st == LIVE && gen == 2 -> st = SCANNING :: else -> break fi };
-		looks = in;			/* the group's row, */
+		looks = in;			/* first the group's row, */
 		held = false;
 		if :: looks -> held = (hold != 0) :: else fi;	/* then the holds */
 		if

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I2, I3 and I5 when somebody subscribes while the owner works: the cursor pins everything before
- * the owner may see it, then stands at the tail. Then the owner is woken, for it may have gone to
- * sleep on that cursor.
+ * I2, I3 and I5 when a client subscribes while the owner works. Its cursor pins everything before
+ * the owner may see it, then moves to the tail. Then the owner is woken, because it may have gone
+ * to sleep when it saw that cursor.
  *
- * One owner with two slots and a ring of two publishes, scans, and sleeps when nothing is free.
- * One client subscribes at some time, then receives and puts until it has had all. Whatever the
- * owner publishes once it has counted the client as its subscriber, the client gets.
+ * One owner with two slots and a ring of two entries publishes, scans, and sleeps when no slot is
+ * free. One client subscribes at some time, then receives and puts until it has received all. The
+ * client gets each publication from the time when the owner counts it as a subscriber.
  *
- * Each of these breaks it:
- *   TAILFIRST  the tail is read before the bit is set
- *   NOPIN      the cursor is NONE until it stands at the tail
- *   NOWAKE     nobody wakes the owner afterwards
- *   BITCOUNTS  the owner counts the client as soon as the bit is set
+ * Each of these breaks the invariant:
+ *   TAILFIRST  The host reads the tail before it sets the client's bit.
+ *   NOPIN      The cursor is NONE until it is at the tail.
+ *   NOWAKE     The host does not wake the owner afterwards.
+ *   BITCOUNTS  The owner counts the client as soon as the bit is set.
  */
 #ifndef NPUB
 #define NPUB 4
@@ -94,7 +94,7 @@ proctype Owner() {
 proctype Client() {
 	byte i, s, g, t;
 
-	/* the host, for it */
+	/* the host does this for the client */
 #ifdef TAILFIRST
 	t = tail;
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I4: threads of one client. A cursor never goes back, and owner operations are serial.
+ * I4 for threads of one client: a cursor never goes back, and the owner's operations are serial.
  *
- * CURSOR: two threads receive on one cursor while the owner reclaims what all have passed.
- * PUBLISH: one thread of the owner publishes while another acquires; a subscriber waits for the
- * entry. WAITS: a publisher waits for room in its ring and sleeps; its subscriber keeps what it
- * gets and puts nothing.
+ * CURSOR: two threads receive with one cursor while the owner reclaims what all subscribers have
+ * passed. PUBLISH: one thread of the owner publishes while another acquires; a subscriber waits for
+ * the entry. WAITS: a publisher waits for room in its ring and sleeps; its subscriber keeps what it
+ * receives and puts nothing.
  *
- * Each of these breaks it:
- *   NOMUTEX  with CURSOR or PUBLISH: there is no lock
- *   NOWAKE   with WAITS: receive moves the cursor and wakes nobody
+ * Each of these breaks the invariant:
+ *   NOMUTEX  (CURSOR or PUBLISH) There is no lock.
+ *   NOWAKE   (WAITS) Receive moves the cursor and does not wake the publisher.
  */
 #ifdef NOMUTEX
 #define LOCK(m) skip
@@ -57,7 +57,7 @@ proctype Thread() {
 			s = es[i % D]; g = eg[i % D]; hold[s]++;
 			if
 			:: atomic { pos[i % D] == i + 1 -> assert(gen[s] == g); bel[s]++ };
-				assert(cursor <= i + 1);	/* it does not go back */
+				assert(cursor <= i + 1);	/* the cursor does not go back */
 				cursor = i + 1; mutex = false; bel[s]--; hold[s]--
 			:: else -> hold[s]--; mutex = false
 			fi
@@ -75,7 +75,7 @@ bool mutex;
 
 active proctype Publisher() {
 	LOCK(mutex);
-	st = 2;			/* the order of the draft: LIVE, then the position */
+	st = 2;			/* first LIVE, then the position */
 	rp = tail + 1; pos = 1; tail++;
 	mutex = false
 }
@@ -98,7 +98,7 @@ active proctype Acquirer() {
 active proctype Subscriber() {
 	pos == 1;
 	hold++;
-	assert(gen == 1)	/* published and not overrun: it is there */
+	assert(gen == 1)	/* it is published and not overrun, so it is there */
 }
 #endif
 

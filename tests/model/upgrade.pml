@@ -3,18 +3,18 @@
  * Writing in place (core/upgrade.c): the host makes a slot's only holder its writer, while the
  * owner scans, others get the slot and have it resolved, and the owner or the writer dies.
  *
- * One slot; an owner that scans twice, and may die; a client that holds the slot and upgrades it,
- * and then publishes, gives up or dies; a getter of the old contents; the host, which does one
- * thing at a time and reclaims what a dead owner has left.
+ * There is one slot. Its owner scans twice, and may die. A client holds the slot and upgrades it,
+ * and then publishes, gives up or dies. A getter gets the old contents. The host does one thing at
+ * a time, and reclaims the slots of a dead owner.
  *
- * Each of these breaks it:
- *   PLAIN       the owner marks by a plain store, as it does where nobody upgrades
- *   HOLDSFIRST  the host looks at the holds, then marks
- *   FORCED      the host stores its verdict instead of a CAS
- *   NONUMBER    a scan does not tell its own mark from another scan's
- *   ENDFREES    the owner's end frees what another client writes
- *   GENSTAYS    what is upgraded keeps its generation
- *   SKIPMARK    the host does not mark at all
+ * Each of these breaks the invariant:
+ *   PLAIN       The owner marks by a plain store, as it does where upgrades are impossible.
+ *   HOLDSFIRST  The host looks at the holds, then marks the slot.
+ *   FORCED      The host stores its verdict instead of a CAS.
+ *   NONUMBER    A scan does not tell its own mark from that of another scan.
+ *   ENDFREES    The owner's end frees a slot that another client writes.
+ *   GENSTAYS    An upgraded slot keeps its generation.
+ *   SKIPMARK    The host does not mark the slot at all.
  */
 #define FREE 0
 #define WRITING 1
@@ -24,11 +24,11 @@
 
 byte st = LIVE, gen = 1, number = 0;	/* one word */
 byte hold[2];				/* 0: the upgrader, 1: the getter */
-bool upgrader;				/* host word: somebody writes in place */
+bool upgrader;				/* the host's word: a client writes in place */
 byte writer;				/* ghost: 1 the owner, 2 the upgrader */
 bool believes;				/* ghost: the getter looks at the contents 1 */
 bool changed;				/* ghost: the contents 1 are gone */
-bool dead, freed, busy;			/* the owner; the slot; the host */
+bool dead, freed, busy;			/* dead owner; freed slot; busy host */
 
 #ifdef NONUMBER
 #define MINE (st == SCANNING && gen == g)
@@ -50,7 +50,7 @@ inline mark(ok) {
 	}
 }
 
-/* The host does this when the owner has ended; its pages are the host's then. */
+/* The host does this when the owner has ended, because it owns the pages then. */
 inline end_owner() {
 	lock();
 	atomic {
@@ -116,7 +116,7 @@ proctype Owner() {
 	if :: end_owner() :: skip fi
 }
 
-/* The host reclaims what a dead owner has left, whenever it is told to. */
+/* The host reclaims the slot of a dead owner whenever it is told to. */
 proctype Reclaim() {
 	byte n, my, g;
 	bool ok, held;
@@ -177,7 +177,7 @@ inline begin() {
 #endif
 				if
 				:: held ->
-					/* with the number that it had before */
+					/* with its earlier number */
 					if :: MINE -> st = LIVE; number-- :: else fi
 #ifdef FORCED
 				:: !held ->
@@ -212,7 +212,7 @@ proctype Upgrader() {
 			upgrader = false; writer = 0;
 			if
 			:: st = LIVE; changed = true
-			:: st = FREE	/* it gives up, or has ended */
+			:: st = FREE	/* the client gives up, or has ended */
 			fi
 		};
 		unlock()
@@ -221,7 +221,7 @@ proctype Upgrader() {
 	hold[0]--
 }
 
-/* It gets the contents 1, twice. In a daemon's pool it resolves without the host. */
+/* It gets contents 1 twice. In a daemon's pool it resolves without the host. */
 proctype Getter() {
 	byte n, seen;
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing in place and the owner's ring (core/upgrade.c): the host must know whether somebody has
- * yet to receive the slot's publication, while the owner is in the middle of it.
+ * Writing in place and the owner's ring (core/upgrade.c): the host finds out whether a subscriber
+ * has yet to receive the slot's publication, while the owner is in the middle of publishing it.
  *
- * One publication. Its entry is complete before the tail moves over it, and who receives looks at
- * the entry only. Client 0 receives it and upgrades the slot; client 1 follows the owner from the
- * beginning, client 2 begins at any time. A client that follows takes a hold, looks at the entry,
- * and moves its cursor.
+ * There is one publication. Its entry is complete before the tail moves past it, and receivers look
+ * only at the entry. Client 0 receives it and upgrades the slot. Client 1 follows the owner from
+ * the beginning, and client 2 begins at any time. A client that follows takes a hold, looks at the
+ * entry, and moves its cursor.
  *
- * Each of these breaks it:
- *   BEYOND      what is at the tail counts as passed
- *   CURSORS     what is at the tail is in flight only if a cursor says so
- *   HOLDSFIRST  the host looks at the holds, then at the cursors
- *   NOHOLDS     the host looks at the cursors only
+ * Each of these breaks the invariant:
+ *   BEYOND      The host takes a publication at the tail for one that all have passed.
+ *   CURSORS     The host takes a publication at the tail for one in flight only if a cursor says
+ *               so.
+ *   HOLDSFIRST  The host looks at the holds, then at the cursors.
+ *   NOHOLDS     The host looks at the cursors only.
  */
 #define NONE 9
 
-bool entry;			/* complete; it is at place 0 */
+bool entry;			/* it is complete, at place 0 */
 byte tail;
 bool follows[3];		/* the host's bits */
 byte cursor[3] = NONE;
@@ -28,7 +29,7 @@ active proctype Owner() {
 	tail = 1
 }
 
-/* Those that follow look at the contents between the hold and the put. */
+/* Clients 1 and 2 look at the contents between the hold and the put. */
 inline receive(me) {
 	if
 	:: cursor[me] == 0 && entry ->
@@ -49,7 +50,7 @@ proctype Old() {
 	receive(1)
 }
 
-/* The host: a cursor of 0, the bit, a full barrier, then the tail. */
+/* The host sets the cursor to 0, then the bit, and after a full barrier reads the tail. */
 proctype New() {
 	byte t;
 

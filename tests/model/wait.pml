@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I5: waiters words. A waiter arms the word, then tests its condition, then sleeps until the
- * word's count moves. A waker makes the condition true, then reads the word; if it is armed it
- * clears it, counts, and wakes all.
+ * I5, waiters words. A waiter arms the word, then tests its condition, then sleeps until the word's
+ * count moves. A waker makes the condition true, then reads the word. If the word is armed, the
+ * waker clears it, raises the count, and wakes all waiters.
  *
  * Two waiters share one word (two subscribers of a ring, or two threads), and two wakers publish.
- * Each waiter wants to see all publications. Nobody may sleep for ever: an invalid end state is a
+ * Each waiter wants to see all publications. No waiter sleeps for ever: an invalid end state is a
  * lost wake-up.
  *
- * Each of these breaks it:
- *   LOOKFIRST  a waiter tests its condition, then arms the word
- *   WAKEFIRST  a waker reads the word before its publication
- *   NOCOUNT    disarming clears the word and does not count
- *   CLEARLATE  a waker wakes first and clears then
+ * Each of these breaks the invariant:
+ *   LOOKFIRST  A waiter tests its condition, then arms the word.
+ *   WAKEFIRST  A waker reads the word before its publication.
+ *   NOCOUNT    A waker clears the word and does not raise the count.
+ *   CLEARLATE  A waker wakes the waiters, then clears the word.
  */
 #ifndef N
 #define N 2			/* publications of each waker */
@@ -40,7 +40,7 @@ proctype Waiter(byte me) {
 #endif
 sleeps:
 #ifdef NOCOUNT
-		(armed == 0);		/* it can only ask whether the word is as it left it */
+		(armed == 0);		/* it can only ask whether the word has changed */
 #else
 		(!STILL(v));
 #endif

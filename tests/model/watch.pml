@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread in xmem_receive_any watches (lib/follow/wait.h): the rings that its client follows,
- * while other threads of the client, and its own look, follow and drop rings. It arms the words of
- * those that are followed, looks, and sleeps: on one ring's word alone if it watches one, else on
- * all words and on the count of kicks. Nobody may sleep for ever: an invalid end state.
+ * The rings that a thread in xmem_receive_any watches (lib/follow/wait.h): those that its client
+ * follows, while other threads of the client, and the thread's own look, follow and drop rings. The
+ * thread arms the words of the followed rings, looks, and sleeps. If it watches one ring, it sleeps
+ * on that ring's word alone, else on all words and on the count of kicks. No thread sleeps for ever
+ * (an invalid end state).
  *
- * Ring 0 is followed from the beginning. Without DROP a writer comes, which wakes the armed words;
- * ring 1 is then followed by the thread itself or by another one that looks too, and publishes
- * once. DROP: the only subscription, to ring 0, is dropped, and the thread has nothing left to wait
- * for.
+ * The client follows ring 0 from the beginning. Without DROP a writer comes, which wakes the armed
+ * words. Then the thread, or another thread that looks as well, follows ring 1, and the writer
+ * publishes once. DROP: the only subscription, to ring 0, is dropped, and the thread has nothing
+ * left to wait for.
  *
- * OWN: a kick wakes no ring's word but ends the waits of the client's own threads, if they armed
- * before it, and so does a writer that comes. So is the kernel's; without OWN it is the daemon's.
+ * OWN: this is the kernel's form. A kick, or a writer that comes, wakes no ring's word. It ends the
+ * waits of the client's own threads that had armed before it. Without OWN it is the daemon's form.
  *
- * Each of these breaks it:
- *   NOKICK     who follows a ring does not kick
- *   KICKFIRST  who follows a ring, or drops one, kicks first
- *   LOOKFIRST  the thread looks, then notes the count and arms the words
- *   FOLLOWED   a kick wakes only the words of rings that are still followed
+ * Each of these breaks the invariant:
+ *   NOKICK     A thread that follows a ring does not kick.
+ *   KICKFIRST  A thread that follows or drops a ring kicks first.
+ *   LOOKFIRST  The thread looks, then notes the count and arms the words.
+ *   FOLLOWED   A kick wakes only the words of rings that are still followed.
  */
 #define RINGS 2
 
@@ -26,8 +27,8 @@ bool armed[RINGS];
 byte count[RINGS];		/* with armed: a ring's waiters word */
 byte tail[RINGS], cursor[RINGS];
 byte kicks;
-byte own;			/* ends of the client's waits: the kernel's count */
-bool came, seen;		/* a writer; it has been looked for */
+byte own;			/* the kernel's count of kicks, which end the client's waits */
+bool came, seen;		/* a writer has come; a look has found it */
 bool asking;			/* pool->follows.subscribing */
 
 inline wake(r) {
@@ -47,7 +48,7 @@ inline kick() {
 #endif
 }
 
-/* A look of any thread: follow the writer that came. */
+/* Any thread's look follows the writer that came. */
 inline follow_newcomer() {
 	atomic { !asking; asking = true };
 	if
@@ -65,7 +66,7 @@ inline follow_newcomer() {
 	asking = false
 }
 
-/* The host arms the word only of a ring that is followed. */
+/* The host arms the word of a ring only if the client follows the ring. */
 inline watch(r) {
 	atomic {
 		w[r] = follows[r];
@@ -108,12 +109,12 @@ proctype Any() {
 	od
 }
 
-/* Another thread of the client receives in the joint subscription, and leaves all to Any. */
+/* Another thread receives in the same subscription, and leaves all publications to Any. */
 proctype Other() {
 	if :: came && !seen -> follow_newcomer() :: else fi
 }
 
-/* It joins, and publishes once it is followed, so that there is something for the client. */
+/* It joins, and publishes once when the client follows it, so that Any can end. */
 proctype Writer() {
 	came = true;
 #ifdef OWN
@@ -133,7 +134,7 @@ proctype Dropper() {
 	follows[0] = false;
 	listed = false
 #else
-	kick();			/* for the threads that are in it */
+	kick();			/* for threads in a wait on that ring */
 	follows[0] = false;
 	listed = false;
 	kick()
