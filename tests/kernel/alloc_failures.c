@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Every allocation and every copy to or from user memory, in each request, fails
- * once: /proc/thread-self/fail-nth makes the kernel fail the nth of this thread.
+ * Every allocation and every copy to or from user memory, in each request, fails once:
+ * /proc/thread-self/fail-nth makes the kernel fail the nth one of this thread.
  *
- * Two clients go through a list of steps, once for each step and each n = 1, 2,
- * ... until nothing is left to fail. They do all steps before that step, then the
- * step with its nth allocation or copy failing. If the step fails, it must say
- * ENOMEM or EFAULT and have changed nothing, so the same step is tried again and
- * must succeed. Then the later steps follow. When both clients have ended, the
- * pool must be gone and no descriptor may be left.
+ * Two clients go through a list of steps, once for each step and each n = 1, 2, ... until the step
+ * has no nth allocation or copy. They do all earlier steps, then the step while its nth allocation
+ * or copy fails. If the step fails, it must return ENOMEM or EFAULT and have changed nothing. It is
+ * then tried again and must succeed. After that the later steps follow. When both clients have
+ * ended, the pool must be gone and no descriptor may be left.
  *
- * The kernel's kmemleak finds lost memory: boot with kmemleak=on. The module
- * itself complains of lost pages when it is unloaded.
+ * The kernel's kmemleak finds lost memory: boot with kmemleak=on. The module itself complains of
+ * lost pages when it is unloaded.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 
 #define NAME		"alloc-failures"
 #define FAR_AWAY	((void *)0x100000000000)
-#define MOST_POINTS	2000		/* of one step; there are some tens */
+#define MOST_POINTS	2000		/* of one step, which has some tens */
 
 struct world {
 	struct raw writer, reader;
@@ -29,7 +28,7 @@ struct world {
 	struct xmem_attach_request attached, shared, gpu_attached, handle;
 	u64 token;			/* of the shared slot's contents, which the writer holds */
 	u32 arm_value;
-	const char *stage;		/* how far it came, for reports */
+	const char *stage;		/* the progress so far, for reports */
 };
 
 /* ---- the nth failure ---- */
@@ -48,7 +47,7 @@ static const char *prepare(void)
 	return failing_prepare();
 }
 
-/* ---- the steps: each 0 or -errno, and on error as if it had not been ---- */
+/* ---- the steps: each returns 0 or -errno, and on error changes nothing ---- */
 
 static int open_writer(struct world *w)
 {
@@ -76,8 +75,8 @@ static int map_area(struct world *w)
 }
 
 /*
- * A fault without memory for it is tried again, and is no signal. Far from all
- * other mappings, so that there are page tables to allocate.
+ * If the kernel lacks memory for a fault, it tries the fault again and sends no signal. The address
+ * is far from all other mappings, so that the kernel has to allocate page tables.
  */
 static int fault_pages_in(struct world *w)
 {
@@ -138,7 +137,7 @@ static int open_pool_file(struct world *w)
 	return err;
 }
 
-/* The other joins by a file that lets in nobody but readers. */
+/* The other client joins by a file that admits only readers. */
 static int narrow_pool_file(struct world *w)
 {
 	struct xmem_narrow_request narrow = {
@@ -163,7 +162,7 @@ static int change_access(struct world *w)
 	struct xmem_access_request now = { .size = sizeof(now) };
 	int err = raw_request(&w->writer, XMEM_IOC_ACCESS, &access);
 
-	/* Whoever was not told of it has not changed it: also if the answer could not be copied. */
+	/* A caller without an answer has changed nothing, even if only the copy of it failed. */
 	if (err && !raw_request(&w->writer, XMEM_IOC_ACCESS, &now) && now.mode != 0600)
 		return -EPROTO;
 	if (err)
@@ -205,12 +204,12 @@ static int join_by_file(struct world *w)
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
 
 	join.flags = XMEM_JOIN_FD;
-	join.slots = join.clients = join.ring_entries = 0;	/* as many as it has */
+	join.slots = join.clients = join.ring_entries = 0;	/* as many as the pool has */
 	join.pool_fd = w->pool_fd;
 	return raw_join(&w->reader, &join);
 }
 
-/* Only who has mapped its area may subscribe. */
+/* Only a client that has mapped its area may subscribe. */
 static int map_other(struct world *w)
 {
 	int err = w->reader.base ? 0 : raw_map(&w->reader);
@@ -239,7 +238,7 @@ static int poll_both(struct world *w)
 	return n == 1 && files[1].revents == POLLOUT ? 0 : -EPROTO;
 }
 
-/* It outlives whoever has asked for it. */
+/* The claim outlives the client that asked for it. */
 static int open_poll_fd(struct world *w)
 {
 	struct xmem_poll_fd_request request = { .size = sizeof(request) };
@@ -317,7 +316,7 @@ static int attach_shared(struct world *w)
 	return raw_request(&w->writer, XMEM_IOC_ATTACH, &w->shared);
 }
 
-/* The group is that of the other slots, so it is mapped. No request is made. */
+/* The group is that of the other slots, so it is mapped. There is no request. */
 static int make_shared_live(struct world *w)
 {
 	struct xm_own own = xm_own(&w->writer.map, w->shared.slot[0]);
@@ -341,7 +340,7 @@ static int attach_handle(struct world *w)
 	return raw_request(&w->writer, XMEM_IOC_ATTACH, &w->handle);
 }
 
-/* Who does not get the answer has nothing open. */
+/* A client that does not get the answer has nothing open. */
 static int open_one(struct world *w, u64 payload)
 {
 	struct xmem_payload_request answer;
@@ -374,12 +373,12 @@ static int detach_gpu(struct world *w)
 	return gpu_detach(&w->writer, w->gpu_attached.slot[0]);
 }
 
-/* It is done, or not: who does not get the answer asks once more. The handle stays open. */
+/* A client that does not get the answer asks once more. The handle stays open. */
 static int close_gpu(struct world *w)
 {
 	int err = gpu_close(&w->reader, w->gpu_attached.payload), now;
 
-	do		/* this may be what fails, too */
+	do		/* this may fail as well */
 		now = gpu_query(&w->writer, w->gpu_attached.payload);
 	while (now == -EFAULT);
 	if (now == -ENOENT)
@@ -392,7 +391,7 @@ static u64 shared_word(const struct world *w)
 	return xm_load(&xm_slot(&w->writer.map, w->shared.slot[0])->state);
 }
 
-/* Who does not get the answer may not write, and finds everything as it was. */
+/* A client that does not get the answer may not write, and finds everything as it was. */
 static int upgrade(struct world *w)
 {
 	struct xmem_upgrade_request request = {
@@ -407,7 +406,7 @@ static int upgrade(struct world *w)
 	return xm_state(shared_word(w)) == XMEM_SLOT_UPGRADED ? 0 : -EPROTO;
 }
 
-/* It is done, or not: the word says so to who does not get the answer. */
+/* If a client does not get the answer, the word tells it whether the request was done. */
 static int end_upgrade(struct world *w, u32 flags, u32 state)
 {
 	struct xmem_upgrade_request request = {
@@ -461,8 +460,8 @@ static int unsubscribe(struct world *w)
 }
 
 /*
- * Two mappings instead of one keep the client alive. If the module counts them
- * wrongly, the client does not end below.
+ * Two mappings instead of one keep the client alive. If the module counts them wrongly, the client
+ * does not end below.
  */
 static int split_area(struct world *w)
 {
@@ -486,7 +485,7 @@ static int unmap_area(struct world *w)
 	return 0;
 }
 
-/* The writer has ended with its area, though its file is open and the rest mapped. */
+/* The writer has ended with its area, although its file is open and other pages are mapped. */
 static int find_no_pool(struct world *w)
 {
 	int there = raw_pool_exists(NAME);
@@ -554,9 +553,9 @@ static const struct step {
 
 /* ---- one life ---- */
 
-/* What came of the step with the nth failure. */
+/* The result of the step with the nth failure. */
 struct outcome {
-	bool failed;			/* there was an nth */
+	bool failed;			/* the step had an nth allocation or copy */
 	int err;
 };
 
@@ -587,11 +586,11 @@ static bool step_fails(struct world *w, const struct step *step, unsigned int n,
 	}
 	again = step->run(w);
 	if (again)
-		fail(step->name, "after failure %u the same again says: %s", n, strerror(-again));
+		fail(step->name, "after failure %u another try says: %s", n, strerror(-again));
 	return !again;
 }
 
-/* All steps, the nth failure in one of them. false: it has been told what is wrong. */
+/* All steps, with the nth failure in one of them. false: the fault has been reported. */
 static bool live(struct world *w, const struct step *failing, unsigned int n,
 		 struct outcome *outcome)
 {
@@ -664,7 +663,7 @@ static void scan(const struct step *step)
 	fail(step->name, "no end after %d points of failure", MOST_POINTS);
 }
 
-/* alloc-failures [STEP]: of all steps, or of one */
+/* alloc-failures [STEP]: tests all steps, or one */
 int main(int argc, char **argv)
 {
 	const char *missing = prepare();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * attack.h says what this is for: running attacks one by one, the list of those that are expected
- * to succeed, two users, and comparing times.
+ * This file runs attacks one by one, reads the list of attacks that are expected to succeed, makes
+ * two users, and compares times. attack.h says what attacks are.
  */
 #include <grp.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 
 #include "attack.h"
 
-#define LIMIT_S		600		/* of one attack; the emulated machine is slow */
+#define LIMIT_S		600		/* for one attack; the emulated machine is slow */
 #define CGROUPS		"/run/vm/cgroups"
 
 /* ---- what is wrong ---- */
@@ -46,9 +46,9 @@ void figure(const char *format, ...)
 
 /* ---- the list ---- */
 
-static const char *program;	/* this one's name, as in the list */
+static const char *program;	/* the name of this program in the list */
 
-/* Is @line "PROGRAM NAME: ..." of this program? Cuts it there: *ret_reason is the rest. */
+/* Is @line "PROGRAM NAME: ..." of this program? Cuts it there; *ret_reason is the rest. */
 static const char *listed(char *line, char **ret_reason)
 {
 	size_t length = strlen(program);
@@ -65,7 +65,7 @@ static const char *listed(char *line, char **ret_reason)
 	return name;
 }
 
-/* Why the attack is expected to succeed, or "". An error: the list is not there. */
+/* Returns why the attack is expected to succeed, or "". Fails if there is no list. */
 static int look_up(const char *wanted, char reason[256])
 {
 	FILE *list = fopen(EXPECTED_RED, "re");
@@ -92,7 +92,7 @@ static bool is_there(const struct attack *attacks, unsigned int count, const cha
 	return false;
 }
 
-/* What is listed must be there. */
+/* Each attack in the list must exist. */
 static void check_list(const struct attack *attacks, unsigned int count)
 {
 	FILE *list = fopen(EXPECTED_RED, "re");
@@ -127,7 +127,7 @@ static void judge(const char *name, const char *trouble)
 
 /* ---- running one ---- */
 
-static char *said;		/* by the process of the attack */
+static char *said;		/* the process of the attack has said it */
 #define SAID	400
 
 static void run_in_child(const struct attack *attack)
@@ -144,7 +144,7 @@ static void run_in_child(const struct attack *attack)
 	_exit(0);
 }
 
-/* Waits for the end of @pid; false: it has not come in time. */
+/* Waits for the end of @pid. Returns false if that has not come in time. */
 static bool ends_in_time(pid_t pid, int *status)
 {
 	int file = syscall(SYS_pidfd_open, pid, 0);
@@ -160,8 +160,9 @@ static bool ends_in_time(pid_t pid, int *status)
 }
 
 /*
- * *ret_trouble: what is wrong, or NULL. All that it started ends with it. Returns false, and has
- * said so, if it came to no end: then it says nothing of what is attacked.
+ * *ret_trouble says what is wrong, or is NULL. All processes that the attack started end with it.
+ * Returns false, and reports it, if the attack did not end; such a result proves nothing about
+ * the module.
  */
 static bool run_one(const struct attack *attack, const char **ret_trouble)
 {
@@ -191,7 +192,7 @@ static bool run_one(const struct attack *attack, const char **ret_trouble)
 	return false;
 }
 
-/* Until it is as expected; otherwise it was so each time. */
+/* Repeats the attack until the result is as expected, at most THRICE. */
 static void run_and_judge(const struct attack *attack)
 {
 	unsigned int tries = attack->timed ? THRICE : 1;
@@ -249,7 +250,7 @@ int become(unsigned int uid)
 	if (setgroups(1, &members) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
 		return -errno;
 	prctl(PR_SET_DUMPABLE, 1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* which the new user has cleared */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* the change of the user has cleared it */
 	return 0;
 }
 
@@ -371,8 +372,8 @@ unsigned int pool_number(const struct raw *raw)
 /* ---- time ---- */
 
 #define MOST_RUNS	400
-#define LONG_NS		20000000000ULL	/* of load: then what it is like is known */
-#define ENOUGH		10		/* runs, if they are that long */
+#define LONG_NS		20000000000ULL	/* of load are enough to compare */
+#define ENOUGH		10		/* runs, if they take that long */
 
 struct times {
 	unsigned int count;

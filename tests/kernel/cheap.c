@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * cheap [NAME...]: requests and reads that cost who makes them next to nothing, and the module, or
- * others, much more: who may cause that, how often, and who waits for it. attack.h says how results
- * are judged.
+ * cheap [NAME...]: requests and reads that cost the caller next to nothing, and cost the module or
+ * other processes much more. The tests check which users may cause that, how often, and which
+ * processes wait for it. attack.h says how results are judged.
  */
 #include <sched.h>
 #include <signal.h>
@@ -10,17 +10,17 @@
 
 #include "attack.h"
 
-/* The pool. Its keeper is this process, as is the crowd. */
+/* The pool. This process is its keeper, and has the clients of the crowd. */
 static struct raw keeper, crowd[XMEM_MAX_CLIENTS];
 static int pool_fd;
 
 static struct told {
-	u32 client;			/* of a guest */
+	u32 client;			/* the guest's id */
 	u64 incarnation;
-	u32 slot[2];			/* of an owner that is to end */
-	bool reads;			/* somebody is to read sysfs, */
-	u32 readings;			/* which it has done so often */
-	unsigned int number;		/* of the pool, there */
+	u32 slot[2];			/* slots of an owner that is to end */
+	bool reads;			/* a process is to read sysfs */
+	u32 readings;			/* how often it has done so */
+	unsigned int number;		/* the pool's number in sysfs */
 } *told;
 
 static const char *start_pool(const struct xmem_join_request *join)
@@ -44,9 +44,9 @@ static const char *start_crowd(u32 count, enum xmem_role role)
 	return NULL;
 }
 
-/* ---- what an ended owner has left ---- */
+/* ---- slots of an ended owner ---- */
 
-/* It lets the guest hold what it owns, if there is one. */
+/* The owner admits the guest, if there is one, so that it may hold the slots. */
 static const char *owns(void *unused)
 {
 	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
@@ -80,7 +80,7 @@ static u64 scans_of(u32 slot)
 	return xm_scan_number(xm_load(&xm_slot(&keeper.map, slot)->state));
 }
 
-/* Who closes its file waits until nothing is left to do that was asked for. */
+/* A process that closes its file waits until all requested work is done. */
 static const char *settle(void)
 {
 	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
@@ -125,7 +125,7 @@ static const char *collects_as_a_stranger(void *unused)
 	return NULL;
 }
 
-/* What it asks for, a sweep that the keeper asks for would have done, too. */
+/* A sweep for the keeper would also have done what this caller asks for. */
 static const char *strangers_collect_nothing(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
@@ -148,7 +148,7 @@ static const char *strangers_collect_nothing(void)
 	return NULL;
 }
 
-/* It is let in, and its hold is the last. */
+/* It is admitted, and has the last hold. */
 static const char *holds_as_a_guest(void *unused)
 {
 	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
@@ -191,7 +191,7 @@ static const char *guests_collect_what_they_held(void)
 #define FORWARDERS	100u
 #define TIMES		10u
 
-/* All of its ring is to be looked at by whoever looks for slots that others have forwarded. */
+/* A scan for forwarded slots has to look at all of its ring. */
 static const char *fill_ring(const struct raw *one, u64 token)
 {
 	struct xmem_subscribe_request subscribe = {
@@ -211,7 +211,7 @@ static const char *fill_ring(const struct raw *one, u64 token)
 	return NULL;
 }
 
-/* An owner has ended; nobody holds its first slot, which all of the crowd have forwarded. */
+/* An owner has ended. All of the crowd have forwarded its first slot, and no client holds it. */
 static const char *start_forwarded(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
@@ -234,8 +234,8 @@ static const char *start_forwarded(void)
 }
 
 /*
- * Nobody waits for these. As soon as a run has begun, which marks the slot, the next one is asked
- * for: none may be lost.
+ * No process waits for these runs. As soon as a run has begun, which marks the slot, the next one
+ * is requested. None may be lost.
  */
 static const char *collect_on_and_on(u64 *ret_ns)
 {
@@ -256,7 +256,7 @@ static u64 generation_of(u32 slot)
 	return xm_generation(xm_load(&xm_slot(&keeper.map, slot)->state));
 }
 
-/* The same, with claims of another slot, whose time is over at once. */
+/* Requests runs with claims of another slot that time out at once, instead of collects. */
 static const char *collect_with_claims(u64 *ret_ns)
 {
 	struct xmem_claim_request claim = {
@@ -280,8 +280,8 @@ static const char *collect_with_claims(u64 *ret_ns)
 }
 
 /*
- * An attach that finds too few slots waits for what is asked for. It wants a whole group, for the
- * free slots of the owner's are left to others. *ret_least_ns: of one.
+ * An attach that finds too few slots waits for the requested work. It wants a whole group, because
+ * the free slots of the owner's groups go to others. *ret_least_ns: the shortest wait.
  */
 static const char *collect_and_wait(u64 *ret_ns, u64 *ret_least_ns)
 {
@@ -316,7 +316,7 @@ static const char *measure_collects(u64 *ret_alone, u64 *ret_waited, u64 *ret_le
 	return NULL;
 }
 
-/* What the runs take is no more than half of the time, and some for what this machine does. */
+/* The runs take at most half of the time, plus an allowance for other load on this machine. */
 static const char *collects_take_half(void)
 {
 	u64 alone, waited, least;
@@ -353,13 +353,13 @@ static const char *who_waits_does_not_rest(void)
 }
 
 #define ROUNDS		600u
-#define LONGEST_US	12000	/* two ticks of a slow kernel, and some */
+#define LONGEST_US	12000	/* two ticks of a slow kernel, and a margin */
 
 /*
- * A timer has started a run for collects, and before that has begun the end of a client asks for
- * one: there are two then, of which one has nothing to do. What would be wrong is a reference that
- * both put, of which the kernel complains. The end comes at all times after the collect; and a
- * module for tests is slow to begin.
+ * A timer has started a run for collects. Before that run has begun, the end of a client requests
+ * one. Then there are two runs, of which one has nothing to do. It would be wrong if both put one
+ * reference, and the kernel would complain. The end comes at different times after the
+ * collect, and a module for tests begins a run slowly.
  */
 static const char *collects_meet_an_end(void)
 {
@@ -377,7 +377,7 @@ static const char *collects_meet_an_end(void)
 		before = scans_of(told->slot[0]);
 		SAME(collect(&keeper, told->slot[0]), 0);
 		WANT(EVENTUALLY(scans_of(told->slot[0]) != before));
-		SAME(collect(&keeper, told->slot[0]), 0);	/* this one rests */
+		SAME(collect(&keeper, told->slot[0]), 0);	/* it rests */
 		usleep(i * 7919 % LONGEST_US);
 		GOES_WELL(settle());
 	}
@@ -393,7 +393,7 @@ static const char *collects_meet_an_end(void)
 #define GAP_NS		1000000		/* the reader has begun by then */
 #define AT_MOST		200	/* percent */
 
-/* When it is told to. Others come first, so it is also stopped in the midst of a read. */
+/* Reads when it is told to. Others run first, so it may be stopped in the middle of a read. */
 static const char *reads_overdue(void *unused)
 {
 	struct sched_param idle = { .sched_priority = 0 };
@@ -431,9 +431,9 @@ static u64 sleep_a_little(void)
 }
 
 /*
- * A client ends, and its pages are freed when nobody looks at any; a quota says that. It counts
- * from when it would begin: if the kernel stops nobody in the midst of a look, the processor may
- * only be there when that is over.
+ * A client ends, and its pages are freed when no process looks at them; the quota shows that. The
+ * time counts from when the end would begin. If the kernel does not preempt a process during a
+ * look, this process may get the processor only after the look.
  */
 static const char *measure_pages(void *reads, u64 *ret_ns)
 {

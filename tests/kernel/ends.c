@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * ends [NAME...]: how long a process that ends, joins or asks waits for what others have done to
- * the same pool. Each compares two pools, one with that load and one without, in turn on the same
- * machine, and wants at most twice as long: sides.h. attack.h says how results are judged. Waits
- * that reach many are in ends_wakes.c.
+ * ends [NAME...]: how long a process that ends, joins or makes a request waits for the work that
+ * others have caused in the pool. Each test compares two pools on one machine in turn, one with
+ * that load and one without (sides.h), and allows at most twice the time. attack.h says how results
+ * are judged. ends_wakes.c has wake-ups that reach many waiters.
  */
 #include <limits.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ static const char *lives(void *argument)
 	return NULL;
 }
 
-/* From the kill of a client to the moment when its parent has reaped it. */
+/* The time from the kill of a client until its parent has reaped it. */
 static const char *measure_exit(void *side, u64 *ret_ns)
 {
 	struct kid bystander;
@@ -93,7 +93,7 @@ static const char *fill_groups(struct raw *owner, unsigned int most)
 	return NULL;
 }
 
-/* The owner of all that there is: each slot has contents. It is killed when all are held. */
+/* The owner of all slots; each has contents. It is killed when all slots are held. */
 static const char *owns_all(void *argument)
 {
 	const struct side *side = argument;
@@ -115,8 +115,8 @@ static u32 count_limbo(const struct raw *raw)
 }
 
 /*
- * Keeps the pool, has many clients, and the last of them holds what another of the victim's
- * processes owns. So who looks for a holder looks at all of them.
+ * Keeps the pool and has many clients. The last client holds the slots of another process of the
+ * victim. So a search for a holder looks at all clients.
  */
 static const char *keeps_limbo(void *argument)
 {
@@ -171,9 +171,9 @@ static const char *exit_with_limbo(void)
 
 #define ENDED		1000u
 #define MAPS_OF_ONE	30u
-#define AT_LONGEST_NS	30000000000ULL	/* as each end that sweeps makes the next one slower */
+#define AT_LONGEST_NS	30000000000ULL	/* because each end with a sweep slows the next one */
 
-/* Joins, maps the pool for reading, ends by unmapping its area; again and again. */
+/* Again and again: joins, maps the pool for reading, and ends by unmapping its area. */
 static const char *maps_and_ends(void *argument)
 {
 	static struct raw ended[ENDED];
@@ -236,7 +236,7 @@ static void split(char *at, u64 bytes, struct shared *shared)
 	}
 }
 
-/* Splits what it has mapped, and gives it to children. */
+/* Splits its mappings, and forks children that inherit them. */
 static const char *splits_and_forks(void *argument)
 {
 	static struct raw client;
@@ -287,7 +287,7 @@ static const char *exit_with_splits(void)
 
 static struct raw member;
 
-/* A member that holds all that it owns, so that it finds nothing. */
+/* A member that holds all of its own slots, so that its searches find nothing. */
 static const char *joins_with_groups(const struct side *side)
 {
 	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_WRITER);
@@ -301,7 +301,7 @@ static const char *joins_with_groups(const struct side *side)
 	return NULL;
 }
 
-/* Polls for ever. Its own wake lets each poll search anew. */
+/* Polls for ever. It wakes itself, so that each poll searches again. */
 static const char *polls_throttled(void *argument)
 {
 	struct pollfd look = { .events = POLLIN | POLLOUT };
@@ -349,9 +349,9 @@ static const char *join_with_throttled_poll(void)
 #define READERS	400u
 
 /*
- * Reads for ever what sysfs says of the pool's slots and clients, which its owner may. They all
- * together must not take the processors from who is measured, so they run when nobody else wants
- * to: then each is also stopped in the middle of what it does, and for long.
+ * Reads the pool's slots and clients in sysfs for ever, as its owner may. All readers together must
+ * not take the processors from the measured process, so they run only when no other process wants
+ * to. So each reader is also stopped in the middle of a read, for a long time.
  */
 static const char *reads(void *argument)
 {
@@ -421,7 +421,7 @@ static const char *fails_to_join(void *argument)
 	}
 }
 
-/* A request that takes the pool's lock, and is refused: there is no such payload. */
+/* A request that takes the pool's lock and fails, because there is no such payload. */
 static const char *measure_request(void *argument, u64 *ret_ns)
 {
 	static struct raw member[2];
@@ -436,7 +436,7 @@ static const char *measure_request(void *argument, u64 *ret_ns)
 	if (!joined[side->loaded])
 		SAME(raw_start(me, &join), 0);
 	joined[side->loaded] = true;
-	poll(NULL, 0, 2);	/* a request takes microseconds, and shall meet the other's joins */
+	poll(NULL, 0, 2);	/* a request takes microseconds, and is to meet the joins */
 	begin = raw_now_ns();
 	err = raw_request(me, XMEM_IOC_PAYLOAD, &payload);
 	*ret_ns = raw_now_ns() - begin;
@@ -461,7 +461,7 @@ static const char *request_with_failing_joins(void)
 /* ---- many descriptors, and a process that shares the memory ---- */
 
 #define COPIES		5000
-#define OTHERS		200	/* processes of the machine */
+#define OTHERS		200	/* other processes on the machine */
 
 static char sibling_stack[65536] __attribute__((aligned(16)));
 
@@ -526,10 +526,11 @@ static const char *exit_with_copies(void)
 #define AT_ONCE		200u
 #define MANY_RUNS	12
 /*
- * What 200 clients cost that are killed at once, in percent of 200 processes that map as much of a
- * memfd: when the end of a client was one part, and its process waited for all of it. So it was on
- * one processor of a machine whose clock counts instructions (qemu -icount), which nothing else
- * that a host does can disturb: with the module of commit e3ef128, three times 161 to 162.
+ * The cost of 200 clients that are killed at once, in percent of the cost of 200 processes that map
+ * as much of a memfd. This figure is from when the end of a client had one part, and its process
+ * waited for all of it. It was measured on one processor of a machine whose clock counts
+ * instructions (qemu -icount), which no other load of the host can disturb: with the module of
+ * commit e3ef128, 161 to 162 in three runs.
  */
 #define ONE_PART	161
 
@@ -552,7 +553,7 @@ static u32 count_clients(const struct raw *raw)
 	return count;
 }
 
-/* Until all have been reaped, and if there is a @pool it has no client but ours and its keeper. */
+/* Waits until all are reaped and, if there is a @pool, only we and its keeper are clients. */
 static const char *kill_many(const char *(*live)(void *), void *argument, const struct raw *pool,
 			     u64 *ret_ns)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Part of the program ends: how long a publisher that wakes, or a client that ends, takes before
- * many who wait, as epoll items or as threads of one client.
+ * Part of the program `ends`: how long a publisher that wakes others, or a client that ends, takes
+ * when there are many waiters, which are epoll items or threads of one client.
  */
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -13,7 +13,7 @@
 
 #define ITEMS	20000u
 
-/* Follows the publisher, and puts copies of its file into an epoll: that is what is woken. */
+/* Follows the publisher, and puts copies of its file into an epoll; a wake reaches them all. */
 static const char *hoards_items(void *argument)
 {
 	static struct raw client;
@@ -47,7 +47,7 @@ static const char *hoards_items(void *argument)
 static struct raw publisher[2];
 static struct kid hoarder[2];
 
-/* The publisher wakes its subscribers, of which one has armed the word. */
+/* The publisher wakes its subscribers; one of them has armed the word. */
 static const char *measure_wake(void *argument, u64 *ret_ns)
 {
 	const struct side *side = argument;
@@ -82,10 +82,10 @@ const char *wake_with_many_items(void)
 
 /* ---- a wake that reaches many threads ---- */
 
-#define FEW_THREADS	16u	/* as many as whoever wakes wakes itself */
+#define FEW_THREADS	16u	/* as many as a waker wakes by itself */
 #define MANY_THREADS	500u	/* as struct shared has room for */
 
-/* What the threads of the attacker's client do, which wait for one word, round after round. */
+/* The threads of the attacker's client wait for one word, round after round. */
 static struct {
 	struct raw client;
 	struct shared *shared;
@@ -114,7 +114,7 @@ static u32 threads_of(const struct side *side)
 	return side->loaded ? MANY_THREADS : FEW_THREADS;
 }
 
-/* Does each thread wait for what the word is now, so that the next wake-up reaches all of them? */
+/* Does each thread wait for the word's present value, so that the next wake-up reaches all? */
 static bool all_wait(const struct side *side, const u32 *word)
 {
 	u32 i;
@@ -157,7 +157,7 @@ static const char *waits_for_a_ring(void *argument)
 	return start_waiting(side, XMEM_WAIT_RING, subscribe.publisher);
 }
 
-/* An owner that waits for slots: each end in its pool wakes it. */
+/* An owner that waits for slots; each end of a client in its pool wakes it. */
 static const char *waits_for_slots(void *argument)
 {
 	const struct side *side = argument;
@@ -175,7 +175,7 @@ static u32 rounds(const struct side *side)
 	return __atomic_load_n(&side->shared->rounds, __ATOMIC_SEQ_CST);
 }
 
-/* All threads wait; the publisher wakes them; each of them returns, and waits anew. */
+/* All threads wait. The publisher wakes them. Each of them returns, and waits again. */
 static const char *measure_wake_of_threads(void *argument, u64 *ret_ns)
 {
 	const struct side *side = argument;
@@ -212,7 +212,7 @@ const char *wake_with_many_sleepers(void)
 		    measure_wake_of_threads, &sides[0], &sides[1], 50, AT_MOST);
 }
 
-/* A client of the victim unmaps its area, and with that ends. */
+/* A client of the victim unmaps its area, and so ends. */
 static const char *measure_end_before_threads(void *argument, u64 *ret_ns)
 {
 	static struct raw client;
@@ -222,7 +222,7 @@ static const char *measure_end_before_threads(void *argument, u64 *ret_ns)
 	u64 begin;
 
 	SAME(raw_start(&client, &join), 0);
-	/* It holds something, so owners may find a slot after its end. */
+	/* It has holds, so owners may find a slot after its end. */
 	*xm_hold_in(&client.map, client.area, client.join.client, 0) = 1;
 	word = &xm_client_row(&client.map, side->shared->done)->slots_waiters;
 	WANT(EVENTUALLY(all_wait(side, word)));

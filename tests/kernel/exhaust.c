@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * exhaust [NAME...]: one user takes all that it can get of what there is a limit of, and keeps it;
- * then another one does what it usually does, and must succeed.
+ * exhaust [NAME...]: one user takes as much as it can get of each limited resource, and keeps it.
+ * Then another user does its usual work, and must succeed.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,14 +12,14 @@
 #include "attack.h"
 #include "core/policy.h"
 
-/* What the attacker, the victim and who started them tell each other. */
+/* The attacker, the victim and their parent exchange these values. */
 struct scene {
-	int pool_fd;			/* of the victim's pool, here */
-	u64 slots;			/* capacity of that; 0: as it comes */
-	u64 limbo_bytes;		/* of that; 0: any number */
+	int pool_fd;			/* of the victim's pool, in this process */
+	u64 slots;			/* capacity of that pool; 0: the default */
+	u64 limbo_bytes;		/* of that pool; 0: no limit */
 	bool follows;			/* the attacker follows the other writer of the pool */
 	struct told {
-		int pool_fd;		/* in the victim */
+		int pool_fd;		/* its number in the victim */
 		atomic_uint taken;	/* by the attacker */
 		u32 publisher;		/* its id, in that pool */
 	} *told;
@@ -69,7 +69,7 @@ static const char *keeps_and_attaches(void *argument)
 	return NULL;
 }
 
-/* ---- holds that nobody gave it ---- */
+/* ---- holds that no owner has allowed ---- */
 
 #define SLOTS	4u
 
@@ -121,7 +121,7 @@ static const char *publishes_and_reclaims(void *argument)
 	return NULL;
 }
 
-/* The number of the last writer of the pool that has joined. */
+/* The id of the writer that has joined the pool last. */
 static u32 last_writer(const struct xm_map *map)
 {
 	u32 c, last = map->clients;
@@ -132,7 +132,7 @@ static u32 last_writer(const struct xm_map *map)
 	return last;
 }
 
-/* A reader that has subscribed to nothing, or to another one, says that it holds everything. */
+/* A reader without a subscription, or with one to another writer, claims to hold all slots. */
 static const char *holds_everything(void *argument)
 {
 	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
@@ -162,7 +162,7 @@ static const char *holds_without_right_keep_nothing(void)
 	return kid_ready(&scene.victim);
 }
 
-/* Which the victim's user publishes too, in the same pool. */
+/* The victim's user also publishes that one, in this pool. */
 static const char *start_another(struct scene *scene, struct kid *ret_other)
 {
 	scene->follows = true;
@@ -182,7 +182,7 @@ static const char *holds_of_another_ring_keep_nothing(void)
 	return kid_ready(&scene.victim);
 }
 
-/* A slot that has an owner; the capacity: there is none. */
+/* Returns a slot that has an owner, or the capacity if there is none. */
 static u32 owned_slot(const struct xm_map *map)
 {
 	u32 s;
@@ -193,7 +193,7 @@ static u32 owned_slot(const struct xm_map *map)
 	return s;
 }
 
-/* What it may not hold itself it can let nobody else hold, although it says that it holds it. */
+/* A client cannot let others hold a slot that it may not hold, although it claims a hold. */
 static const char *strangers_let_nobody_in(void)
 {
 	struct xmem_grant_request grant = {
@@ -221,7 +221,7 @@ static const char *strangers_let_nobody_in(void)
 	return NULL;
 }
 
-/* A publisher is killed and comes again, while a stranger follows another one. */
+/* A publisher is killed and comes back, while a stranger follows another publisher. */
 static const char *a_restarted_publisher_finds_room(void)
 {
 	struct xmem_join_request join;
@@ -269,7 +269,7 @@ static const char *holds_without_right_keep_no_memory(void)
 	return NULL;
 }
 
-/* Its holds count from here on. */
+/* From here on its holds count. */
 static const char *subscribe(struct raw *raw, const struct scene *scene)
 {
 	struct xmem_subscribe_request subscribe = {
@@ -280,7 +280,7 @@ static const char *subscribe(struct raw *raw, const struct scene *scene)
 	return NULL;
 }
 
-/* Until it has gone, and longer: its pages are others by then. */
+/* Waits until it has gone, and longer, so that its pages have other users. */
 static const char *subscribes_and_holds_everything(void *argument)
 {
 	struct scene *scene = argument;
@@ -310,8 +310,8 @@ static u32 left_by_the_dead(const struct raw *raw, u32 *ret_slot)
 }
 
 /*
- * One whose holds count keeps no more of a dead publisher's memory than the pool's maker allows;
- * who holds that much beside it keeps it.
+ * A client whose holds count keeps no more of a dead publisher's memory than the pool's maker
+ * allows. Another client that holds only that much keeps its holds.
  */
 static const char *counted_holders_keep_what_they_may(void)
 {
@@ -348,12 +348,12 @@ static const char *counted_holders_keep_what_they_may(void)
 
 /* ---- pools ---- */
 
-#define DEAD_POOLS	505u		/* the reviewer's */
-#define POOLS		80u		/* more than with_few_pools lets one have */
+#define DEAD_POOLS	505u		/* as in the review */
+#define POOLS		80u		/* more than with_few_pools allows one user */
 #define USERS		80u
-#define LEAST_BYTES	"67108864"	/* max_bytes, so that memory of the machine is not needed */
+#define LEAST_BYTES	"67108864"	/* max_bytes, so that the machine needs little memory */
 
-/* The victim, which has nothing yet, makes a pool and publishes something in it. */
+/* The victim, which has nothing yet, makes a pool and publishes in it. */
 static const char *makes_a_pool(void *argument)
 {
 	struct scene *scene = argument;
@@ -370,7 +370,7 @@ static const char *victim_makes_a_pool(struct scene *scene)
 	return why;
 }
 
-/* Each has lost its only client, and only that client's file is left of it. */
+/* Each pool has lost its only client; only that client's file is left. */
 static const char *leaves_dead_pools(void *argument)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
@@ -382,7 +382,7 @@ static const char *leaves_dead_pools(void *argument)
 	join.clients = 2;
 	SAME(become(ATTACKER), 0);
 	for (i = 0; i < DEAD_POOLS; i++) {
-		/* When there is no room for a large one, there may be for a smaller one. */
+		/* If there is no room for a large pool, there may be room for a smaller one. */
 		while (start_thin(&dead[i], &join) && join.slots > XMEM_GROUP_SLOTS) {
 			raw_end(&dead[i]);
 			join.slots /= 2;
@@ -463,8 +463,8 @@ static const char *empty_pools_leave_room(void)
 }
 
 /*
- * The attacker has a user namespace with many users, and each of them makes pools. Root has given
- * it these ids, as newuidmap does by /etc/subuid.
+ * The attacker has a user namespace with many users, each of which makes pools. Root has given it
+ * these ids, as newuidmap does by /etc/subuid.
  */
 static const char *is_many(void *argument)
 {
@@ -519,7 +519,7 @@ static const char *sub_uids_leave_room(void)
 
 /* ---- groups and files of one pool ---- */
 
-/* A member attaches, so many slots at a time, until it is refused. */
+/* A member attaches, so many slots at a time, until an attach fails. */
 static const char *attaches(struct scene *scene, u32 count)
 {
 	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_WRITER);
@@ -552,7 +552,7 @@ static const char *takes_files(void *argument)
 	return attaches(argument, 1);
 }
 
-/* With the pool of @slots that the victim has let it into. */
+/* Attaches in the victim's pool of @slots, which the attacker may join. */
 static const char *takes_from_a_pool(struct scene *scene, u64 slots,
 				     const char *(*take)(void *))
 {
@@ -609,7 +609,7 @@ static void *joins_with_others(void *unused)
 	return NULL;
 }
 
-/* With a file each, by which each of them asks for a pool at the same moment. */
+/* Each has a file, by which it asks for a pool at one moment with all others. */
 static const char *makes_pools_at_once(void *argument)
 {
 	struct scene *scene = argument;
@@ -653,7 +653,7 @@ static const char *shares_hold_for_many(void)
 
 #define MAPPINGS	"20"		/* fewer than one client may have */
 
-/* Every second page becomes a mapping of its own, and at last all of them go. */
+/* Every second page becomes a mapping of its own. At last all mappings go. */
 static const char *splits_what_it_maps(void *unused)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
@@ -691,9 +691,9 @@ static const char *splits_count_for_the_user(void)
 
 /* ---- what is given back ---- */
 
-#define ROUNDS	40u	/* more than there may be at a time */
+#define ROUNDS	40u	/* more than the limit at one time */
 
-/* One after the other, so the limit is never reached. */
+/* One after the other, so it never reaches the limit. */
 static const char *attaches_and_detaches(struct scene *scene)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
@@ -719,7 +719,7 @@ static const char *files_come_back(void)
 	return with_parameter("max_payloads", "8", "4096", attaches_and_detaches);
 }
 
-/* In sysfs, too. */
+/* Also in sysfs. */
 static const char *shown_slots_go(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
@@ -767,7 +767,7 @@ static const char *pools_come_back(void)
 #define SHOWN_GROUPS	4u
 #define MOST_UNCHARGED	(4L << 20)
 
-/* A number of a file of "NAME number" lines, in bytes if it is in kB there; or -1. */
+/* A number from a file of "NAME number" lines; in bytes if the file has kB. Or -1. */
 static long number_in(const char *path, const char *name)
 {
 	size_t length = strlen(name);
@@ -814,7 +814,7 @@ static const char *shows_many_slots(void *argument)
 	return NULL;
 }
 
-/* What it has made the kernel allocate is charged to its control group, or is not much. */
+/* Memory that it makes the kernel allocate is charged to its control group, or is little. */
 static const char *work_items_are_charged(void)
 {
 	static const char stat[] = "/run/vm/cgroups/charged/memory.stat";

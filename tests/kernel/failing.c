@@ -15,7 +15,7 @@ int failing_open(void)
 	return open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 }
 
-/* The knob is read by a copy from user memory, which counts too and may itself be what fails. */
+/* The kernel reads the knob by a copy from user memory, which also counts and may fail. */
 void failing_arm(int knob, unsigned int n)
 {
 	char text[16];
@@ -25,7 +25,7 @@ void failing_arm(int knob, unsigned int n)
 		;
 }
 
-/* Reading it may be what fails. */
+/* The read itself may fail. */
 bool failing_disarm(int knob)
 {
 	char text[16] = "";
@@ -49,7 +49,7 @@ static bool set_knob(const char *path, const char *value)
 	return set;
 }
 
-/* By default only what may not sleep fails. */
+/* By default only allocations that may not sleep fail. */
 const char *failing_prepare(void)
 {
 	static const struct {

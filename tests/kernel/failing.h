@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocations and copies to or from user memory that fail: the kernel fails the nth of one
+ * Allocations and copies to or from user memory that fail: the kernel fails the nth one of a
  * thread. Only debug kernels can do it.
  */
 #ifndef XMEM_KERNEL_FAILING_H
@@ -8,13 +8,13 @@
 
 #include <stdbool.h>
 
-/* The knob of the calling thread; or -1: the kernel has none. */
+/* The knob of the calling thread, or -1 if the kernel has none. */
 int failing_open(void);
-/* Everything may fail, without a word in the log for each. NULL, or the knob that cannot be set. */
+/* Lets all of them fail, and logs none. Returns NULL, or the knob that cannot be set. */
 const char *failing_prepare(void);
-/* The nth from now on fails; 0: none does. */
+/* The nth one from now on fails. With 0, none does. */
 void failing_arm(int knob, unsigned int n);
-/* Did the nth fail? If not, that many would have had to follow. None fails from now on. */
+/* Did the nth one fail? If not, there were fewer than n. From now on none fails. */
 bool failing_disarm(int knob);
 
 #endif

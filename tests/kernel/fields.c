@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * What fields.h says: for each request fields that may be right, what follows when it was taken,
- * and what a process can write into its own pages. Which requests there are, and how long their
- * structs are, stands in core/request.c.
+ * fields.h describes this. For each request it has fields that may be right, and the steps after a
+ * request that was accepted. It also has the values that a process can write into its own pages.
+ * core/request.c says which requests there are, and how long their structs are.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ bool one_in(struct actor *a, unsigned int n)
 	return !(chance(a) % n);
 }
 
-/* Small numbers, the edges of what is allowed, or anything. */
+/* Returns a small number, an edge of the allowed range, or any number. */
 u64 odd_number(struct actor *a)
 {
 	static const u64 edges[] = {
@@ -67,7 +67,7 @@ void set_word(union xm_request *r, unsigned int place, u32 word)
 
 /* ---- requests: fields that may be right ---- */
 
-/* Rather one of its own: most requests for others' are refused, and early. */
+/* Prefers a slot of its own, because most requests for slots of others fail early. */
 static u32 some_slot(struct actor *a)
 {
 	const struct xm_map *map = &a->me->map;
@@ -78,13 +78,13 @@ static u32 some_slot(struct actor *a)
 	return slot;
 }
 
-/* Rather one that there is. */
+/* Prefers a client that exists. */
 static u64 some_payload(struct actor *a)
 {
 	return xm_load(&xm_slot_row(&a->me->map, some_slot(a))->payload);
 }
 
-/* One that core/access.c takes, or any bits that a mode has. */
+/* Returns a mode that core/access.c accepts, or any bits of a mode. */
 static u32 some_mode(struct actor *a)
 {
 	static const u32 modes[] = {
@@ -118,7 +118,7 @@ static void fill_join(struct actor *a, union xm_request *r)
 	}
 	if (!(r->join.flags & XMEM_JOIN_FD) && one_in(a, 4))
 		r->join.mode = some_mode(a);
-	/* So little that who holds one slot of an ended client may be evicted for it. */
+	/* So little that a client with one slot of an ended client may be evicted for it. */
 	if (one_in(a, 4))
 		r->join.limbo_bytes = 64 << chance(a) % 8;
 }
@@ -132,7 +132,7 @@ static void fill_access(struct actor *a, union xm_request *r)
 		r->access.gid = one_in(a, 4) ? odd_number(a) : 0;
 }
 
-/* Also for roles that the client may not pass on. */
+/* It also asks for roles that the client may not pass on. */
 static void fill_pool_fd(struct actor *a, union xm_request *r)
 {
 	r->pool_fd.roles = one_in(a, 2) ? 0 : chance(a) % 4;
@@ -152,7 +152,7 @@ static void fill_quota(struct actor *a, union xm_request *r)
 		r->quota.quota = chance(a) % (XMEM_QUOTA_CLIENT_LIMBO + 2);
 }
 
-/* Seldom: each ends an actor's client, or its pool for all who come. */
+/* Seldom, because each one ends an actor's client, or closes its pool to newcomers. */
 static void fill_evict(struct actor *a, union xm_request *r)
 {
 	const struct xm_map *map = &a->me->map;
@@ -170,10 +170,10 @@ static void fill_evict(struct actor *a, union xm_request *r)
 static void fill_drain(struct actor *a, union xm_request *r)
 {
 	r->drain.flags = one_in(a, 2) ? XMEM_DRAIN_EVICT : 0;
-	r->drain.evicted = one_in(a, 16) ? 0 : 1;	/* seldom in order */
+	r->drain.evicted = one_in(a, 16) ? 0 : 1;	/* seldom valid */
 }
 
-/* Often of a client that there is, and of what the caller may hold, so that much is granted. */
+/* Often for a client that exists and a slot that the caller may hold, so that many succeed. */
 static void fill_grant(struct actor *a, union xm_request *r)
 {
 	const struct xm_map *map = &a->me->map;
@@ -195,7 +195,7 @@ static void fill_pools(struct actor *a, union xm_request *r)
 	r->pools.number = one_in(a, 2) ? 0 : odd_number(a);
 }
 
-/* More devices than a pool knows. */
+/* More devices than one pool can have. */
 static void fill_attach_gpu(struct actor *a, union xm_request *r)
 {
 	u32 flags = chance(a) % 2 ? 0 : XMEM_ATTACH_READERS;
@@ -240,7 +240,7 @@ static void fill_payload(struct actor *a, union xm_request *r)
 		a->opened : some_payload(a);
 }
 
-/* What a client says of a slot that it says it holds. Of a GPU: its id stays taken for long. */
+/* A hold that a client claims. With the GPU bit, the client's id stays in use for long. */
 static u32 some_hold(struct actor *a)
 {
 	return one_in(a, 8) ? XM_HOLD_DEVICE | 1 : 1;
@@ -272,7 +272,7 @@ static void fill_waiters(struct actor *a, union xm_request *r)
 		r->wait.client = chance(a) % 16;
 }
 
-/* What arm would have said, as often as not; never for long, see process(). */
+/* In half of the cases the value that arm returned. It never waits for long: see process(). */
 static void fill_wait(struct actor *a, union xm_request *r)
 {
 	union xm_request armed = { .size = sizeof(armed.wait) };
@@ -289,7 +289,7 @@ static void fill_slot(struct actor *a, union xm_request *r)
 	r->slot.slot = some_slot(a);
 }
 
-/* A client that says that it holds the slot is a holder. */
+/* A client that claims to hold the slot is a holder. */
 static void fill_resolve(struct actor *a, union xm_request *r)
 {
 	const struct raw *me = a->me;
@@ -310,7 +310,7 @@ static void fill_client(struct actor *a, union xm_request *r)
 	r->client.flags = one_in(a, 2) ? XMEM_CLIENT_LIMBO : 0;
 }
 
-/* Mostly a shared slot, which its owner says is LIVE. */
+/* Mostly a shared slot that its owner shows as LIVE. */
 static void fill_upgrade(struct actor *a, union xm_request *r)
 {
 	const struct raw *me = a->me;
@@ -338,7 +338,7 @@ static void fill_poll_fd(struct actor *a, union xm_request *r)
 	r->poll_fd.incarnation = 1 + chance(a) % 64;
 }
 
-/* Anybody's slot; a client that says that it holds it may take. */
+/* Any slot. A client that claims to hold the slot may take a claim. */
 static void fill_claim(struct actor *a, union xm_request *r)
 {
 	const struct raw *me = a->me;
@@ -358,7 +358,7 @@ static void fill_claim(struct actor *a, union xm_request *r)
 		xm_store(xm_hold(&me->map, me->join.client, slot), some_hold(a));
 }
 
-/* ---- requests: what follows when one was taken ---- */
+/* ---- requests: the steps after a request that was accepted ---- */
 
 static void close_join(struct actor *a, union xm_request *r)
 {
@@ -382,7 +382,7 @@ static void keep_pool_fd(struct actor *a, union xm_request *r)
 	a->pool_fd = r->pool_fd.fd;
 }
 
-/* As often as not the one with fewer roles is what later joins come by. */
+/* In half of the cases later joins use the descriptor with fewer roles. */
 static void keep_narrowed(struct actor *a, union xm_request *r)
 {
 	if (one_in(a, 2)) {
@@ -444,7 +444,7 @@ static const struct {
 };
 #define KINDS	ARRAY(kinds)
 
-/* ---- all requests that there are ---- */
+/* ---- all requests ---- */
 
 const struct xm_request_kind *fields_request(unsigned int number)
 {
@@ -479,7 +479,7 @@ bool fields_known(unsigned int number)
 		 number == _IOC_NR(XMEM_IOC_QUERY));
 }
 
-/* Of a request that this file says nothing about: what other requests take, and small numbers. */
+/* For a request that is unknown here: values that other requests take, and small numbers. */
 static void fill_unknown(struct actor *a, union xm_request *r, unsigned int words)
 {
 	const struct xm_map *map = &a->me->map;
@@ -529,7 +529,7 @@ void fields_taken(struct actor *a, unsigned int number, union xm_request *r)
 		kinds[number].taken(a, r);
 }
 
-/* One field that makes no sense gets further than many. */
+/* A request with one senseless field gets further than one with many. */
 void garble(struct actor *a, union xm_request *r, unsigned int words)
 {
 	unsigned int i;
@@ -559,7 +559,7 @@ void scribble(struct actor *a)
 			u32 word = chance(a) % XMEM_GROUP_SLOTS;
 			struct xmem_slot_word *slot = &me->map.group[g]->word[word];
 
-			/* Mostly another state alone: a wrong generation makes the slot useless. */
+			/* Mostly only the state: a wrong generation makes the slot useless. */
 			xm_store(&slot->state, one_in(a, 16) ? odd_number(a) :
 				 (xm_load(&slot->state) & ~7ULL) | chance(a) % 5);
 			if (one_in(a, 4))

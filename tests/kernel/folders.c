@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * folders [NAME...]: what sysfs keeps of pools that are over. The folder of a pool goes when nobody
- * is inside a read of it any more, and whom a control group throttles in there stays. attack.h
- * says how results are judged.
+ * folders [NAME...]: memory that sysfs keeps for pools that have ended. The folder of a pool goes
+ * when no process is inside a read of it any more. A reader that its control group throttles stays
+ * inside. attack.h says how results are judged.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #define CGROUP		"slow"
 #define HOGS		2u		/* one on each processor */
 #define LIMIT		4u		/* user_max_pools */
-#define WORKERS		256u		/* that a work queue has, unless it asks for more */
+#define WORKERS		256u		/* of a work queue, unless it asks for more */
 #define SPARE		16u		/* readers that may leave meanwhile */
 #define MOST		384u
 #define TRIES		100u
@@ -24,12 +24,12 @@
 #define ROUNDS		40u
 
 static struct {
-	unsigned int count;		/* of pools that have been made to be read */
+	unsigned int count;		/* pools that have been made for readers */
 	unsigned int number[MOST];
-	atomic_bool stuck;		/* hogs run, so that readers do not */
+	atomic_bool stuck;		/* hogs run, so that readers cannot */
 } *told;
 
-/* ---- those who read, and are throttled ---- */
+/* ---- readers that are throttled ---- */
 
 static void *hogs(void *processor)
 {
@@ -45,7 +45,7 @@ static void *hogs(void *processor)
 	return NULL;
 }
 
-/* Until the folder has gone. */
+/* Reads until the folder has gone. */
 static void *reads_on(void *file)
 {
 	char records[RAW_PAGE];
@@ -132,7 +132,7 @@ static const char *start_readers(struct kid *readers)
 	return kid_start(readers, reads_all, NULL);
 }
 
-/* Stops them where they are, again and again, until at least @wanted are inside a read. */
+/* Stops the readers again and again, until at least @wanted are inside a read. */
 static const char *stop_readers(const struct kid *readers, u32 wanted)
 {
 	u32 tries, inside = 0;
@@ -140,7 +140,7 @@ static const char *stop_readers(const struct kid *readers, u32 wanted)
 	for (tries = 0; tries < TRIES; tries++) {
 		GOES_WELL(make_cgroup(CGROUP, "cpu", "cpu.max", "1000 1000000"));
 		told->stuck = true;
-		usleep(50000);		/* what they had left of their time */
+		usleep(50000);		/* they use up the rest of their time */
 		inside = count_inside(readers);
 		if (inside >= wanted)
 			return NULL;
@@ -150,11 +150,11 @@ static const char *stop_readers(const struct kid *readers, u32 wanted)
 	return wrong("only %u readers are inside a read, not %u", inside, wanted);
 }
 
-/* ---- those who make pools ---- */
+/* ---- makers of pools ---- */
 
 static struct raw pools[MOST], another = RAW_NONE;
 
-/* A look at the clients of such a pool takes a while. */
+/* A read of the clients of such a pool takes a while. */
 static struct xmem_join_request joining(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
@@ -193,7 +193,7 @@ static const char *wants_no_more(void)
 	return NULL;
 }
 
-/* Its pools end while somebody is inside a read of the folder of each. */
+/* Its pools end while a reader is inside a read of the folder of each. */
 static const char *leaves_folders(void *unused)
 {
 	struct xmem_join_request join = joining();
@@ -227,7 +227,7 @@ static const char *makes_one(void *unused)
 	return NULL;
 }
 
-/* ---- so many for each user ---- */
+/* ---- the limit of each user ---- */
 
 static const char *read_folders(struct kid *readers)
 {
@@ -239,7 +239,7 @@ static const char *read_folders(struct kid *readers)
 	GOES_WELL(stop_readers(readers, LIMIT));
 	kid_go_on(&maker);
 	GOES_WELL(kid_ready(&maker));
-	/* Others make pools, and root, who would pay for them, is not refused. */
+	/* Others make pools. Root, which would be charged for them, succeeds. */
 	GOES_WELL(kid_start(&victim, makes_one, NULL));
 	SAME(raw_start(&another, &join), 0);
 	raw_end(&another);
@@ -249,7 +249,7 @@ static const char *read_folders(struct kid *readers)
 	return kid_ready(&maker);
 }
 
-/* However it ends, they are let go: who is throttled cannot even be killed. */
+/* The test always lets the readers go at its end: a throttled process cannot be killed. */
 static const char *with_readers(const char *(*attack)(struct kid *readers))
 {
 	struct kid readers;
@@ -297,7 +297,7 @@ static const char *publishes(void *unused)
 	return NULL;
 }
 
-/* Nothing limits root: so this takes one user instead of many. */
+/* Root has no limits, so this test needs one user instead of many. */
 static const char *leaves_many_folders(void *unused)
 {
 	u32 i;
@@ -334,7 +334,7 @@ static const char *claims_end_meanwhile(void)
 	return with_readers(read_many_folders);
 }
 
-/* ---- who is in a hurry ---- */
+/* ---- an end that must be quick ---- */
 
 static const char *makes_one_after_the_other(void *unused)
 {

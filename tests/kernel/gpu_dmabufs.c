@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Payloads that are dma-bufs whose release does not end: what waits for it, and what does not.
- * gpu_payloads.c runs this.
+ * Payloads that are dma-bufs whose release does not end: which processes wait for it, and which do
+ * not. gpu_payloads.c runs these tests.
  */
 #include <sys/ioctl.h>
 
 #include "core/policy.h"
 #include "gpu.h"
 
-#define BUFFERS	300	/* more than one work queue does at a time */
+#define BUFFERS	300	/* more than one work queue runs at a time */
 #define CLAIM_NS	50000000ULL
 
-/* A pool with many such buffers, and others. */
+/* A pool with many such buffers, and other pools. */
 static struct raw many = RAW_NONE, one = RAW_NONE, claimed = RAW_NONE;
 
 void gpu_dmabufs_clean_up(void)
@@ -21,7 +21,7 @@ void gpu_dmabufs_clean_up(void)
 	raw_end(&claimed);
 }
 
-/* Attaches one more, which goes with its owner. */
+/* Attaches one more buffer, which goes with its owner. */
 static const char *attach_buffer(const struct raw *raw, int gpu)
 {
 	struct xmem_attach_request request = raw_attaching(ioctl(gpu, XMEM_TEST_GPU_EXPORT), 1);
@@ -50,7 +50,7 @@ static const char *make_pools(int gpu)
 	return attach_buffer(&one, gpu);
 }
 
-/* A claim that has a deadline, of contents of the caller's own. */
+/* A claim with a deadline, on contents of the caller's own. */
 static const char *claim_ends(void)
 {
 	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
@@ -85,7 +85,7 @@ static const char *backlog_of_buffers(int gpu)
 	wrong = claim_ends();
 	if (wrong)
 		return wrong;
-	/* The other pool's is being released, too; and of each pool one at a time. */
+	/* The other pool's buffer is being released as well; each pool releases one at a time. */
 	raw_end(&one);
 	WANT(EVENTUALLY(gpu_number("releasing") == 2));
 	raw_end(&claimed);

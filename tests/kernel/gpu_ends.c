@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Ends of clients and processes that use memory of GPUs: what goes at once, what stays until the
- * process has exited, and that it then goes. gpu_payloads.c runs these.
+ * Ends of clients and processes that use GPU memory: what the host drops at once, and what it keeps
+ * until the process has exited and then drops. gpu_payloads.c runs these tests.
  *
- * A kid's end can be stretched: it has a file of the test GPU open, and while the gate is closed
- * the release of that file does not end. So its client has ended, and its process has not exited.
+ * A kid can take long to exit. It has a file of the test GPU open, and while the gate is closed the
+ * release of that file does not end. Meanwhile its client has ended, and its process has not
+ * exited.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,17 +15,17 @@
 #include "core/policy.h"
 #include "gpu.h"
 
-/* What a kid tells the parent. */
+/* A kid tells the parent these values. */
 struct told {
 	u32 client, slot;
 	u64 payload;
-	u64 value;			/* for it: what its contents need */
+	u64 value;			/* for the kid: the ready value that its contents need */
 	u64 token, handle_token;
 	struct xmem_attach_request file, handle;
 };
 static struct told *told;
 
-static struct raw me = RAW_NONE;	/* of the parent, or in a kid of the kid */
+static struct raw me = RAW_NONE;	/* the client of the parent, or, in a kid, of the kid */
 
 static const char *begin(enum xmem_role role)
 {
@@ -55,7 +56,7 @@ static bool in_quarantine(u32 client)
 	return shown_client(pool_folder(), client).flags & XMEM_SHOWN_QUARANTINE;
 }
 
-/* A slot of the caller's, with contents that nobody holds. 0 or -errno. */
+/* A slot of the caller's, with contents that no client holds. 0 or -errno. */
 static int make_live(u32 slot, u64 *token)
 {
 	int err = raw_map_group(&me, slot / XMEM_GROUP_SLOTS);
@@ -68,7 +69,7 @@ static int make_live(u32 slot, u64 *token)
 	return err;
 }
 
-/* The owner scans: can it have its slot back? Then it makes the slot live again. */
+/* Can the owner have its slot back? It scans, and then makes the slot LIVE again. */
 static bool comes_back(u32 slot)
 {
 	struct xm_scan_rules rules = { .owner = me.join.client };
@@ -131,7 +132,7 @@ static const char *owner_dies_first(void)
 	kid_kill(&kid);
 	kid_reap(&kid);
 	WANT(EVENTUALLY(state_of(told->client) == XMEM_CLIENT_NONE));
-	/* The file has outlived its owner with all its bytes; the handle has not. */
+	/* The file, with all its bytes, has outlived its owner; the handle has not. */
 	fd = gpu_open(&me, told->file.payload);
 	WANT(fd >= 0);
 	start = mmap(NULL, GPU_BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -144,7 +145,7 @@ static const char *owner_dies_first(void)
 	xm_put(&me.map, me.join.client, told->slot);
 	WANT(!collect(told->file.slot[0]) && !collect(told->slot));
 	WANT(EVENTUALLY(!xm_load(&me.map.pool->payloads)));
-	/* It is closing, for it is still open here. */
+	/* It is closing, because this process still has it open. */
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "1")));
 	WANT(EVENTUALLY(!gpu_number("files")));
 	WANT(!gpu_close(&me, told->file.payload));
@@ -153,7 +154,7 @@ static const char *owner_dies_first(void)
 	return NULL;
 }
 
-/* No stream of its GPU can be left, so nothing has to wait for its process. */
+/* No stream of its GPU can be left, so nothing waits for the exit of its process. */
 static const char *live_and_leave(void *unused)
 {
 	const char *wrong = live_as_owner(unused);
@@ -180,7 +181,7 @@ static const char *owner_leaves_in_order(void)
 	return NULL;
 }
 
-/* ---- who has it open ends ---- */
+/* ---- an opener ends ---- */
 
 static const char *live_as_opener(void *unused)
 {
@@ -203,7 +204,7 @@ static const char *opener_is_killed(void)
 	wrong = kid_start(&kid, live_as_opener, NULL);
 	if (wrong)
 		return wrong;
-	/* A pool drops its files in order: with the second one the host has dropped the first. */
+	/* A pool drops its files in order, so the host dropped the first before the second. */
 	WANT(!gpu_attach(&me, XMEM_ATTACH_READERS, &behind));
 	WANT(!gpu_detach(&me, request.slot[0]) && !gpu_detach(&me, behind.slot[0]));
 	WANT(EVENTUALLY(gpu_number("files") == 1) && gpu_set("gate", "1"));
@@ -216,14 +217,14 @@ static const char *opener_is_killed(void)
 	WANT(EVENTUALLY(gpu_query(&me, request.payload) == -ENOENT));
 	WANT(me.map.pool->payloads_closed == closed + 2);
 	WANT(EVENTUALLY(state_of(told->client) == XMEM_CLIENT_NONE));
-	kid_reap(&kid);		/* only now: nothing has waited for it */
+	kid_reap(&kid);		/* only now, because nothing has waited for it */
 	end();
 	return NULL;
 }
 
 /* ---- quarantine ---- */
 
-static u32 slots[2];		/* one with a pointer of a GPU, one without */
+static u32 slots[2];		/* one with a GPU pointer, one without */
 static u64 tokens[2];
 
 /* A process with both slots, and with a file whose release can be late. */
@@ -276,7 +277,7 @@ static const char *check_quarantine_over(void)
 	return NULL;
 }
 
-#define LONG_NS		100000000000ULL		/* only a wake-up that is lost takes so long */
+#define LONG_NS		100000000000ULL		/* only a lost wake-up takes so long */
 
 static const char *holder_is_killed(void)
 {
@@ -328,7 +329,7 @@ static const char *process_outlives_its_client(void)
 	return wrong;
 }
 
-/* Whoever joined may be the first thread to exit. */
+/* The thread that joined may be the first one to exit. */
 static void *other_thread(void *unused)
 {
 	raw_end(&me);
@@ -414,7 +415,7 @@ static const char *exec_does_not_end_it(void)
 	return wrong;
 }
 
-/* Then there is nothing left to wait for, and the process may exit whenever it likes. */
+/* Then there is nothing left to wait for, and the process may exit at any time. */
 static const char *pool_goes_before_the_process(void)
 {
 	struct kid kid;
@@ -426,7 +427,7 @@ static const char *pool_goes_before_the_process(void)
 		return wrong;
 	end();
 	WANT(!raw_pool_exists(GPU_NAME) && !raw_pools_shown(0));
-	WANT(EVENTUALLY(gpu_number("files") == 1));	/* the kid's own */
+	WANT(EVENTUALLY(gpu_number("files") == 1));	/* the kid's own file */
 	kid_go_on(&kid);
 	kid_reap(&kid);
 	return NULL;
@@ -434,7 +435,7 @@ static const char *pool_goes_before_the_process(void)
 
 /* ---- ready words ---- */
 
-/* An owner whose GPU writes a ready word as late as it can. */
+/* An owner whose GPU writes a ready word as late as possible. */
 static const char *live_with_a_stream(void *unused)
 {
 	struct xmem_test_gpu_late late = { .value = 7 };
@@ -452,7 +453,7 @@ static const char *live_with_a_stream(void *unused)
 	return NULL;
 }
 
-/* Keeps the page of that word, as it is now, as a GPU that waits for the word does. */
+/* Keeps the word's present page, as a GPU that waits for the word does. */
 static const char *pin_page(const void *word, int *pipe_fd, size_t *offset)
 {
 	struct iovec page = { .iov_len = RAW_PAGE };
@@ -467,7 +468,7 @@ static const char *pin_page(const void *word, int *pipe_fd, size_t *offset)
 	return NULL;
 }
 
-/* The GPU writes 7. @value: what the contents need; @end: what the word is in the end. */
+/* The GPU writes 7. @value: the value that the contents need. @end: the word's last value. */
 static const char *late_word(u64 value, u64 end_value)
 {
 	struct kid kid;
@@ -490,7 +491,7 @@ static const char *late_word(u64 value, u64 end_value)
 	WANT(gpu_set("gate", "1"));
 	kid_kill(&kid);
 	WANT(EVENTUALLY(state_of(told->client) == XMEM_CLIENT_ZOMBIE));
-	/* What the reader sees is a copy by now, which no GPU writes. */
+	/* By now the reader sees a copy, which no GPU writes. */
 	WANT(xm_load(word) == 0);
 	WANT(EVENTUALLY(in_quarantine(told->client)));
 	WANT(gpu_set("gate", "0"));
@@ -508,7 +509,7 @@ static const char *ready_words_end(void)
 	return late_word(8, XMEM_READY_ENDED);
 }
 
-/* What the GPU of the dead has finished is not ended, on the pages that it did not write either. */
+/* Contents that a dead owner's GPU has finished get no ENDED, not even in the copied page. */
 static const char *late_contents_are_complete(void)
 {
 	return late_word(7, XMEM_READY_OVER);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Payloads that are memory of GPUs, on xmem.ko alone: which files it takes, who gets them,
- * that everybody gets the same open file, that the host drops it without anybody's waiting, and
- * when a payload is closed. gpu_ends.c has the ends of clients and processes.
+ * Payloads that are GPU memory, on xmem.ko alone: which files the module takes, and which clients
+ * get them. All clients get one open file, the host drops the file while no process waits for that,
+ * and a payload is closed at the right time. gpu_ends.c has the ends of clients and processes.
  *
  * Needs xmem_test_gpu.ko: tests/kernel/suites.sh loads it.
  */
@@ -119,7 +119,7 @@ static const char *refuses_other_files(void)
 	return NULL;
 }
 
-/* A client's file is no device; one of /dev/xmem is, and would keep the module and who pays. */
+/* A client's file is no device. One of /dev/xmem is: it would keep the module and the payer. */
 static const char *refuses_its_own_files_though_listed(void)
 {
 	struct xmem_pool_fd_request pool_fd = { .size = sizeof(pool_fd) };
@@ -206,7 +206,7 @@ static const char *has_a_limit_of_its_own(void)
 	close(file.fd);
 	WANT(EVENTUALLY(gpu_number("files") == 2));
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "2")));
-	/* What is closing counts, for it takes memory. */
+	/* A payload that is closing counts, because it takes memory. */
 	close(gpu_open(&other, first.payload));
 	WANT(!gpu_detach(&writer, first.slot[0]));
 	WANT(gpu_attach(&writer, 0, &third) == -EDQUOT);
@@ -216,7 +216,7 @@ static const char *has_a_limit_of_its_own(void)
 	return NULL;
 }
 
-/* Otherwise who attaches and detaches would leave any number of files that wait for it. */
+/* Else a client could attach and detach, and leave any number of files to be released. */
 static const char *file_counts_until_it_is_released(void)
 {
 	struct xmem_attach_request first, second, third = gpu_attaching(gpu_file(), 0, 1, 1, 3);
@@ -244,7 +244,7 @@ static int join_and_leave(const char *name)
 	return err;
 }
 
-/* Otherwise who makes one pool after the other would leave any number of files, too. */
+/* Else a client could make one pool after the other, and leave any number of files. */
 static const char *pool_counts_until_its_files_are_released(void)
 {
 	struct xmem_attach_request gpu;
@@ -261,7 +261,7 @@ static const char *pool_counts_until_its_files_are_released(void)
 	return NULL;
 }
 
-/* A device stays in the table as long as a payload of it is there. */
+/* A device stays in the table as long as it has a payload. */
 static const char *table_of_devices_fills_up(void)
 {
 	struct xmem_attach_request request[XMEM_MAX_DEVICES], more[2];
@@ -338,7 +338,7 @@ static const char *who_may_open(void)
 	fd = gpu_open(&reader, readers.payload);
 	WANT(fd >= 0);
 	close(fd);
-	/* Without OPEN there is neither descriptor nor handle. */
+	/* Without OPEN the answer has neither a descriptor nor a handle. */
 	WANT(!gpu_ask(&reader, readers.payload, 0, &answer) && answer.fd == -1);
 	WANT(!answer.handle[0] && answer.device[0] == 1 && answer.bytes == GPU_BYTES);
 	WANT(gpu_ask(&reader, readers.payload, XMEM_PAYLOAD_WRITE, &answer) == -EMEDIUMTYPE);
@@ -397,7 +397,7 @@ static const char *closing_until_all_have_closed(void)
 	WANT(gpu_query(&writer, request.payload) == -EBUSY);
 	WANT(gpu_query(&other, request.payload) == -EBUSY);
 	WANT(gpu_open(&other, request.payload) == -ENOENT - 1);
-	/* The host has dropped the file; the opener has it still. */
+	/* The host has dropped the file; the opener still has it. */
 	WANT(gpu_number("files") == 1);
 	close(fd);
 	WANT(EVENTUALLY(!gpu_number("files")));
@@ -412,7 +412,7 @@ static const char *closing_until_all_have_closed(void)
 	return NULL;
 }
 
-/* Who has not got the answer has nothing open. */
+/* A client that has not got the answer has nothing open. */
 static const char *unanswered_is_not_open(void)
 {
 	struct rlimit before, none = { 0, 0 };
@@ -429,7 +429,7 @@ static const char *unanswered_is_not_open(void)
 	err = gpu_ask(&other, request.payload, XMEM_PAYLOAD_OPEN, &answer);
 	WANT(!setrlimit(RLIMIT_NOFILE, &before) && err == -EMFILE);
 	WANT(gpu_close(&other, request.payload) == -ENOENT);
-	/* But what it had open before stays open. */
+	/* But a payload that it had open before stays open. */
 	fd = gpu_open(&other, request.payload);
 	WANT(fd >= 0 && !setrlimit(RLIMIT_NOFILE, &none));
 	err = gpu_ask(&other, request.payload, XMEM_PAYLOAD_OPEN, &answer);
@@ -439,7 +439,7 @@ static const char *unanswered_is_not_open(void)
 	WANT(gpu_query(&writer, request.payload) == -EBUSY);
 	WANT(!gpu_close(&other, request.payload));
 	WANT(writer.map.pool->payloads_closed == closed + 1);
-	/* Nobody would know when a client that has not mapped its area ends. */
+	/* The host could not notice the end of a client that has not mapped its area. */
 	WANT(!gpu_attach(&writer, READERS, &request) && !raw_open(&elsewhere));
 	elsewhere.join = raw_joining(GPU_NAME, XMEM_ROLE_WRITER);
 	WANT(!raw_join(&elsewhere, &elsewhere.join));
@@ -513,9 +513,9 @@ static long shmem_kib(void)
 }
 
 #define MEMFD_PAGES	4096
-#define SLOW		300	/* more than one work queue does at a time */
+#define SLOW		300	/* more than one work queue runs at a time */
 
-/* Releases that do not end delay neither this process nor the drop of other files. */
+/* Releases that do not end delay neither this process nor the release of other files. */
 static const char *slow_release_delays_nobody(void)
 {
 	struct xmem_attach_request gpu, file = raw_attaching(raw_memfd(MEMFD_PAGES, 1), 1);
@@ -530,7 +530,7 @@ static const char *slow_release_delays_nobody(void)
 	WANT(EVENTUALLY(gpu_number("releasing") > 0));
 	WANT(!gpu_detach(&writer, file.slot[0]));
 	WANT(EVENTUALLY(shmem_kib() < before - MEMFD_PAGES * 4 / 2));
-	/* The end of a client with memory of the GPU, and of the pool. */
+	/* A client with GPU memory ends, and with it the pool. */
 	raw_end(&other);
 	raw_end(&writer);
 	WANT(!raw_pool_exists(GPU_NAME));
@@ -541,11 +541,11 @@ static const char *slow_release_delays_nobody(void)
 }
 
 #define POOLS	12
-#define FILES	3	/* in each */
+#define FILES	3	/* in each pool */
 
 static struct raw others[POOLS];
 
-/* Others have files whose releases do not end; that of the writer's file can. */
+/* The releases of others' files do not end; the release of the writer's file can. */
 static const char *release_beside_others(void)
 {
 	int fd = open(XMEM_TEST_GPU_OTHER, O_RDWR | O_CLOEXEC);
@@ -571,7 +571,7 @@ static const char *release_beside_others(void)
 	WANT(!gpu_detach(&writer, request.slot[0]));
 	WANT(EVENTUALLY(!gpu_number("pages")));
 	WANT(EVENTUALLY(gpu_number("files") == POOLS * FILES));
-	/* A pool has no more than one file at a time released. */
+	/* A pool releases one file at a time. */
 	WANT(EVENTUALLY(gpu_number("releasing") == POOLS));
 	return NULL;
 }
@@ -655,7 +655,7 @@ static const struct gpu_test tests[] = {
 	{ NULL, NULL },
 };
 
-/* Each with a new pool, a writer and a reader. What it leaves must go with them. */
+/* Each test has a new pool, a writer and a reader. All that it leaves must go with them. */
 static const char *run(const struct gpu_test *test)
 {
 	const char *wrong;
@@ -674,7 +674,7 @@ static const char *run(const struct gpu_test *test)
 	return NULL;
 }
 
-/* Else files that a test has left as it went wrong would make all later ones go wrong. */
+/* Else files that a failed test has left would make all later tests fail. */
 static void close_from(int first)
 {
 	if (first >= 0)
@@ -732,7 +732,7 @@ static int leave_files(unsigned int count)
 	return err;
 }
 
-/* gpu-payloads [WORDS]: all tests, or those whose name has these words in it */
+/* gpu-payloads [WORDS]: runs all tests, or those whose name contains these words */
 int main(int argc, char **argv)
 {
 	const char *only = argc > 1 ? argv[1] : NULL;
@@ -748,7 +748,7 @@ int main(int argc, char **argv)
 	run_all(tests, run, only);
 	run_all(gpu_ends_tests, run_ends, only);
 	run_all(gpu_dmabufs_tests, run_ends, only);
-	/* What is still being released when xmem.ko is unloaded, and what waits: that waits. */
+	/* When xmem.ko is unloaded, it waits for releases that are under way or pending. */
 	gpu_set("release_ms", "500");
 	if (gpu_start(&writer, XMEM_ROLE_WRITER) || leave_files(3))
 		fail("leaves files to be released", "no client or no file");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * meanwhile [NAME...]: how long a member's request waits for the pool's lock while the module does
- * the rest of the end of others, which is long: all 16384 slots were theirs, and of 250 clients
- * each may hold them; or while claims of 32768 slots expire. That goes on in batches, and gives
- * the lock away between them; so the longest wait must be a small part of it. Both are of one run
- * on one machine, whatever else that does. attack.h says how results are judged.
+ * meanwhile [NAME...]: how long a member's request waits for the pool's lock during long work of
+ * the module. This work is the rest of the end of others, which owned all 16384 slots while each of
+ * 250 clients may hold them, or the expiry of claims on 32768 slots. The module works in batches
+ * and drops the lock between them, so the longest wait must be a small part of the whole. Both
+ * times are of one run on one machine, so other load matters little. attack.h says how results are
+ * judged.
  */
 #include <poll.h>
 #include <sched.h>
@@ -18,23 +19,23 @@
 #define CROWD		250u
 #define RING		256u
 /*
- * The longest wait is at most so small a part of the end: where there is one processor, whose clock
- * counts its instructions, and where others of this machine may disturb either of them.
+ * The longest wait is at most this part of the end. The first value is for one processor, whose
+ * clock counts its instructions; the second is for a machine where other load may disturb the test.
  */
 #define PART		(sysconf(_SC_NPROCESSORS_ONLN) == 1 ? 8 : 4)
 #define MOST_WAITS	(1u << 20)
 #define GAP_NS		20000		/* between two requests */
 
-/* The pool. Its keeper is this process, as is the crowd. */
+/* The pool. This process is its keeper, and has the clients of the crowd. */
 static struct raw keeper, crowd[CROWD];
 static int pool_fd;
 
 static struct shared {
-	u64 begin_ns;			/* since when the end is under way; ~0: it is not */
-	bool over;			/* nobody asks any more */
-	u64 end_ns;			/* how long it took */
+	u64 begin_ns;			/* when the end began; ~0: it has not begun */
+	bool over;			/* no process makes requests any more */
+	u64 end_ns;			/* how long the end took */
 	u32 waits;
-	u32 wait_ns[MOST_WAITS];	/* of each request meanwhile */
+	u32 wait_ns[MOST_WAITS];	/* the wait of each request meanwhile */
 } *shared;
 
 /* ---- the pool ---- */
@@ -68,7 +69,7 @@ static u32 count_owned_by(u32 owner)
 	return count;
 }
 
-/* ---- who asks meanwhile ---- */
+/* ---- requests meanwhile ---- */
 
 static void sleep_until(u64 until)
 {
@@ -88,9 +89,10 @@ static u64 sleep_a_little(void)
 }
 
 /*
- * It asks for a payload that is not there, under the pool's lock, again and again. Each time counts
- * from when it would ask, whether it has a processor then or not; but it comes before all others,
- * so what it waits for is the lock, or who has the lock and keeps the processor.
+ * Again and again it requests a payload that does not exist, which takes the pool's lock. Each wait
+ * counts from when the request is due, even if the process has no processor then. But its priority
+ * is the highest, so it waits only for the lock, or for a holder of the lock that keeps the
+ * processor.
  */
 static const char *asks(void *unused)
 {
@@ -119,7 +121,7 @@ static const char *asks(void *unused)
 	return NULL;
 }
 
-/* ---- who ends ---- */
+/* ---- the clients that end ---- */
 
 static struct raw owner;
 
@@ -138,7 +140,7 @@ static const char *owns_all(void *unused)
 	return NULL;
 }
 
-/* Ends when it is told, by @end. Who closes its file waits until all that has ended is done. */
+/* Ends when it is told, by @end. A process that closes its file waits until all ends are done. */
 static const char *ends_by(void (*end)(void))
 {
 	u64 begin;
@@ -186,7 +188,7 @@ static const char *many_end(void *unused)
 	return ends_by(end_many);
 }
 
-/* ---- whose claims expire ---- */
+/* ---- claims that expire ---- */
 
 #define CLAIMED		32768u
 #define CLAIMS_LAST_NS	15000000000ULL
@@ -206,8 +208,8 @@ static const char *claim(u32 slot, u64 until)
 }
 
 /*
- * How long it takes from the last moment at which nearly all slots have claims, @begin or later,
- * until few have.
+ * Measures the time from the last moment, at or after @begin, at which nearly all slots have
+ * claims, until few have.
  */
 static const char *look_until_few_have_claims(u64 begin, u64 *ret_ns)
 {
@@ -227,8 +229,8 @@ static const char *look_until_few_have_claims(u64 begin, u64 *ret_ns)
 }
 
 /*
- * The claims of all slots end at nearly the same moment. Then a request adds one that lasts, and by
- * that is the first who could see that the time of the others has passed.
+ * The claims of all slots time out at nearly one moment. Then a request adds a claim that lasts. So
+ * it is the first request that could see that the other claims have timed out.
  */
 static const char *claims_all(void *unused)
 {
@@ -289,9 +291,9 @@ static const char *ends_meanwhile(const char *(*ends)(void *), const char *what)
 	return judge_waits(what);
 }
 
-/* ---- what there is to do ---- */
+/* ---- the work of the module ---- */
 
-/* Each look at a hold is one at all of the crowd. */
+/* Each search for holders looks at all of the crowd. */
 static const char *while_holds_are_looked_at(void)
 {
 	const struct raw *last = &crowd[CROWD - 1];
@@ -307,8 +309,9 @@ static const char *while_holds_are_looked_at(void)
 }
 
 /*
- * Each of the crowd has forwarded all of these slots once, and its ring is full of what nobody has
- * yet to receive again: of slot 0, which the last of them holds. Nobody holds the others.
+ * Each client of the crowd has forwarded all of these slots once. Since then its ring is full of
+ * entries for slot 0 that no client has yet to receive. The last client of the crowd holds slot 0.
+ * No client holds the other slots.
  */
 static void fill_ring(const struct raw *one)
 {
@@ -355,12 +358,12 @@ static const char *while_claims_expire(void)
 	return ends_meanwhile(claims_all, "the claims of 32768 slots expire at once");
 }
 
-/* ---- who polls meanwhile ---- */
+/* ---- pollers meanwhile ---- */
 
 #define POLLERS		3u
 #define LIVES		300u
 
-/* Its pages are looked at by who polls; a module for tests (XMEM_DEBUG) does so slowly. */
+/* Pollers look at its pages; a module for tests (XMEM_DEBUG) makes their looks slow. */
 static const char *polls(void *unused)
 {
 	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
@@ -378,7 +381,7 @@ static const char *polls(void *unused)
 	return NULL;
 }
 
-/* Clients come and go, so pages of theirs are freed. Who lives finds nothing, and no harm. */
+/* Clients come and go, so their pages are freed. A poller that stays finds no slot, and no harm. */
 static const char *polls_while_clients_end(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);

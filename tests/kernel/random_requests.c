@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes that ask xmem.ko for anything: each request with plausible and with
- * senseless fields, garbage in all pages that a client may write, odd mappings,
- * copies of files in children, and SIGKILL at no particular moment.
+ * Processes that make random requests to xmem.ko: each request with plausible and with senseless
+ * fields, garbage in all pages that a client may write, odd mappings, copies of files in children,
+ * and SIGKILL at random moments.
  *
  *   random-requests [PROCESSES] [REQUESTS of each]     XMEM_TEST_SEED=...
  *
- * Meanwhile a bystander in one of the pools keeps what it holds. No process may get
- * a signal other than the intended SIGKILL. In the end the pools have gone, the
- * kernel is as untainted as before (the VM judges its log), and new clients work. With
- * xmem_test_gpu.ko some payloads are memory of a GPU, and its files have gone, too.
- * The seed decides what each process asks, not how the processes meet.
+ * Meanwhile a bystander in one of the pools keeps its holds. No process may get a signal other than
+ * the intended SIGKILL. In the end the pools have gone, the kernel has no new taint (the VM judges
+ * its log), and new clients work. With xmem_test_gpu.ko some payloads are GPU memory, and its files
+ * have gone as well. The seed decides the requests of each process, but not how processes
+ * interleave.
  */
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 #include "fields.h"
 #include "gpu.h"
 
-#define KEPT		"random-kept"		/* the bystander is there all the time */
+#define KEPT		"random-kept"		/* exists all the time, with the bystander */
 #define BRIEF		"random-brief"		/* comes and goes */
 #define AT_ONCE		4			/* processes */
 #define PAYLOAD_PAGES	16
@@ -32,14 +32,14 @@ static struct tally {
 	u32 taken[FIELDS_REQUESTS], refused[FIELDS_REQUESTS];
 } *tally;
 
-/* Who asks is root here and may end any client, so it does so only where the bystander is not. */
+/* These processes are root and may end any client, so they spare the bystander's pool. */
 static bool spares_the_bystander(const struct actor *a, const struct xm_request_kind *kind)
 {
 	return (kind->request != XMEM_IOC_EVICT && kind->request != XMEM_IOC_DRAIN) ||
 	       strcmp((const char *)a->me->map.pool->name, KEPT);
 }
 
-/* One in four is garbled; nearly all joins are by files of their own. */
+/* One request in four is garbled. Nearly all joins use a new file. */
 static void ask(struct actor *a)
 {
 	unsigned int k = fields_some(a);
@@ -54,7 +54,7 @@ static void ask(struct actor *a)
 	fields_fill(a, k, r);
 	if (one_in(a, 4))
 		garble(a, r, kind->bytes / 4);
-	if (one_in(a, 8))	/* what only a newer caller knows */
+	if (one_in(a, 8))	/* fields that only a newer caller knows */
 		asked.newer[chance(a) % 16] = odd_number(a);
 	r->size = one_in(a, 32) ? odd_number(a) % sizeof(asked) : kind->bytes;
 	if (kind->request == XMEM_IOC_JOIN && !one_in(a, 8)) {
@@ -70,7 +70,7 @@ static void ask(struct actor *a)
 
 /* ---- other things that a process can do ---- */
 
-/* All of the pool can be read at any time; so can whatever else was mapped for reading alone. */
+/* All of the pool can be read at any time, and so can every other read-only mapping. */
 static void read_pages(const char *start, u64 bytes)
 {
 	u64 at;
@@ -92,13 +92,13 @@ static void map_oddly(struct actor *a)
 	start = mmap(NULL, count * RAW_PAGE, protection, flags, me->file, from * RAW_PAGE);
 	if (start != MAP_FAILED && protection == PROT_READ)
 		read_pages(start, count * RAW_PAGE);
-	/* Some stay: up to the limit. */
+	/* Some mappings stay, up to the limit. */
 	if (start != MAP_FAILED && !one_in(a, 8))
 		munmap(start, count * RAW_PAGE);
 	read_pages(me->base, me->join.total_bytes);
 }
 
-/* Whatever comes of it, a mapping for reading can be read and not be written. */
+/* Whatever the result, a read-only mapping can be read and cannot be written. */
 static void change_mapping(struct actor *a)
 {
 	static const int advices[] = {
@@ -136,7 +136,7 @@ static void poll_all(struct actor *a)
 	poll(files, CLIENTS + POLLED, chance(a) % 2);
 }
 
-/* The client ends, in one of the ways that there are, and another takes its place. */
+/* The client ends in one of all possible ways, and another takes its place. */
 static void replace(struct actor *a)
 {
 	struct raw *me = a->me;
@@ -145,15 +145,15 @@ static void replace(struct actor *a)
 	switch (chance(a) % 4) {
 	case 0:
 		/*
-		 * What is left of the mapping keeps the client alive. Nobody touches
-		 * it again, and the process's end takes it away.
+		 * The rest of the mapping keeps the client alive. The process does not touch
+		 * it again, and the mapping goes when the process ends.
 		 */
 		if (me->area)
 			munmap(me->area, RAW_PAGE);
 		me->area = NULL;
 		return;
 	case 1:
-		/* The mappings are the client's life, and its file's. */
+		/* The mappings keep the client alive, and its file. */
 		close(me->file);
 		me->file = -1;
 		scribble(a);
@@ -165,8 +165,8 @@ static void replace(struct actor *a)
 }
 
 /*
- * A child that inherits all the files and stands still. It ends with its
- * parent's process group, which is killed.
+ * A child that inherits all the files and stands still. It ends when its parent's process group is
+ * killed.
  */
 static void leave_child(struct actor *a)
 {
@@ -176,7 +176,7 @@ static void leave_child(struct actor *a)
 		pause();
 }
 
-/* While this process goes on asking; so it dies at any moment. */
+/* It is killed while it goes on making requests, so it dies at any moment. */
 static void be_killed(struct actor *a)
 {
 	pid_t victim = getpid();
@@ -240,7 +240,7 @@ static void process(u64 seed, unsigned int requests)
 	}
 	while (requests--) {
 		a.me = &a.client[chance(&a) % CLIENTS];
-		/* The table may have been full; then it tries again. */
+		/* If the table was full, it tries again. */
 		if (!a.me->base)
 			replace(&a);
 		else
@@ -253,12 +253,12 @@ static void process(u64 seed, unsigned int requests)
 
 struct deaths {
 	unsigned int exited, killed;
-	int other;			/* a signal that nobody sent, or an exit status */
+	int other;			/* an unexpected signal, or an exit status */
 };
 
 /*
- * Run this many processes at once. Some kill themselves, the others end; then
- * the children that they left are killed.
+ * Runs this many processes at once. Some kill themselves, the others end. Then the children that
+ * they have left are killed.
  */
 static void round_of(u64 seed, unsigned int processes, unsigned int requests, struct deaths *deaths)
 {

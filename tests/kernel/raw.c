@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * raw.h says what this is for. Nothing is printed here: each test reports itself.
+ * Clients without the library: see raw.h. Only the verdicts print: each test reports itself.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "core/policy.h"
 #include "raw.h"
 
-/* The library has its own, where a program has that too. */
+/* In a program with the library, the library's function is used. */
 __attribute__((weak))
 void xm_check_failed(const char *what, const char *file, int line)
 {
@@ -154,7 +154,7 @@ int raw_map_group(struct raw *raw, unsigned int group)
 	return 0;
 }
 
-/* It may fail for want of memory, and then there would be a client for ever. */
+/* It may fail for lack of memory; then the client would stay for ever. */
 static void raw_unmap(void *start, u64 bytes)
 {
 	while (munmap(start, bytes) && errno == ENOMEM)
@@ -338,7 +338,7 @@ void pair_end(struct pair *p)
 	raw_end(&p->writer);
 }
 
-/* ---- what is there ---- */
+/* ---- existing pools ---- */
 
 int raw_pool_exists(const char *name)
 {
@@ -353,7 +353,7 @@ int raw_pool_exists(const char *name)
 	return err == -ENOENT ? 0 : err ? err : 1;
 }
 
-/* What begins like @prefix. */
+/* Counts the entries whose names begin with @prefix. */
 static unsigned int count_in(const char *path, const char *prefix)
 {
 	DIR *folder = opendir(path);
@@ -367,7 +367,7 @@ static unsigned int count_in(const char *path, const char *prefix)
 	return n;
 }
 
-/* A work item removes them a little later, and nothing announces when: hence the polling. */
+/* A work item removes them a little later. Nothing announces that, so this polls. */
 unsigned int raw_pools_shown(unsigned int want)
 {
 	unsigned int n, looks = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clients of xmem.ko without the library: thin wrappers round open, ioctl and
- * mmap of /dev/xmem that return 0 or -errno and judge nothing, one hand-over with
- * them, and the PASS, FAIL and SKIP lines of the programs here. What is to be tested
- * is in those.
+ * Clients of xmem.ko without the library: thin wrappers of open, ioctl and mmap of /dev/xmem, which
+ * return 0 or -errno and judge nothing; one hand-over with them; and the PASS, FAIL and SKIP lines
+ * of the programs in this folder. The tests themselves are in those programs.
  */
 #ifndef XMEM_KERNEL_RAW_H
 #define XMEM_KERNEL_RAW_H
@@ -27,21 +26,21 @@ void pass(const char *name, const char *format, ...) __attribute__((format(print
 void fail(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void skip(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 unsigned int failures(void);
-int summary(void);			/* the last line; the exit status */
+int summary(void);			/* prints the last line; returns the exit status */
 
 /* ---- clients ---- */
 
 struct raw {
-	int file;			/* of /dev/xmem, then the client's; or -1 */
-	struct xmem_join_request join;		/* as answered */
-	struct xmem_pool_header header;	/* as it was when it mapped the pool */
+	int file;			/* an open /dev/xmem, later the client's; or -1 */
+	struct xmem_join_request join;		/* the answer to the join */
+	struct xmem_pool_header header;	/* the header when it mapped the pool */
 	char *base;			/* the whole layout, read-only; or NULL */
-	void *area;			/* its own; or NULL */
+	void *area;			/* the client's own area, or NULL */
 	struct xm_map map;
 };
 #define RAW_NONE	((struct raw){ .file = -1 })
 
-/* Open, join, map: one after the other, or all. On error raw_end undoes what was done. */
+/* Open, join, map: single steps, or all. On an error raw_end undoes the steps that were done. */
 int raw_open(struct raw *raw);
 int raw_join(struct raw *raw, const struct xmem_join_request *join);
 int raw_map(struct raw *raw);
@@ -53,14 +52,14 @@ void raw_end(struct raw *raw);
 struct xmem_join_request raw_joining(const char *name, enum xmem_role role);
 
 int raw_request(const struct raw *raw, unsigned int request, void *argument);
-/* An own group, writable in raw->map from then on. */
+/* Gives the client a group, which is writable in raw->map from then on. */
 int raw_map_group(struct raw *raw, unsigned int group);
 bool raw_has_group(const struct raw *raw, unsigned int group);
 /* A sealed memfd of so many pages, each filled with @fill; or -errno. */
 int raw_memfd(unsigned int pages, int fill);
-/* One that XMEM_ATTACH_SHARED takes. */
+/* A memfd that XMEM_ATTACH_SHARED accepts. */
 int raw_shared_memfd(unsigned int pages);
-/* What to ask for @count slots of one page each. */
+/* A request to attach @count slots of one page each. */
 struct xmem_attach_request raw_attaching(int memfd, unsigned int count);
 
 /* ---- a hand-over: each function says what went wrong, or NULL ---- */
@@ -72,19 +71,19 @@ struct pair {
 	struct xm_follow follow;
 };
 
-/* A writer, a reader, one publication from the one to the other, who holds it. */
+/* A writer publishes once; a reader receives the slot and holds it. */
 const char *pair_hand_over(struct pair *p, const char *name);
-/* It is there as long as it is held, and can be got again; the owner cannot have it back. */
+/* While the reader holds the slot, it can be got again, and the owner cannot have it back. */
 const char *pair_look(const struct pair *p);
-/* The hold is put, and the owner has its slot back. */
+/* The reader puts its hold, and the owner has its slot back. */
 const char *pair_let_go(struct pair *p);
 void pair_end(struct pair *p);
 
-/* ---- what is there ---- */
+/* ---- existing pools ---- */
 
 /* 1, 0, or -errno: is there a pool of that name? */
 int raw_pool_exists(const char *name);
-/* The number of pools in sysfs, once it is @want, or after 10000 looks, a millisecond apart. */
+/* Returns the number of pools in sysfs when it is @want, or after 10000 looks of 1 ms. */
 unsigned int raw_pools_shown(unsigned int want);
 unsigned int raw_descriptors(void);
 u64 raw_now_ns(void);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * reaped [NAME...]: what is true as soon as a parent has reaped a process (P2), while the module
- * has still much to do for what others have left: what that process held is free, and who lacks
- * something of what it had gets it without asking twice. attack.h says how results are judged.
+ * reaped [NAME...]: promises that hold as soon as a parent has reaped a process (P2), while the
+ * module still has much work with what others have left. The holds of that process are dropped. A
+ * client that lacks a resource of that process gets it at its first request. attack.h says how
+ * results are judged.
  */
 #include "attack.h"
 #include "core/policy.h"
 
 #define SLOTS		16384u
-#define CROWD		40u		/* clients at which a sweep looks for holds */
+#define CROWD		40u		/* a sweep looks at so many clients for holds */
 #define ROUNDS		10u
 
-/* The pool. Its keeper is this process, which also holds what an owner that has ended has left. */
+/* The pool. This process is its keeper, and also holds the slots of an ended owner. */
 static struct raw keeper, crowd[CROWD];
 static int pool_fd;
 static struct told {
@@ -20,7 +21,7 @@ static struct told {
 
 /* ---- the pool ---- */
 
-/* Owns all groups but one, with contents. */
+/* It owns all groups but one, and its slots have contents. */
 static const char *owns_most(void *unused)
 {
 	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
@@ -46,7 +47,7 @@ static u32 count_limbo(void)
 	return limbo;
 }
 
-/* From now on the end of any client means a long sweep. */
+/* From now on the end of any client starts a long sweep. */
 static const char *start_pool(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
@@ -71,9 +72,9 @@ static const char *start_pool(void)
 	return NULL;
 }
 
-/* ---- those who are killed ---- */
+/* ---- the victims ---- */
 
-static struct raw me;			/* in a kid */
+static struct raw me;			/* the client of a kid */
 
 static const char *joins(void *role)
 {
@@ -86,7 +87,7 @@ static const char *joins(void *role)
 
 static enum xmem_role reader = XMEM_ROLE_READER, writer = XMEM_ROLE_WRITER;
 
-/* Kills a bystander, for which the module then works a while, and meanwhile @kid. */
+/* Kills a bystander, whose end keeps the module busy for a while, and meanwhile @kid. */
 static void kill_both(struct kid *bystander, struct kid *kid)
 {
 	kid_kill(bystander);
@@ -95,9 +96,9 @@ static void kill_both(struct kid *bystander, struct kid *kid)
 	kid_reap(kid);
 }
 
-/* ---- what it held ---- */
+/* ---- its holds ---- */
 
-/* It holds a whole group, and has received nothing of what the keeper has published. */
+/* It holds a whole group, and has received none of the keeper's publications. */
 static const char *holds_and_lags(void *unused)
 {
 	struct xmem_subscribe_request subscribe = {
@@ -149,7 +150,7 @@ static const char *the_reaped_hold_nothing(void)
 	return NULL;
 }
 
-/* ---- what it had ---- */
+/* ---- its slots ---- */
 
 static const char *takes_the_last_group(void *unused)
 {
@@ -160,7 +161,7 @@ static const char *takes_the_last_group(void *unused)
 	return NULL;
 }
 
-/* Finds no slots before it is told to go on, and then as many as the victim had. */
+/* Finds no free slots at first. When it is told to go on, it gets as many as the victim had. */
 static const char *attaches_late(void *unused)
 {
 	struct xmem_attach_request attach = raw_attaching(raw_memfd(64, 1), XMEM_GROUP_SLOTS);
@@ -172,7 +173,7 @@ static const char *attaches_late(void *unused)
 	return NULL;
 }
 
-/* Each round an heir gets, when the victim has been reaped, what only that had. */
+/* In each round, once the victim has been reaped, an heir gets the slots that only it had. */
 static const char *heirs_get(const char *(*victims)(void *unused),
 			     const char *(*heirs)(void *unused))
 {
@@ -222,7 +223,7 @@ static const char *a_join_gets_the_id_of_the_reaped(void)
 	return NULL;
 }
 
-/* ---- what its user may have ---- */
+/* ---- its user's quota ---- */
 
 static const char *joins_as_the_victim(void *unused)
 {
@@ -230,7 +231,7 @@ static const char *joins_as_the_victim(void *unused)
 	return joins(&reader);
 }
 
-/* May have no client more before it is told to go on, and then one. */
+/* Its quota allows no further client at first. When it is told to go on, it allows one. */
 static const char *joins_late(void *unused)
 {
 	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);

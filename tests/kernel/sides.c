@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The two pools of the program ends. */
+/* The two pools of the program `ends`. */
 #include "sides.h"
 
 struct raw kept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * strangers [NAME...]: what one user reads, takes or disturbs of another's pool, and how it stays
- * where it has no place. What that costs in time is in ends.c and ends_wakes.c, what it uses up in
- * exhaust.c.
+ * strangers [NAME...]: one user tries to read, take or disturb the memory and clients of another
+ * user's pool, and to stay where it does not belong. ends.c and ends_wakes.c test the cost in time,
+ * and exhaust.c the use of limited resources.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -24,11 +24,11 @@ struct victim {
 	struct {
 		int pool_fd;
 		u32 client;
-		u64 payload[6];		/* of leased[] */
+		u64 payload[6];		/* the payloads of leased[] */
 	} *shared;
-	unsigned int clients;		/* capacity; 0: as it comes */
+	unsigned int clients;		/* capacity; 0: the default */
 };
-static struct raw its;			/* in the victim */
+static struct raw its;			/* the client, in the victim */
 
 static const char *keeps(void *argument)
 {
@@ -76,7 +76,7 @@ static u32 count_alive(const struct raw *raw)
 	return count;
 }
 
-/* ---- what the ended see ---- */
+/* ---- what an ended client sees ---- */
 
 static bool finds(const char *start, u64 bytes, const char *words)
 {
@@ -94,7 +94,7 @@ static const char *ends_and_reads(void *argument)
 	WANT(finds(me.base, me.header.groups_offset, "victim"));
 	SAME(munmap(me.area, me.header.area_stride), 0);
 	kid_pause();
-	/* Only who closes a client waits until it reads nothing (docs/kernel.md, step 2). */
+	/* Only the process that closes a client waits for that (docs/kernel.md, step 2). */
 	WANT(EVENTUALLY(!finds(me.base, me.header.groups_offset, "victim")));
 	WANT(!finds(me.base, me.header.groups_offset, SECRET));
 	return NULL;
@@ -180,9 +180,9 @@ static const char *children_read_nothing(void)
 
 /* ---- names ---- */
 
-#define FORMER_FOREIGN	(1u << 3)	/* the flag by which a joiner let itself in */
+#define FORMER_FOREIGN	(1u << 3)	/* a former flag by which a joiner admitted itself */
 
-/* In the victim's pool, or refused, or in one of its own? */
+/* Is it in the victim's pool, or refused, or in a pool of its own? */
 static const char *joins_by_name(unsigned int flags, bool *ret_inside)
 {
 	struct xmem_join_request join = raw_joining(NAME, XMEM_ROLE_WRITER);
@@ -250,7 +250,7 @@ static struct {
 	atomic_uint done;		/* renewals of this burst */
 } burst;
 
-/* Once in each burst. */
+/* Renews once in each burst. */
 static void *renews(void *unused)
 {
 	u32 i;
@@ -266,7 +266,7 @@ static void *renews(void *unused)
 	return NULL;
 }
 
-/* As many threads as there are use up one tenancy each. *ret_spare_ms: how much too fast. */
+/* Each of the threads uses up one tenancy. *ret_spare_ms: by how much this is too fast. */
 static u32 one_burst(int *ret_spare_ms)
 {
 	u64 begin = raw_now_ns();
@@ -329,7 +329,7 @@ static const char *joins_unmapped(void *argument)
 	return NULL;
 }
 
-/* Each has left its file to another process, closed it, and exited. */
+/* Each has passed its file to another process, closed it, and exited. */
 static const char *the_unmapped_leave_no_id(void)
 {
 	struct xmem_join_request join;
@@ -399,7 +399,7 @@ struct sleeping {
 	atomic_uint ready, wakes;
 };
 
-/* Follows the victim's ring, and counts how often it is woken although nothing is published. */
+/* Follows the victim's ring, and counts its wake-ups without a publication. */
 static void *sleeps(void *argument)
 {
 	struct sleeping *what = argument;
@@ -486,13 +486,13 @@ static const char *sysfs_is_private(void)
 #define NAMESPACES	40u
 #define AT_A_TIME	"10"	/* network namespaces of one user, as the kernel counts them */
 
-/* A pool in a network namespace of its own, of which only the client's file stays. */
+/* Makes a pool in a network namespace of its own; only the client's file stays. */
 static const char *leaves_a_namespace(void *argument)
 {
 	static struct raw me;
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
 
-	/* Those that have gone are removed a little later. */
+	/* The kernel removes ended namespaces a little later. */
 	WANT(EVENTUALLY(!unshare(CLONE_NEWNET)));
 	SAME(raw_start(&me, &join), 0);
 	*(int *)argument = me.file;
@@ -546,15 +546,16 @@ static int shared_memfd(void)
 }
 
 /*
- * The descriptor that memfd_create gave: the kernel takes it for the one writer that it counts, and
- * has not counted it. So it gets no lease for writing before somebody else has opened the file.
+ * The lease is on the descriptor that memfd_create gave. A write lease needs exactly one counted
+ * writer, and the kernel does not count this descriptor. So the descriptor gets no write lease
+ * before another process has opened the file.
  */
 #define BY_ITS_MAKER	(-1)
 
-/* Payloads, with a lease that would let those wait who ask for them. */
+/* Payloads with a lease, which would make clients wait that request them. */
 static const struct {
 	int (*make)(void);
-	int access;			/* of the descriptor that gets the lease; or BY_ITS_MAKER */
+	int access;			/* mode of the descriptor with the lease, or BY_ITS_MAKER */
 	int lease;
 	u32 attach, payload;		/* flags */
 } leased[] = {
@@ -567,7 +568,7 @@ static const struct {
 };
 #define LEASED	(sizeof(leased) / sizeof(*leased))
 
-/* A descriptor of the file of @memfd that is to get the lease of leased[i]. */
+/* Opens a descriptor of the file of @memfd, for the lease of leased[i]. */
 static int leased_by(u32 i, int memfd)
 {
 	char path[40];
@@ -587,7 +588,7 @@ static const char *refused_while_leased(const struct raw *me, struct xmem_attach
 	return NULL;
 }
 
-/* Attaches leased[i]: not while there is a lease, and then there is to be none any more. */
+/* Attaches leased[i]. That fails while there is a lease; after it none can be taken. */
 static const char *attach_leased(const struct raw *me, u32 i, u64 *ret_payload)
 {
 	struct xmem_attach_request attach = raw_attaching(leased[i].make(), 1);
@@ -634,7 +635,7 @@ static const char *leases_keep_nobody_waiting(void)
 
 	SAME(write(pages, "4", 1), 1);
 	close(pages);
-	signal(SIGIO, SIG_IGN);		/* tells who has a lease that somebody wants to open */
+	signal(SIGIO, SIG_IGN);		/* the kernel sends it to the lease's holder at an open */
 	GOES_WELL(start_living(&victim, asks_for_the_leased, 0));
 	join = joining_by_file(victim.pool_fd, XMEM_ROLE_WRITER);
 	SAME(become(ATTACKER), 0);
@@ -647,10 +648,10 @@ static const char *leases_keep_nobody_waiting(void)
 
 /* ---- a client's own stop ---- */
 
-#define WAITERS		40u		/* more than whoever wakes wakes itself */
+#define WAITERS		40u		/* more than a waker wakes by itself */
 #define KICKS		3000u
 
-/* Threads of one client wait for a word that nobody wakes, until they are told to stop. */
+/* Threads of one client wait for a word that no process wakes, until they are told to stop. */
 static struct {
 	struct raw client;
 	atomic_bool stop;
@@ -673,7 +674,7 @@ static void *waits_until_stopped(void *unused)
 	return NULL;
 }
 
-/* In between, wake-ups of kicks that are over come to threads that are about to sleep. */
+/* Meanwhile wake-ups of earlier kicks reach threads that are about to sleep. */
 static const char *a_stop_finds_all_threads(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
@@ -715,7 +716,7 @@ static const char *attach_group(struct raw *owner)
 	return NULL;
 }
 
-/* How many faults it takes to read so many bytes. */
+/* Counts the faults that a read of so many bytes takes. */
 static long faults_in(const char *start, u64 bytes)
 {
 	struct rusage before, after;
@@ -728,7 +729,7 @@ static long faults_in(const char *start, u64 bytes)
 	return after.ru_minflt - before.ru_minflt;
 }
 
-/* In its own groups, which it has mapped twice: writable, and as part of the pool. */
+/* Counts faults in its own groups, which it has mapped writable and as part of the pool. */
 static long faults_in_groups(const struct raw *raw)
 {
 	u64 stride = raw->header.group_stride;
@@ -744,8 +745,8 @@ static long faults_in_groups(const struct raw *raw)
 }
 
 /*
- * Two members end at once. The one has the first group and the last, the other the one before that;
- * all others are the victim's, and nothing of these is unmapped.
+ * Two members end at once. One has the first group and the last one; the other has the last but
+ * one. The victim has all other groups, and none of these is unmapped.
  */
 static const char *groups_stay_mapped(void)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * The tracepoints of xmem.ko: a scene of which each event is known, and what tracefs has of it.
+ * The tracepoints of xmem.ko: a scene whose events are all known, and the events that tracefs has
+ * of it.
  *
- *   traces         does the scene, reads the trace, and compares
- *   traces scene   only does it and prints "expect EVENT COUNT", for perf and bpftrace
+ *   traces         does the scene, reads the trace, and compares traces scene   only does the
+ *                  scene, and prints "expect EVENT COUNT", for perf and bpftrace
  *                  (tests/kernel/trace-tools.sh)
  *
- * Nobody else may use the module meanwhile.
+ * No other process may use the module meanwhile.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #define NAME		"traced"
 #define TINY		"traced-tiny"
 
-/* What the scene makes happen, and how often. */
+/* The events that the scene causes, and how often. */
 static const struct {
 	const char *event;
 	unsigned int count;
@@ -31,11 +32,11 @@ static const struct {
 };
 #define EVENTS	(sizeof(expected) / sizeof(*expected))
 
-/* What is needed to know the fields. */
+/* Values with which the fields are compared. */
 struct scene {
 	u32 writer, reader, keeper, slot;
 	u64 payload;
-	u64 incarnation;		/* of the reader */
+	u64 incarnation;		/* the reader's incarnation */
 };
 
 static int write_file(const char *path, const char *text)
@@ -69,7 +70,7 @@ static int read_file(const char *path, char *text, size_t bytes)
 
 /* ---- the scene: each function says what went wrong, or NULL ---- */
 
-/* Refused: another pool, and a second client of a pool for one. */
+/* Two joins fail: one for another pool, one for a second client in a pool for one. */
 static const char *reach_limits(void)
 {
 	struct xmem_join_request join = raw_joining(TINY, XMEM_ROLE_READER);
@@ -120,8 +121,8 @@ static const char *evict_reader(const struct raw *keeper, const struct scene *sc
 }
 
 /*
- * The writer ends while the reader holds its slot twice; then the reader, which is evicted; the
- * keeper is last.
+ * The writer ends while the reader holds its slot twice. Then the reader is evicted. The keeper
+ * ends last.
  */
 static const char *play(struct scene *scene)
 {
@@ -158,7 +159,7 @@ static const char *play(struct scene *scene)
 
 static char trace[1 << 20];
 
-/* How many lines have that event and this text behind it. */
+/* Counts the lines that have this event, with this text behind it. */
 static unsigned int lines(const char *event, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static unsigned int lines(const char *event, const char *format, ...)
@@ -194,7 +195,7 @@ static void check_counts(void)
 			   expected[i].count);
 }
 
-/* The end of the reader, to the duration. */
+/* The end of the reader, up to the duration. */
 static void check_duration(const struct scene *scene, u32 pool)
 {
 	unsigned long long ns = 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * watched [NAME...]: what it costs processes that hand buffers over, in a pool, that somebody reads
- * all that sysfs says of that pool, again and again, without a pause.
+ * watched [NAME...]: the cost for processes that hand buffers over in a pool, while another process
+ * reads all of that pool's files in sysfs again and again, without a pause.
  *
- * What is compared is the processor time that a buffer costs those who hand it over, while the
- * reader reads and while it is stopped. So what the reader computes is not counted, and what it
- * makes them do or wait for is. In a machine whose clock counts instructions (VM_COUNTS=1, as in
- * suites.sh) the figure is one of instructions, and is as large whatever else the host does.
- * It does not see that their next access to a line takes longer once the reader has looked at it:
+ * The test compares the processor time that one buffer costs the processes that hand it over, while
+ * the reader reads and while it is stopped. So the reader's own work does not count, and any work
+ * or wait that it causes does. In a machine whose clock counts instructions (VM_COUNTS=1, as in
+ * suites.sh) the figure counts instructions, and does not depend on other load of the host. The
+ * test does not see that the next access to a cache line takes longer after the reader has read it:
  * docs/kernel.md says what that costs.
  */
 #include <dirent.h>
@@ -25,31 +25,31 @@
 
 #define NAME		"watched"
 #define WORKERS		8u
-/* Every slot is in use, and so is every client: nothing that is read stays as it was. */
+/* Every slot and every client is in use, so all values that are read change. */
 #define BUFFERS		XMEM_GROUP_SLOTS
 #define SLOTS		(WORKERS * BUFFERS)
 #define CLIENTS		(2 * WORKERS)
 #define BYTES		64u
 #define ROUNDS		11u
 #define WINDOW_MS	50
-#define AT_MOST		1010u		/* of 1000: what else it may cost is for lines */
+#define AT_MOST		1010u		/* of 1000; the rest allows for cache lines */
 
 static struct shared {
 	struct {
-		u64 count;		/* of buffers that it has received and released */
+		u64 count;		/* buffers that it has received and released */
 	} __attribute__((aligned(64))) worker[WORKERS];
-	unsigned int readings;		/* of all files */
+	unsigned int readings;		/* how often it has read all files */
 	char folder[64];
 } *shared;
 
-/* ---- who works ---- */
+/* ---- the workers ---- */
 
 static struct xmem_pool *writer, *reader;
 static struct xmem_subscription *subscription;
 
 /*
- * Each worker follows itself, as another client: so none waits for another one to have the
- * processor, and what it writes nobody else looks at but who reads sysfs.
+ * Each worker follows itself, as another client. So no worker waits until another one has the
+ * processor, and only the reader of sysfs looks at the words that a worker writes.
  */
 static const char *gets_ready(void)
 {
@@ -73,7 +73,7 @@ static const char *gets_ready(void)
 	return NULL;
 }
 
-/* Publishes a buffer and receives what there is: counts those handed over. */
+/* Publishes a buffer, receives all that there are, and counts them. */
 static const char *works(u64 *count)
 {
 	struct xmem_buffer *buffer = xmem_acquire(writer, BYTES, 0);
@@ -98,7 +98,7 @@ static const char *hands_over(void *argument)
 		GOES_WELL(works(&shared->worker[number].count));
 }
 
-/* ---- who reads ---- */
+/* ---- the reader ---- */
 
 /* All files of the folder, each to its end. */
 static const char *reads_all(const char *path)
@@ -155,7 +155,7 @@ static const char *let_read(const struct kid *watcher, bool reads)
 
 /* ---- the comparison ---- */
 
-/* Of the only pool that there is. */
+/* The folder of the only pool. */
 static const char *find_folder(void)
 {
 	const char *folder = pool_folder();
@@ -191,13 +191,13 @@ static const char *add_up(const struct kid *kids, unsigned int count, u64 *ret_n
 	return NULL;
 }
 
-/* In picoseconds of a processor. */
+/* Returns picoseconds of processor time. */
 static const char *measure(const struct kid workers[WORKERS], u64 *ret_of_one)
 {
 	u64 count = all_counts(), before, after;
 
 	GOES_WELL(add_up(workers, WORKERS, &before));
-	poll(NULL, 0, WINDOW_MS);	/* which is what is measured */
+	poll(NULL, 0, WINDOW_MS);	/* this time is measured */
 	GOES_WELL(add_up(workers, WORKERS, &after));
 	count = all_counts() - count;
 	WANT(count);
@@ -216,7 +216,7 @@ static const char *start_workers(struct kid workers[WORKERS])
 	return NULL;
 }
 
-/* One that fails says why, and works no more. */
+/* A worker that fails says why, and stops working. */
 static const char *all_work(const struct kid workers[WORKERS])
 {
 	unsigned int i;

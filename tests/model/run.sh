@@ -95,7 +95,7 @@ work=$PWD/build/model
 
 check() {	# file, comma-separated flags or -, pass or fail
 	local file=$1 flags=() f dir out how=-O2
-	[ "$3" = fail ] && how='-O0 -DT_REVERSE'	# finds the fault sooner; fast code does not pay
+	[ "$3" = fail ] && how='-O0 -DT_REVERSE'	# it finds the fault sooner
 	[ "$2" != - ] && for f in ${2//,/ }; do flags+=("-D$f"); done
 	dir=$work/${file%.pml}.$2
 	mkdir -p "$dir" && cp "tests/model/$file" "$dir/m.pml" && cd "$dir" || return

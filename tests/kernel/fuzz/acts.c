@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What an op of the fuzzer can do besides asking: mappings, files, processes, sysfs. Whatever
- * comes of it, it is left to executor_run, which ends all.
+ * The acts of an op other than requests: mappings, files, processes, sysfs. executor_run undoes
+ * their results, because it ends everything.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 #include "fuzz.h"
 
-#define SOME_FILES	48		/* how far above the first a file is looked for */
+#define SOME_FILES	48		/* how far above the first one it looks for a file */
 #define ELEMENTS(array)	(sizeof(array) / sizeof(*(array)))
 
 int fuzz_some_file(struct fuzz_worker *w)
@@ -47,12 +47,12 @@ static void join(struct fuzz_worker *w, const struct fuzz_op *op)
 		garble(a, &r, sizeof(r.join) / 4);
 	if (raw_open(a->me) || raw_join(a->me, &r.join))
 		return;
-	/* Mostly it maps its pool; some are clients without. */
+	/* Mostly the client maps its pool; some do not. */
 	if (!one_in(a, 32) && !raw_map(a->me) && !one_in(a, 16))
 		raw_map_area(a->me);
 }
 
-/* Part of what is mapped goes for good, or comes to mean nothing; nothing else comes there. */
+/* Part of the mappings goes for good, or becomes inaccessible; its addresses stay taken. */
 static void lose(void *start, u64 bytes)
 {
 	if (start)
@@ -139,7 +139,7 @@ static void map(struct fuzz_worker *w, const struct fuzz_op *op)
 
 	if (one_in(a, 4))
 		flags |= MAP_POPULATE;
-	/* What was there goes; what comes stays for a while. */
+	/* The earlier mapping goes; the new one stays for a while. */
 	start = w->executor->arena + chance(a) % FUZZ_PLOTS * FUZZ_PLOT;
 	if (bytes > FUZZ_PLOT)
 		bytes = FUZZ_PLOT;
@@ -183,7 +183,7 @@ static void remap(struct fuzz_worker *w, const struct fuzz_op *op)
 	}
 }
 
-/* By hand, and by who pins pages for another: process_vm_readv and its brother. */
+/* Touches pages itself, and by calls that pin pages: process_vm_readv and process_vm_writev. */
 static void touch(struct fuzz_worker *w, const struct fuzz_op *op)
 {
 	static __thread char buffer[2 * RAW_PAGE];
@@ -236,7 +236,7 @@ static void files(struct fuzz_worker *w, const struct fuzz_op *op)
 	}
 }
 
-/* What is not received goes with the socket. */
+/* Descriptors that are not received go with the socket. */
 static void pass_files(struct fuzz_worker *w, const struct fuzz_op *op)
 {
 	union {
@@ -276,10 +276,10 @@ static void poll_files(struct fuzz_worker *w, const struct fuzz_op *op)
 	if (epoll < 0)
 		poll(list, n, chance(&w->a) % 2);
 	else
-		epoll_wait(epoll, &event, 1, chance(&w->a) % 2);	/* it stays open */
+		epoll_wait(epoll, &event, 1, chance(&w->a) % 2);	/* the epoll stays open */
 }
 
-/* ---- what is shown ---- */
+/* ---- sysfs and fdinfo ---- */
 
 static void read_file(struct actor *a, const char *path)
 {
@@ -290,13 +290,13 @@ static void read_file(struct actor *a, const char *path)
 		return;
 	while (read(file, text, sizeof(text)) > 0)
 		;
-	/* The binary ones of pools have some records of which that is a part. */
+	/* It reads parts of some records of the pools' binary files. */
 	while (pread(file, text, chance(a) % sizeof(text), chance(a) % 32768) > 0 && one_in(a, 2))
 		;
 	close(file);
 }
 
-/* The name of one entry of the folder, behind its path. */
+/* Appends the name of one entry of the folder to its path. */
 static bool choose_entry(struct actor *a, char *path, size_t space)
 {
 	DIR *folder = opendir(path);
@@ -347,10 +347,10 @@ static void inherit(struct fuzz_worker *w)
 		read_pages(a->me->base, a->me->join.total_bytes);
 }
 
-/* A client of its own, by the same names, that has something. */
+/* A client of the child's, in one of these pools, with slots. */
 static void live(struct fuzz_worker *w)
 {
-	static struct raw mine;		/* in the child alone */
+	static struct raw mine;		/* only in the child */
 	struct actor *a = &w->a;
 	struct { union xm_request r; u64 newer[16]; } asked;
 	unsigned int i, number;
@@ -371,7 +371,7 @@ static void live(struct fuzz_worker *w)
 	scribble(a);
 }
 
-/* It shares the memory and nothing else, so the client's mappings outlive the client's process. */
+/* It shares only the memory, so the client's mappings outlive the client's process. */
 static int share_memory(void *argument)
 {
 	for (;;)
@@ -390,7 +390,7 @@ static pid_t start_kid(struct fuzz_worker *w)
 	kid = fork();
 	if (kid)
 		return kid;
-	signal(SIGSEGV, SIG_DFL);	/* its parent's mappings are not there, mostly */
+	signal(SIGSEGV, SIG_DFL);	/* most of its parent's mappings are not there */
 	signal(SIGBUS, SIG_DFL);
 	if (kind < 3)
 		inherit(w);
@@ -428,7 +428,7 @@ void fuzz_end_kids(struct fuzz_executor *e)
 		kill_kid(&e->kid[i]);
 }
 
-/* Of this thread alone: root comes back by its saved user. */
+/* Only for this thread; it becomes root again by its saved user id. */
 static void change_user(struct fuzz_worker *w)
 {
 	syscall(SYS_setresuid, -1, one_in(&w->a, 2) ? 65534 : 0, -1);

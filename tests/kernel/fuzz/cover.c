@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much of the module is reached, by kcov: an edge is a pair of places in the module that a
- * thread reached one after the other. The module's worker is not seen. And the corpus: programs
- * that reached an edge, or got an answer, which none before them had.
+ * The coverage of the module, by kcov: an edge is a pair of places in the module that a thread has
+ * reached one after the other. Work items of the module are not seen. Also the corpus: the programs
+ * that were the first to reach an edge or to get an answer.
  */
 #include <linux/kcov.h>
 #include <sys/ioctl.h>
 
 #include "fuzz.h"
 
-#define TRACE	(1u << 16)		/* places of one op; more are lost */
+#define TRACE	(1u << 16)		/* places of one op; further ones are lost */
 
 void cover_open(struct fuzz_cover *c)
 {
@@ -32,7 +32,7 @@ void cover_begin(struct fuzz_cover *c)
 		__atomic_store_n(&c->trace[0], 0, __ATOMIC_RELAXED);
 }
 
-/* Returns whether it was not set. */
+/* Returns whether the bit was not set before. */
 static bool set_bit(u64 *bits, u32 at)
 {
 	u64 bit = 1ULL << at % 64;
@@ -71,7 +71,10 @@ u32 cover_answer(struct fuzz_shared *s, unsigned int number, int err)
 	return 1;
 }
 
-/* Who comes while another adds does without. main.c sees to it if that one is killed here. */
+/*
+ * If another process is adding, this program is not added. main.c repairs the state if that
+ * process is killed here.
+ */
 void corpus_add(struct fuzz_shared *s, const struct fuzz_program *p)
 {
 	pid_t nobody = 0;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 /*
- * A fuzzer of xmem.ko that is guided by kcov: programs of requests, mappings, files, signals and
- * processes (fuzz.h), whose structs lie in memory that changes and faults. What reaches an edge
- * of the module for the first time is kept, and mutated further.
+ * A fuzzer of xmem.ko that is guided by kcov. It runs programs of requests, mappings, files,
+ * signals and processes (fuzz.h), whose structs lie in memory that changes and faults. It keeps a
+ * program that is the first to reach an edge of the module, and mutates it further.
  *
  *   fuzz [-t SECONDS] [-c CORPUS] [-o FOLDER]   XMEM_TEST_SEED=...
- *   fuzz -r TIMES FILE...     the programs of each file, by one executor for each
- *   fuzz -m CORPUS -o FOLDER [-t SECONDS]  the fewest and shortest programs that reach the same;
- *                             after so long they are made no shorter
- *   fuzz -p JOURNAL           the last programs of a dead machine as text, the oldest first
+ *   fuzz -r TIMES FILE...     runs the programs of each file, with one executor for each
+ *   fuzz -m CORPUS -o FOLDER [-t SECONDS]  finds the fewest and shortest programs that reach all
+ *                             edges of the corpus; after so long it makes none shorter
+ *   fuzz -p JOURNAL           prints the last programs of a dead machine as text, the oldest first
  *
- * Where the kernel has no kcov, what is new is an answer: a request and its errno. FOLDER gets
- * the corpus as it has grown (corpus.txt), and a journal of each executor, which is on the disk
- * before a program begins.
+ * If the kernel has no kcov, a new answer counts as a new edge: a request with its errno. FOLDER
+ * gets the grown corpus (corpus.txt) and a journal of each executor. A program is in the journal,
+ * on the disk, before it begins.
  *
- * An executor is killed at times, at no particular moment, and another follows. Meanwhile a
- * bystander of another user, in a pool that all join, keeps what it holds. It is judged that no
- * executor ends by itself or stands still, that pools, files and memory are given back, and that
- * the kernel has not complained; of its log the VM judges.
+ * At times an executor is killed at a random moment, and another one follows. Meanwhile a bystander
+ * of another user, in a pool that all executors join, keeps its holds. The fuzzer judges that no
+ * executor ends by itself or hangs, that pools, files and memory are given back, and that the
+ * kernel has no new taint. The VM judges the kernel's log.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -33,14 +33,14 @@
 #include "fuzz.h"
 
 #define EXECUTORS	4
-#define STANDS_STILL	120		/* seconds in which no executor has done an op */
-#define LEFT_KIB	(24 << 10)	/* kernel memory that may be more after than before */
-#define QUARANTINE_KIB	(96 << 10)	/* and where KASAN keeps what was freed */
+#define STANDS_STILL	120		/* so many seconds without an op of any executor */
+#define LEFT_KIB	(24 << 10)	/* of kernel memory that a run may leave in use */
+#define QUARANTINE_KIB	(96 << 10)	/* and with KASAN, which keeps freed memory */
 
 static struct fuzz_shared *shared;
-static struct fuzz_executor executor;		/* of an executor's process */
+static struct fuzz_executor executor;		/* in an executor's process */
 static const char *folder;
-static u32 made;				/* programs of the corpus by add_each_request */
+static u32 made;				/* programs that add_each_request has added */
 static int journal[EXECUTORS];			/* files; or -1 */
 
 /* ---- the corpus as text ---- */
@@ -60,7 +60,7 @@ static void load_corpus(const char *path)
 	shared->given = shared->corpus;
 }
 
-/* Of each request that the table has, so a new one needs no corpus. */
+/* Adds programs for each request of the table, so that a new request needs no corpus. */
 static void add_each_request(void)
 {
 	struct actor a = { .random = 0x9e3779b97f4a7c15ULL };
@@ -100,9 +100,9 @@ static void save_corpus(void)
 }
 
 /*
- * They stay open here, so that an executor is never the last that has one. One is killed at times
- * while its allocations fail: in VMs the file is the host's (9p), whose close allocates, and that
- * failing nothing could be opened there any more.
+ * The journals stay open in this process, so that an executor never closes one last. An executor
+ * may be killed while its allocations fail. In VMs the file is the host's (9p), whose close
+ * allocates. If that allocation failed, no file of the host could be opened any more.
  */
 static void open_journals(void)
 {
@@ -153,7 +153,7 @@ static pid_t start_executor(unsigned int number)
 	}
 	setpgid(0, 0);
 	err = executor_prepare(&executor, shared, number, journal[number]);
-	/* Not the programs of its predecessor. */
+	/* Without the programs of its predecessor. */
 	executor.worker[0].a.random += 2 * (shared->programs << 8);
 	if (err) {
 		printf("executor %u: %s\n", number, strerror(-err));
@@ -163,13 +163,13 @@ static pid_t start_executor(unsigned int number)
 	_exit(1);
 }
 
-/* With all that it has started. */
+/* Kills it with all processes that it has started. */
 static void kill_executor(pid_t pid)
 {
 	kill(-pid, SIGKILL);
 }
 
-/* What it left in what all share. */
+/* Repairs what it has left unfinished in the shared memory. */
 static void forget_executor(pid_t pid)
 {
 	kill(-pid, SIGKILL);
@@ -182,9 +182,9 @@ static void forget_executor(pid_t pid)
 struct run {
 	pid_t pid[EXECUTORS];
 	unsigned int alive, killed;
-	pid_t victim;			/* was killed and has not been seen dead */
-	u64 ops, moved_ns;		/* when there was a new one */
-	u64 next_kill;			/* when so many programs have been run */
+	pid_t victim;			/* was killed, and is not yet reaped */
+	u64 ops, moved_ns;		/* when the last op was done */
+	u64 next_kill;			/* at this number of programs */
 	char trouble[128];
 };
 
@@ -230,7 +230,7 @@ static void look_at_progress(struct run *r)
 		snprintf(r->trouble, sizeof(r->trouble), "no op in %d s", STANDS_STILL);
 }
 
-/* By and by one has to go, whatever it does. */
+/* From time to time an executor is killed, whatever it does. */
 static void kill_one(struct run *r, struct actor *a)
 {
 	unsigned int n = chance(a) % EXECUTORS;
@@ -283,7 +283,7 @@ static const char *fuzz(struct run *r, struct actor *a, struct pair *bystander)
 
 /* ---- the bystander ---- */
 
-/* A pool's owner is whose fsuid made it. It needs a device that is everybody's. */
+/* A pool's owner is the fsuid that made it. The device must be open to all users. */
 static const char *hand_over_as_bystander(struct pair *bystander)
 {
 	const char *trouble;
@@ -313,7 +313,7 @@ static long number_in(const char *path, const char *name)
 	return number;
 }
 
-/* Memory that the kernel cannot give back by itself, after it has given back what it can. */
+/* Returns the memory that is in use after the kernel has given back all that it can. */
 static long kernel_kib(void)
 {
 	FILE *caches = fopen("/proc/sys/vm/drop_caches", "w");
@@ -332,7 +332,7 @@ static void judge_memory(long before)
 	long most = shared->kcov ? QUARANTINE_KIB : LEFT_KIB;
 	long more = kernel_kib() - before;
 
-	/* What is freed by and by: hence the polling. */
+	/* The kernel frees it little by little, so this polls. */
 	if (more > most)
 		EVENTUALLY((more = kernel_kib() - before) <= most);
 	if (more > most)
@@ -396,7 +396,7 @@ static void fuzz_for(unsigned int seconds)
 	long before;
 	u64 start = raw_now_ns();
 
-	/* A tenth, to have what the kernel keeps: then as much must be enough. */
+	/* A tenth first, which allocates what the kernel keeps. After that no more is needed. */
 	open_journals();
 	shared->deadline_ns = shared->latest_ns = start + seconds * 100000000ULL;
 	trouble = hand_over_as_bystander(&bystander);
@@ -404,7 +404,7 @@ static void fuzz_for(unsigned int seconds)
 		trouble = fuzz(&warm, &a, &bystander);
 	before = kernel_kib();
 	shared->deadline_ns = start + seconds * 1000000000ULL;
-	/* What was given is run, and on a busy machine that takes longer. */
+	/* The given programs run to the end; on a busy machine that takes longer. */
 	shared->latest_ns = start + seconds * 20000000000ULL;
 	if (!trouble && !warm.trouble[0])
 		trouble = fuzz(&run, &a, &bystander);
@@ -487,7 +487,7 @@ static u32 count_new(const u64 *had, const u64 *edge)
 	return n;
 }
 
-/* Without each op that it does not need to reach what nobody else does. */
+/* Drops each op that the program does not need to reach the edges that no other reaches. */
 static void shorten(struct fuzz_program *p, const u64 *had, u32 worth)
 {
 	struct fuzz_program shorter;
@@ -542,7 +542,7 @@ static void write_knob(const char *path, const char *text)
 		close(file);
 }
 
-/* What the kernel offers. A task that hangs is told in time. */
+/* Finds out whether the kernel can fail allocations and has kcov. Hung tasks are reported early. */
 static void prepare(void)
 {
 	int knob = failing_open();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The struct of a request in memory that is not as usual: its end is missing, it lies in the
- * pool's own pages, another thread rewrites it, unmaps it, or ends the client; or userfaultfd
- * lets the kernel wait for a page, and what is to happen meanwhile happens just then.
+ * The struct of a request in unusual memory. Its end is not mapped; it lies in the pool's own
+ * pages; another thread rewrites it, unmaps it, or ends the client; or userfaultfd lets the kernel
+ * wait for a page, and the change happens just then.
  *
- * Each worker has a partner, the thread that does these things. It has a job from memory_begin
- * to memory_end, and only then it touches the memory.
+ * Each worker has a partner, the thread that makes these changes. The partner has a job from
+ * memory_begin to memory_end, and touches the memory only then.
  */
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -20,36 +20,36 @@
 #include "fuzz.h"
 
 #define PLAIN_PAGES	2
-#define CHANGES		256	/* of memory that changes all the time: enough for an op */
-#define MOST_TIMES	128	/* and how often it asks at most until there were so many */
+#define CHANGES		256	/* of memory that changes all the time; enough for an op */
+#define MOST_TIMES	128	/* at most so many requests, until there were CHANGES */
 
 struct fuzz_memory {
 	struct fuzz_worker *worker;
-	char *plain;			/* PLAIN_PAGES, and behind them nothing */
+	char *plain;			/* PLAIN_PAGES, with nothing mapped behind them */
 	char *alias, *readonly;		/* one page, twice */
 	char *late;			/* two pages that userfaultfd brings */
-	char *brought;			/* what it brings: two pages */
+	char *brought;			/* the two pages that it brings */
 	int faults;			/* userfaultfd */
 	int end;			/* eventfd: the job has ended */
 
-	pthread_mutex_t lock;		/* of what follows */
+	pthread_mutex_t lock;		/* guards the fields below */
 	pthread_cond_t changed;
 	bool job, working;		/* there is a job; the partner does it */
 
 	/* The job; only its end changes. */
-	struct actor a;			/* the partner's chance */
+	struct actor a;			/* the partner's random numbers */
 	const struct fuzz_op *op;
 	void *at;			/* the struct */
-	u32 bytes, word, value[2];	/* REWRITE: which word becomes what */
+	u32 bytes, word, value[2];	/* REWRITE: this word gets these values */
 	int file;
 	bool over;			/* atomic: memory_end has been called */
-	bool here[2];			/* pages of late that are there */
-	u32 times;			/* atomic: how often it has changed so far */
+	bool here[2];			/* which pages of late are there */
+	u32 times;			/* atomic: number of changes so far */
 };
 
 /* ---- changes ---- */
 
-/* Other mappings must never come here, so it stays taken until the program ends. */
+/* The address stays taken until the program ends, so that no other mapping gets it. */
 static void take_away(void *start, u64 bytes)
 {
 	if (start)
@@ -68,7 +68,7 @@ static void ask_other(struct fuzz_memory *m)
 	ioctl(m->file, fields_request(number)->request, &asked);
 }
 
-/* Until the first worker has done something else, or for 3 ms. */
+/* Waits until the first worker has done something else, or for 3 ms. */
 static void let_pass(struct fuzz_memory *m)
 {
 	const u32 *done = &m->worker->executor->done;
@@ -105,8 +105,8 @@ static void change_once(struct fuzz_memory *m)
 }
 
 /*
- * Who changes memory all the time does so on another CPU, or else comes in between whenever its
- * timer fires: for the CPUs of a VM may not run at the same time.
+ * A thread that changes memory all the time runs on another CPU, or interrupts the worker whenever
+ * its timer fires, because the CPUs of a VM may not run at one time.
  */
 static bool spins(const struct fuzz_op *op)
 {
@@ -122,7 +122,7 @@ static void let_run(struct fuzz_memory *m, u32 n)
 		nanosleep(&moment, NULL);
 }
 
-/* Whose timer has fired runs at once, whoever else has not run for long. */
+/* A thread runs at once when its timer fires, even if others have not run for long. */
 static void change_priority(bool first)
 {
 	struct sched_param p = { .sched_priority = first };
@@ -130,7 +130,7 @@ static void change_priority(bool first)
 	sched_setscheduler(0, first ? SCHED_FIFO : SCHED_OTHER, &p);
 }
 
-/* Until the job is over. Every other time it is what it was, and so it may pass a check. */
+/* Changes it until the job is over. Every second value is the old one, which may pass a check. */
 static void rewrite(struct fuzz_memory *m)
 {
 	u32 *word = (u32 *)((char *)m->at + m->word * 4), was = *(volatile u32 *)word, n;
@@ -162,20 +162,20 @@ static void bring(struct fuzz_memory *m, unsigned int page)
 		.src = (u64)(unsigned long)m->brought + page * RAW_PAGE, .len = RAW_PAGE,
 	};
 
-	/* Allocations may fail, and mappings be changing; then the fault comes again. */
+	/* If allocations fail or mappings change, the fault comes again. */
 	if (ioctl(m->faults, UFFDIO_COPY, &copy) && errno != EEXIST)
 		ioctl(m->faults, UFFDIO_WAKE, &(struct uffdio_range){ copy.dst, RAW_PAGE });
 	else
 		m->here[page] = true;
 }
 
-/* Who touches a page of late that is not there waits for itself. */
+/* A thread that touches a missing page of late would wait for itself. */
 static bool word_is_here(const struct fuzz_memory *m)
 {
 	return m->here[((char *)m->at + m->word * 4 - m->late) / RAW_PAGE];
 }
 
-/* The kernel waits for a page. Of a struct on two it has seen what is in the first. */
+/* The kernel waits for a page. If the struct is on two pages, it has read the first one. */
 static void serve_fault(struct fuzz_memory *m, unsigned int page)
 {
 	FUZZ_GUARDED(change_once(m));
@@ -274,7 +274,7 @@ static void *odd_address(struct fuzz_memory *m)
 	return (void *)(unsigned long)at;
 }
 
-/* Somewhere within @bytes at @start, so that all of the struct is there. */
+/* A place within @bytes at @start that has room for the whole struct. */
 static void *within(struct fuzz_memory *m, char *start, u64 bytes, u32 length)
 {
 	return start + chance(&m->a) % ((bytes - length) / 8 + 1) * 8;
@@ -298,7 +298,7 @@ static void *place_late(struct fuzz_memory *m, const void *from, u32 bytes)
 
 	m->here[0] = m->here[1] = false;
 	madvise(m->late, 2 * RAW_PAGE, MADV_DONTNEED);
-	if (second)	/* at least its size is in the first page */
+	if (second)	/* at least its size field is in the first page */
 		offset = RAW_PAGE - 4 - chance(&m->a) % (bytes / 4 - 1) * 4;
 	memcpy(m->brought + offset, from, bytes);
 	if (second)
@@ -351,7 +351,7 @@ static void begin_job(struct fuzz_memory *m)
 	m->times = 0;
 	m->job = true;
 	pthread_cond_broadcast(&m->changed);
-	/* What happens at any moment shall not happen too late. */
+	/* A change at a random moment must not come too late. */
 	while (!m->working && m->job)
 		pthread_cond_wait(&m->changed, &m->lock);
 	pthread_mutex_unlock(&m->lock);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Programs of the fuzzer: made by chance, mutated, printed and read. As text each op is a line
+ * Programs of the fuzzer: made by chance, mutated, printed and read. As text, an op is a line
  *
  *   WHAT CLIENT NUMBER PLACE CHANGE NTH BESIDE SEED [WORD:VALUE...]
  *
- * the seed and the values in hexadecimal; an empty line ends a program, and what follows a #
- * says nothing.
+ * with the seed and the values in hexadecimal. An empty line ends a program, and # begins a
+ * comment.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ static const char *const changes[FUZZ_CHANGES] = {
 
 /* ---- by chance ---- */
 
-/* Of 256: how often an op is of each kind. */
+/* How many of 256 ops are of each kind. */
 static const u8 weights[FUZZ_WHATS] = {
 	[FUZZ_ASK] = 168, [FUZZ_JOIN] = 12, [FUZZ_END] = 6, [FUZZ_MAP] = 12, [FUZZ_REMAP] = 8,
 	[FUZZ_SCRIBBLE] = 12, [FUZZ_TOUCH] = 8, [FUZZ_FILES] = 6, [FUZZ_PASS] = 6,
@@ -53,12 +53,12 @@ static void random_tweak(struct actor *a, struct fuzz_op *op)
 	u32 words = kind ? kind->bytes / 4 : 8, n;
 
 	n = op->tweaks < FUZZ_TWEAKS ? op->tweaks++ : chance(a) % FUZZ_TWEAKS;
-	/* A few behind the end: what only a newer caller knows. */
+	/* A few words behind the end: fields that only a newer caller knows. */
 	op->tweak[n].word = chance(a) % (words + (one_in(a, 8) ? 8 : 0));
 	op->tweak[n].value = one_in(a, 4) ? 1u << chance(a) % 32 : odd_number(a);
 }
 
-/* Changes take long: another thread has to come and go. */
+/* Changes take long, because another thread has to come and go. */
 static void random_place(struct actor *a, struct fuzz_op *op)
 {
 	u64 n = chance(a) % 32;
@@ -93,7 +93,7 @@ void fuzz_random_program(struct actor *a, struct fuzz_program *p)
 	p->ops = 4 + chance(a) % (FUZZ_OPS - 4);
 	for (i = 0; i < p->ops; i++)
 		random_op(a, &p->op[i]);
-	/* Without slots little can be done: who runs it has a writer, and this gives it some. */
+	/* Without slots it can do little. Each executor has a writer, and this gives it slots. */
 	if (!one_in(a, 4))
 		p->op[0] = (struct fuzz_op){
 			.what = FUZZ_ASK, .number = _IOC_NR(XMEM_IOC_ATTACH), .seed = chance(a),
@@ -111,7 +111,7 @@ static void add_ask(struct actor *a, struct fuzz_program *p, unsigned int number
 	};
 }
 
-/* Whatever can be done to its struct; what ends the client is last. */
+/* All changes to its struct; those that end the client come last. */
 void fuzz_changes_of(struct actor *a, struct fuzz_program *p, unsigned int number)
 {
 	static const struct {
@@ -138,7 +138,7 @@ void fuzz_changes_of(struct actor *a, struct fuzz_program *p, unsigned int numbe
 		add_ask(a, p, number, what[i].place, what[i].change, 0);
 }
 
-/* Its first fields are beyond what is allowed, one after the other. */
+/* Its first fields exceed the allowed range, one after the other. */
 void fuzz_words_of(struct actor *a, struct fuzz_program *p, unsigned int number)
 {
 	static const u32 beyond[] = { 0x7fffffff, 0xfffffff0, 0x10000 };
@@ -155,7 +155,7 @@ void fuzz_words_of(struct actor *a, struct fuzz_program *p, unsigned int number)
 	}
 }
 
-/* Each allocation and copy of it fails, one after the other. */
+/* Each of its allocations and copies fails, one after the other. */
 void fuzz_failures_of(struct actor *a, struct fuzz_program *p, unsigned int number)
 {
 	unsigned int nth;
@@ -187,7 +187,7 @@ static void erase(struct fuzz_program *p, u32 at)
 	memmove(&p->op[at], &p->op[at + 1], (p->ops - at) * sizeof(*p->op));
 }
 
-/* Its head, and the other's tail. */
+/* The head of this program, and the tail of the other. */
 static void append(struct actor *a, struct fuzz_program *p, const struct fuzz_program *other)
 {
 	u32 from = chance(a) % other->ops, at = 1 + chance(a) % p->ops;
@@ -196,7 +196,7 @@ static void append(struct actor *a, struct fuzz_program *p, const struct fuzz_pr
 		p->op[p->ops++] = other->op[from];
 }
 
-/* One thing about one op is other. */
+/* Changes one property of one op. */
 static void tweak(struct actor *a, struct fuzz_op *op)
 {
 	switch (chance(a) % 8) {

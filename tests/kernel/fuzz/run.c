@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * An executor: one process that does one program after another. The first worker does the ops
- * in their order; one that is marked so it gives to the second, and goes on. After each program
- * all is undone, so that the next one depends on nothing but itself, and on what the other
- * executors do to the pools that all have.
+ * An executor: one process that runs one program after another. The first worker does the ops in
+ * order. It gives an op that is marked to the second worker, and goes on. After each program
+ * everything is undone. So the next program depends only on itself, and on the acts of other
+ * executors in the shared pools.
  */
 #include <linux/capability.h>
 #include <sched.h>
@@ -19,8 +19,8 @@
 #include "fuzz.h"
 
 #define PAYLOAD_PAGES	16
-#define TICK_NS		20000000	/* what sleeps is interrupted so often */
-#define MORE_WORDS	16		/* of a struct, behind the longest that there is */
+#define TICK_NS		20000000	/* interval of the signal that interrupts sleeps */
+#define MORE_WORDS	16		/* of a struct, behind the longest known one */
 
 __thread sigjmp_buf fuzz_escape;
 __thread volatile bool fuzz_guarded;
@@ -37,8 +37,8 @@ void fuzz_run_on(int cpu)
 /* ---- failures ---- */
 
 /*
- * Of what allocates or copies in the kernel. Whatever can end in a signal is left out: where the
- * signal's frame is what cannot be copied, the kernel ends the process.
+ * Ops that allocate or copy in the kernel. Ops that can end in a signal are left out: if the copy
+ * of the signal's frame fails, the kernel ends the process.
  */
 static bool may_fail(const struct fuzz_worker *w, const struct fuzz_op *op)
 {
@@ -208,7 +208,7 @@ void fuzz_settle(struct fuzz_executor *e)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* The others change what the workers share. */
+/* The other ops change data that the workers share. */
 static bool may_be_beside(const struct fuzz_op *op)
 {
 	switch (op->what) {
@@ -224,7 +224,7 @@ static bool may_be_beside(const struct fuzz_op *op)
 
 /* ---- one program ---- */
 
-/* What it is about to do, for who finds the machine dead. */
+/* Writes down the next program, for a person who finds the machine dead. */
 static void write_journal(struct fuzz_executor *e, const struct fuzz_program *p)
 {
 	off_t place = p->number % FUZZ_JOURNAL * sizeof(*p);
@@ -252,7 +252,7 @@ static void begin_program(struct fuzz_executor *e)
 	e->done = 0;
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, e->socket))
 		e->socket[0] = e->socket[1] = -1;
-	/* A writer is there from the beginning: most programs get further with it. */
+	/* There is a writer from the beginning, because most programs get further with one. */
 	for (i = 0; i < CLIENTS; i++)
 		a->client[i] = RAW_NONE;
 	join = raw_joining(e->names[0], XMEM_ROLE_WRITER);
@@ -302,7 +302,7 @@ static void bad_access(int signal)
 {
 	if (fuzz_guarded)
 		siglongjmp(fuzz_escape, 1);
-	/* One that nobody expects is a fault of the fuzzer, and seen by who waits for it. */
+	/* An unexpected signal is a fault of the fuzzer; the parent sees it. */
 	sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 }
 
@@ -310,7 +310,7 @@ static void be_interrupted(int signal)
 {
 }
 
-/* Waits without a deadline end by a signal, and are not restarted. */
+/* A signal ends waits without a deadline, and they are not restarted. */
 static void tick(void)
 {
 	struct sigevent event = {
@@ -341,10 +341,10 @@ static void handle_signals(void)
 		sigaction(bad[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGALRM, &(struct sigaction){ .sa_handler = be_interrupted }, NULL);
-	change_tick(SIG_BLOCK);		/* the partners do not want it */
+	change_tick(SIG_BLOCK);		/* the partners must not get it */
 }
 
-/* The worker's own files come before all of the program's. */
+/* The worker's own files come before all files of the program. */
 static int prepare_workers(struct fuzz_executor *e, const struct actor *a)
 {
 	static const struct fuzz_op none;
@@ -361,7 +361,7 @@ static int prepare_workers(struct fuzz_executor *e, const struct actor *a)
 	}
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->changed, NULL);
-	e->beside = &none;	/* until it is ready */
+	e->beside = &none;	/* until the second worker is ready */
 	errno = pthread_create(&thread, NULL, second_with_tick, &e->worker[1]);
 	if (errno)
 		return -errno;
@@ -372,8 +372,8 @@ static int prepare_workers(struct fuzz_executor *e, const struct actor *a)
 }
 
 /*
- * Drop what would let an executor evict the clients of other users, and drain their pools. All
- * its threads are made afterwards, and root that comes back in one of them has it no more.
+ * Drops the capability to evict the clients of other users and to drain their pools. All threads
+ * are made after this, so a thread that becomes root again does not get the capability back.
  */
 static int administer_nothing(void)
 {
@@ -427,7 +427,7 @@ int executor_prepare(struct fuzz_executor *e, struct fuzz_shared *s, unsigned in
 
 /* ---- fuzzing ---- */
 
-/* From the given corpus first, then by mutation; at times something new. */
+/* First the given corpus, then mutations, and at times a new program. */
 static void next_program(struct fuzz_executor *e, struct actor *a, struct fuzz_program *p)
 {
 	struct fuzz_shared *s = e->shared;
@@ -440,7 +440,7 @@ static void next_program(struct fuzz_executor *e, struct actor *a, struct fuzz_p
 	} else if (!n || one_in(a, 16)) {
 		fuzz_random_program(a, p);
 	} else {
-		/* The newest are tried most. */
+		/* The newest programs are tried most. */
 		at = one_in(a, 3) ? n - 1 - chance(a) % (n / 8 + 1) : chance(a) % n;
 		*p = s->program[at];
 		fuzz_mutate(a, p, &s->program[chance(a) % n]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the compiler's counters (-fprofile-arcs) need at run time, for kernels that do not have it,
- * as Debian's: collects what each file of the module counts, and writes it into the folder in
- * the parameter gcov when the module is unloaded, as files that gcov reads. Only for cov.sh, in the
- * VM; never part of xmem. For the compilers that kmod/Kbuild takes here: gcc 12 to 14.
+ * The run-time part of the compiler's counters (-fprofile-arcs), for kernels that lack it, as
+ * Debian's do. It collects the counters of each file of the module. When the module is unloaded, it
+ * writes them into the folder in the parameter gcov, as files that gcov reads. It is only for
+ * cov.sh, in the VM, and never part of xmem. It works with the compilers that kmod/Kbuild takes
+ * here: gcc 12 to 14.
  */
 #include <linux/fs.h>
 #include <linux/moduleparam.h>
@@ -25,7 +26,7 @@
 #define COUNTERS	8
 #endif
 
-/* As the compiler lays them out. */
+/* The compiler's layout. */
 struct gcov_counters {
 	u32 count;
 	s64 *values;
@@ -33,8 +34,8 @@ struct gcov_counters {
 
 struct gcov_function {
 	const struct gcov_info *file;
-	u32 ident, lines, graph;	/* checksums, but for the first */
-	struct gcov_counters counters[];	/* one for each kind that the file has */
+	u32 ident, lines, graph;	/* all but the first are checksums */
+	struct gcov_counters counters[];	/* one for each kind in the file */
 };
 
 struct gcov_info {
@@ -42,7 +43,7 @@ struct gcov_info {
 	struct gcov_info *next;
 	u32 stamp, checksum;
 	const char *path;
-	void (*merge[COUNTERS])(s64 *counters, u32 count);	/* of the kinds that it has */
+	void (*merge[COUNTERS])(s64 *counters, u32 count);	/* of its kinds */
 	u32 count;
 	const struct gcov_function *const *function;
 };
@@ -57,7 +58,7 @@ void __gcov_init(struct gcov_info *file);
 void __gcov_exit(void);
 void __gcov_merge_add(s64 *counters, u32 count);
 
-/* Each file's constructor calls it: once here, and once by itself where the kernel calls those. */
+/* Each file's constructor calls it: from here, and also from a kernel with constructors. */
 void __gcov_init(struct gcov_info *file)
 {
 	const struct gcov_info *other;
@@ -73,17 +74,17 @@ void __gcov_exit(void)
 {
 }
 
-/* It is named in each file, and called by nobody. */
+/* Each file names it; it is never called. */
 void __gcov_merge_add(s64 *counters, u32 count)
 {
 }
 
-/* A kernel that runs constructors itself runs what marks their ends, too. */
+/* A kernel that runs constructors also runs the functions that mark their ends. */
 static void nothing(void)
 {
 }
 
-/* The linker sorts the constructors by the names of their sections: those of gcc are between. */
+/* The linker sorts constructors by the names of their sections; gcc's are between these. */
 static void (*const first)(void) __used __section(".init_array.00000") = nothing;
 static void (*const last)(void) __used __section(".init_array") = nothing;
 
@@ -91,7 +92,7 @@ void __init xk_gcov_begin(void)
 {
 	void (*const *constructor)(void) = &first;
 
-	/* the compiler believes that these are two objects of one element */
+	/* else the compiler takes these for two objects of one element */
 	OPTIMIZER_HIDE_VAR(constructor);
 	for (constructor++; constructor < &last; constructor++)
 		(*constructor)();

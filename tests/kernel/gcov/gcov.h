@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Included before each file of a module that counts (kmod/Kbuild, XMEM_GCOV): what stands for
+ * Included before each file of a module that counts (kmod/Kbuild, XMEM_GCOV): it replaces
  * module_init and module_exit, so that counting begins before the one and ends after the other.
  */
 #ifndef XMEM_TEST_GCOV_H

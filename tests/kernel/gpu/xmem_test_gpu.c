@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stands for the driver of a GPU where xmem.ko is tested: its open files are memory, and
- * their release is slow. xmem_test_gpu.h says what it offers. Never part of xmem.
+ * Stands for the driver of a GPU in tests of xmem.ko: its open files are memory, and their
+ * release is slow. xmem_test_gpu.h is its interface. It is never part of xmem.
  *
- * Memory is plain pages, made by the first access and mapped by faults, so that processes
- * share it as they share memory of a GPU that each of them has imported.
+ * The memory consists of plain pages, which the first access makes and faults map. So processes
+ * share it as they share GPU memory that each of them has imported.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -27,9 +27,9 @@
 
 struct memory {
 	struct mutex lock;
-	u64 count;		/* of pages; 0: no memory yet. lock; once it is set, immutable */
+	u64 count;		/* of pages; 0: no memory yet. lock; immutable once set */
 	struct page **page;	/* [count]; lock */
-	struct page *pinned;	/* of another's memory; or NULL. lock, as the next */
+	struct page *pinned;	/* of another's memory, or NULL. lock, as the next */
 	struct xmem_test_gpu_late late;
 };
 
@@ -133,7 +133,7 @@ out:
 
 static const struct vm_operations_struct memory_vm_ops = { .fault = memory_fault };
 
-/* ---- words of others ---- */
+/* ---- words in pages of others ---- */
 
 static int late_pin(struct memory *memory, const struct xmem_test_gpu_late *late)
 {

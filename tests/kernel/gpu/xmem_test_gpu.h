@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What xmem_test_gpu.ko offers. It stands for the driver of a GPU: an open file of its
+ * The interface of xmem_test_gpu.ko, which stands for the driver of a GPU. An open file of its
  * device is memory of that GPU, as an exported descriptor is.
  *
  *   int fd = open(XMEM_TEST_GPU_DEVICE, O_RDWR | O_CLOEXEC);
@@ -8,21 +8,20 @@
  *   ioctl(fd, XMEM_TEST_GPU_SET_BYTES, &bytes);
  *   mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
  *
- * The memory belongs to the open file, not to the device: whoever has got this descriptor from
- * another process maps the same bytes, and whoever opens the device (or /proc/self/fd/N) has
- * another file without memory. New memory is zeros. It is freed when the last descriptor and
- * the last mapping of it have gone.
+ * The memory belongs to the open file, not to the device. A process that has got this descriptor
+ * from another process maps these bytes. A process that opens the device (or /proc/self/fd/N) has
+ * another file without memory. New memory is zeros. It is freed when its last descriptor and its
+ * last mapping have gone.
  *
  * In /sys/module/xmem_test_gpu/parameters:
  *
- *   files       how many files are open, and dma-bufs there: what has gone up and does not go
- *               down is a leak
+ *   files       how many files are open, plus dma-bufs; a number that stays higher is a leak
  *   pages       how many pages of memory these have
- *   releasing   how many files are just being released
- *   released    how many have been released since the module was loaded
+ *   releasing   how many files are being released now
+ *   released    how many files have been released since the module was loaded
  *   release_ms  how long each release takes, in milliseconds (may be written)
- *   gate        1: releases wait until it is 0 again; 2: only those of XMEM_TEST_GPU_DEVICE
- *               (may be written)
+ *   gate        1: releases wait until it is 0 again; 2: only releases of files of
+ *               XMEM_TEST_GPU_DEVICE wait (may be written)
  *   major       the device's number is MAJOR:255; MAJOR:0 is a second device, whose files are
  *               like the first one's (XMEM_TEST_GPU_OTHER)
  */
@@ -39,17 +38,18 @@
 #define XMEM_TEST_GPU_MOST	(1ULL << 40)
 
 /*
- * Gives the file so many bytes of memory, once. EINVAL: 0, no multiple of the page size, or
- * more than XMEM_TEST_GPU_MOST. EBUSY: it has memory.
+ * Gives the file so many bytes of memory, once. EINVAL: 0, no multiple of the page size, or more
+ * than XMEM_TEST_GPU_MOST. EBUSY: the file has memory.
  */
 #define XMEM_TEST_GPU_SET_BYTES	_IOW(0xb8, 1, __u64)
-/* How many bytes it has; 0: none yet. */
+/* How many bytes the file has; 0: none yet. */
 #define XMEM_TEST_GPU_GET_BYTES	_IOR(0xb8, 2, __u64)
 
 /*
- * Pins the page of a word (aligned to 8 bytes) as drivers of GPUs do, once. When the file is
- * released the value is written there: as work that a process has given to its GPU goes on until
- * the driver has closed the process's files. EBUSY: it has pinned one. EFAULT, ...: it cannot.
+ * Pins the page of a word (aligned to 8 bytes) once, as GPU drivers do. When the file is released,
+ * the value is written to the word, because the work of a process on its GPU goes on until the
+ * driver has closed the process's files. EBUSY: the file has pinned a page. Other errnos, such as
+ * EFAULT: the page cannot be pinned.
  */
 #define XMEM_TEST_GPU_WRITE_LATE	_IOW(0xb8, 3, struct xmem_test_gpu_late)
 struct xmem_test_gpu_late {
@@ -58,8 +58,8 @@ struct xmem_test_gpu_late {
 };
 
 /*
- * Makes a dma-buf of one page that nobody can map, and answers with a descriptor of it. It counts
- * and is released as a file of XMEM_TEST_GPU_DEVICE. ENOTTY: this kernel has no dma-bufs.
+ * Makes a dma-buf of one page that no process can map, and returns a descriptor of it. It counts
+ * as a file of XMEM_TEST_GPU_DEVICE, and is released as one. ENOTTY: this kernel has no dma-bufs.
  */
 #define XMEM_TEST_GPU_EXPORT	_IO(0xb8, 4)
 
