@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The pages of docs/abi say what the code says, and nothing else: every request with its number,
-# struct, minimum, traits and flags; every field, size and constant of the UAPI header; every
-# attribute, parameter and line of fdinfo of the module. Each is a line, a *fact*, and what only
-# the code or only the pages have is a failure.
+# Checks that the pages of docs/abi have exactly the facts of the code: every request with its
+# number, struct, minimum, traits and flags; every field, size and constant of the UAPI header;
+# every attribute, parameter and line of fdinfo of the module. Each *fact* is a line. A fact that
+# only the code or only the pages have is a failure.
 #
-#   tests/check-abi.sh [FOLDER]     this tree, or the one there
-#   tests/check-abi.sh --plants     planted mistakes, in copies: each has to be found
+#   tests/check-abi.sh [FOLDER]     checks this tree, or the tree in FOLDER
+#   tests/check-abi.sh --plants     plants mistakes in copies; each must be found
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 export LC_ALL=C
@@ -15,14 +15,14 @@ trap 'rm -rf "$work"' EXIT
 
 # ---- the code ----
 
-# constants TREE: by their names, without macros that take arguments
+# constants TREE: prints their names, without macros that take arguments
 constants() {
 	sed -nE -e 's/^#define[ \t]+(XMEM_[A-Z0-9_]+)[ \t].*/\1/p' \
 		-e 's/^\t(XMEM_[A-Z0-9_]+) = .*/\1/p' \
 		"$1"/include/xmem/{uapi.h,uapi/*.h}
 }
 
-# fields TREE: "struct field" of the structs of the UAPI header, and of metadata, which is in it
+# fields TREE: prints "struct field" for the structs of the UAPI header, and of metadata in it
 fields() {
 	cc -E -P -I"$1/include" "$1/include/xmem/uapi.h" | awk '
 		/^struct xmem_[a-z_]+ \{/ { name = $2; next }
@@ -30,7 +30,7 @@ fields() {
 		name && /;/ { sub(/ *(\[.*)?;.*/, ""); print name, $NF }'
 }
 
-# write_program TREE: C that prints the facts of the UAPI header and of the table of requests
+# write_program TREE: writes C that prints the facts of the UAPI header and the table of requests
 write_program() {
 	local name field
 	cat <<-'TEXT'
@@ -57,20 +57,20 @@ write_program() {
 	TEXT
 	fields "$1" | while read -r name field; do echo "F($name, $field)"; done
 	fields "$1" | cut -d' ' -f1 | sort -u | sed 's/.*/S(&)/'
-	# what the pages have elsewhere: the requests themselves, and the minimum of each
+	# the pages have these elsewhere: the requests themselves, and the minimum of each
 	constants "$1" | grep -vE '^XMEM_IOC_[A-SU-Z]|_MIN$' | sed 's/.*/C(&)/'
 	sed -nE 's/^\t(KIND|FULL)\(([A-Z_]+), ([a-z_]+),.*/request("XMEM_IOC_\2", XMEM_IOC_\2, \
 		"\3");/p' "$1/core/request.c"
 	echo 'return 0; }'
 }
 
-# attributes TREE: of sysfs, by the macros that make them
+# attributes TREE: prints those of sysfs, by the macros that make them
 attributes() {
 	local pool=/sys/class/xmem/poolN
 	sed -nE -e "s,^XK_POOL_(NUMBER|ATTRIBUTE|RECORDS)\((\w+)[,)].*,sysfs $pool/\2 0444,p" \
 		-e 's,^static CLASS_ATTR_RO\((\w+)\);,sysfs /sys/class/xmem/\1 0444,p' \
 		"$1"/kmod/sysfs*.c | grep -v 'name_'
-	# another macro, or another mode, and the lines above do not see all
+	# with another macro or another mode, the lines above would miss some
 	echo "modes of attributes: $(grep -ohE '\.mode = 0[0-7]+|__ATTR\(name_, 0[0-7]+' \
 		"$1"/kmod/sysfs*.c | grep -oE '0[0-7]+$' | sort -u | xargs)"
 	echo "numbers of attributes: $(grep -ohE '&xk_[a-z_]+\.attr' "$1"/kmod/sysfs*.c | wc -l)"
@@ -94,7 +94,7 @@ code() {
 
 # ---- the pages ----
 
-# pages TREE: entries of tags and values, tables of fields and constants
+# pages TREE: prints entries of tags and values, and tables of fields and constants
 pages() {
 	cat "$1"/docs/abi/*.txt | awk '
 		function request() {
@@ -123,7 +123,7 @@ pages() {
 	echo "numbers of attributes: $(grep -c '^What:.*class/xmem/poolN/' "$1"/docs/abi/sysfs.txt)"
 }
 
-# compare TREE: what is not in both. Facts that are there twice are a mistake, too.
+# compare TREE: prints the facts that are not in both. A fact that is there twice is also a mistake.
 compare() {
 	local bad=0 line facts
 	code "$1" | sort >"$work/code"
@@ -145,7 +145,7 @@ compare() {
 
 # ---- planted mistakes ----
 
-# plant FILE SED-SCRIPT EXPECTED: with that change the comparison has to fail and say so
+# plant FILE SED-SCRIPT EXPECTED: with that change the comparison must fail and print EXPECTED
 plant() {
 	local tree=$work/tree
 	rm -rf "$tree"

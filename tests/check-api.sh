@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A public function is in all places where it has to be: the symbols of the library, and C++. What
-# is missing is said with what to add. tests/check-bindings.sh looks at what is made of the headers.
+# Checks that each public function is in all its places: the symbols of the library, and C++. For a
+# missing one it says what to add. tests/check-bindings.sh checks the files made from the headers.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
@@ -13,7 +13,7 @@ names=$(cut -f 1 <<<"$list"; echo xmem_get_api)
 names=$(sort <<<"$names")
 [ "$(wc -l <<<"$names")" -ge 80 ] || complain "bindings/api.json has too few functions"
 
-# Lines of one list that the other lacks.
+# Prints the lines of one list that the other lacks.
 only() { comm "$1" <(echo "$2") <(echo "$3"); }
 
 exported=$(sed -n 's/^\t\t\(xmem_[a-z0-9_]*\);$/\1/p' lib/libxmem.map)
@@ -33,7 +33,7 @@ done
 for name in $(only -13 "$names" "$symbols"); do
 	complain "$name is a symbol of build/release/libxmem.so, and no header declares it"
 done
-# C++ has all of it, too, in xmem.hpp or a header that it includes.
+# C++ also has all functions, in xmem.hpp or a header that it includes.
 for name in $names; do
 	[ "$name" = xmem_get_api ] || grep -qw "$name" include/xmem.hpp include/xmem/*.hpp ||
 		complain "$name is in no header of C++: add it to include/xmem/*.hpp, and a test" \

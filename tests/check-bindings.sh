@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The description of the C API, and what is made of it: bindings/api.json is what the headers say,
-# the files that are made of it are what it says, the manual pages have no warnings, and structs
-# become Python objects with the right values. The extraction is tried on headers that it has not
-# seen, and on broken ones, about which it has to complain with file and name.
+# Checks the description of the C API and the files made from it. bindings/api.json matches the
+# headers, the files made from it match it, the manual pages have no warnings, and structs become
+# Python objects with the right values. The extraction also runs on headers that it has not seen,
+# and on broken ones, about which it must complain with file and name.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 bad=0
 complain() { echo "FAIL $*"; bad=1; }
 
-# Another Python may come before the one that Debian's python3-pycparser belongs to.
+# Another Python may precede the one that Debian's python3-pycparser belongs to.
 for python in python3 /usr/bin/python3; do
 	"$python" -c 'import pycparser' 2>/dev/null && break
 done
@@ -29,7 +29,7 @@ cp -r include "$work"
 cp bindings/*.py bindings/api.h.in "$work/bindings"
 cp include/xmem.h "$work/xmem.h"
 
-# try TEXT: a further header with that text. What is said about it is in $said.
+# try TEXT: extracts from a further header with that text. $said has the messages.
 try() {
 	printf '%s\n' "$1" >"$work/include/xmem/zz_more.h"
 	sed 's|^#include "xmem/api.h"|#include "xmem/zz_more.h"\n&|' "$work/xmem.h" \
@@ -105,7 +105,7 @@ grep -qx $'\t\txmem_zz_early;' "$work/lib/libxmem.map" || complain 'the map lack
 echo '#include <xmem.h>' | gcc -Werror -fsyntax-only -x c -I"$work/include" - 2>"$work/log" ||
 	complain "the table that is made does not compile: $(head -3 "$work/log")"
 
-# A table from before a type had its new name is no obstacle.
+# A table from before the renaming of a type is no obstacle.
 echo 'syntax error' >"$work/include/xmem/api.h"
 "$python" "$work/bindings/extract.py" 2>"$work/log" || complain "a stale api.h: $(<"$work/log")"
 "$python" "$work/bindings/generate.py" --check >"$work/log" && complain '--check takes any api.h'
@@ -114,7 +114,7 @@ sed -i 's/"version"/"version_"/' "$work/bindings/api.json"
 "$python" "$work/bindings/extract.py" --check >"$work/log" && complain '--check takes any api.json'
 grep -q '^FAIL bindings/api.json is not' "$work/log" || complain "drift: $(<"$work/log")"
 
-# From 0.9 on nothing that a program relies on may go: a field, a value, a parameter, a place.
+# From 0.9 on, nothing may go that a program relies on: a field, value, parameter or position.
 pushd "$work" >/dev/null || exit 2
 mkdir -p docs/abi
 cp "$OLDPWD/bindings/api.json" bindings/api.json
@@ -136,7 +136,7 @@ popd >/dev/null || exit 2
 
 # ---- broken headers
 
-# refused TEXT WORDS...: it is refused with all these words, and nothing is written.
+# refused TEXT WORDS...: the extraction fails with all these words, and writes nothing.
 refused() {
 	local text=$1 words
 	! try "$text" || complain "accepted: $text"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# DKMS needs nothing but what "make dkms-install" puts in place. It adds, builds and installs
-# the module for the kernel that "make kmod" builds for, in trees of its own, and removes it.
+# Checks that DKMS needs only the files that "make dkms-install" puts in place. In trees of the
+# script's own, DKMS adds, builds and installs the module for the kernel that "make kmod" builds
+# for, and removes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "$(id -u)" != 0 ]; then
@@ -13,7 +14,7 @@ kernel=$(make -s --no-print-directory kmod-release)
 tree=$PWD/build/dkms
 rm -rf "$tree"
 mkdir -p "$tree/tree" "$tree/modules/$kernel"
-# DKMS makes itself a signing key where there is none: not for a test.
+# If there is no signing key, DKMS would make one; a test must not cause that.
 if [ ! -e /var/lib/dkms/mok.key ]; then
 	trap 'rm -f /var/lib/dkms/mok.key /var/lib/dkms/mok.pub' EXIT
 fi

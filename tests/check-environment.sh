@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# docs/environment.md is the one place: it has every variable that the code reads and none
-# that nothing reads; wherever else a variable is named, the page is named and no value is.
+# Checks that docs/environment.md is the one place for variables. It has every variable that the
+# code reads, and no other. Any other text that names a variable names the page, and no value.
 # FOLDER has the built programs (build/release).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -20,7 +20,7 @@ mapfile -t python < <(git ls-files --cached --others --exclude-standard 'binding
 calls=$(grep -noE 'getenv\([^)]*\)' "${sources[@]}" /dev/null)
 read_by_code=$(sed -n 's/.*getenv("\([A-Z_]*\)")$/\1/p' <<<"$calls" | grep -v ^FAKECUDA_ | sort -u)
 
-# Python looks into os.environ, by a name that stands there.
+# Python reads os.environ, with a literal name.
 asked=$(grep -noE 'environ(\.get\(|\[)[^])]*' "${python[@]}" /dev/null)
 read_by_code+=" $(sed -n 's/.*environ[^"]*"\([A-Z_]*\)".*/\1/p' <<<"$asked" | sort -u)"
 other=$(grep -v 'environ[^"]*"[A-Z_]*"' <<<"$asked")
@@ -29,8 +29,8 @@ other=$(grep -v 'environ[^"]*"[A-Z_]*"' <<<"$asked")
 [ "$(wc -w <<<"$read_by_code")" -ge 5 ] || complain "found only these getenv calls: $calls"
 other=$(grep -v 'getenv("[A-Z_]*")$' <<<"$calls")
 [ -z "$other" ] || complain "a variable whose name this check cannot see: $other"
-# What a script's caller may set has a default there: ${V:-...}. These are make's, the system's,
-# or set by one script for another.
+# A variable that a script's caller may set has a default in the script: ${V:-...}. The variables
+# below are make's or the system's, or one script sets them for another.
 not_for_users='BACKEND|DEMO_[A-Z]*|DESTDIR|FAKECUDA_[A-Z_]*|GPU|TERM|TMPDIR|XMEM_BARE'
 read_by_scripts=$(grep -hoE '\$\{[A-Z][A-Z_]+:-' "${scripts[@]}" | tr -d '${:-' | sort -u |
 	grep -vxE "$not_for_users")
@@ -44,7 +44,8 @@ done
 again=$(sort <<<"$rows" | uniq -d)
 [ -z "$again" ] || complain "$page explains twice: $again"
 
-# look WHERE: a text on standard input that names a variable names the page, and no value.
+# look WHERE: checks that the text on standard input, if it names a variable, names the page, and
+# no value.
 names=$(grep -E '^(XMEM|LISTEN)' <<<"$rows" | paste -sd'|')
 look() {
 	local text found

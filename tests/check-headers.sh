@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Each public header compiles alone and twice, with gcc and clang, with all warnings as errors, from
-# a folder that has nothing but include/.
+# Checks that each public header compiles alone and twice, with gcc and clang, with all warnings as
+# errors, from a folder that has only include/.
 #   tests/check-headers.sh [STANDARD...]    default: c11 c2x c++17 c++20 c++2b
 #
-# Nearly all of the time goes into the headers of the C++ library. basics.hpp includes them, and
-# every other header in C++ begins with basics.hpp. So basics.hpp is compiled alone once for each
-# compiler and standard, and the others find it precompiled: they see what they would see alone.
+# The headers of the C++ library take nearly all of the time. basics.hpp includes them, and every
+# other C++ header begins with basics.hpp. So each compiler compiles basics.hpp alone once for each
+# standard, and the other headers find it precompiled. This does not change what they see.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -39,12 +39,12 @@ try() {
 	return 1
 }
 
-# each: the lines of standard input are arguments for try.
+# each: calls try with the arguments in each line of standard input.
 each() { xargs -r -P "$(nproc)" -L1 bash -c 'try "$@"' _ || bad=1; }
 export -f try
 export work
 
-# begins HEADER: the first header in C++ that it includes is basics.hpp, or begins with it.
+# begins HEADER: is the first C++ header that it includes basics.hpp, or one that begins with it?
 begins() {
 	local header=$1
 	for _ in $headers; do
@@ -73,16 +73,16 @@ combinations=$(for standard; do
 		done
 	done
 done)
-# Not in a pipeline, whose subshell would forget what is bad.
+# This is not in a pipeline, because its subshell would lose the count of faults.
 each < <(grep 'basics\.hpp$' <<<"$combinations")
 each < <(grep -v 'basics\.hpp$' <<<"$combinations")
-# xmem.hpp does without exceptions and run-time types where a program does.
+# xmem.hpp works in programs without exceptions and run-time types.
 for compiler in g++ clang++; do
 	said=$(echo '#include <xmem.hpp>' | $compiler -x c++ -std=c++17 -fno-exceptions -fno-rtti \
 		-Wall -Wextra -Wpedantic -Werror -fsyntax-only -Iinclude - 2>&1) ||
 		{ echo "FAIL no exceptions: $said"; bad=1; }
 done
-# What a program sees of the protocol is what metadata.h has, and nothing of uapi.h.
+# A program sees only the part of the protocol that is in metadata.h, and nothing of uapi.h.
 said=$(printf '#include <xmem.h>\n#ifdef XMEM_UAPI_H\n#error xmem.h includes uapi.h\n#endif\n' |
 	gcc -x c -fsyntax-only -Iinclude - 2>&1) || { echo "FAIL $said"; bad=1; }
 echo "$(wc -l <<<"$combinations") combinations"

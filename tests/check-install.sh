@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# make install, as a distribution and as a user of PREFIX do it: what lies where, do programs
-# build against it by pkg-config and CMake and run from anywhere with the xmemd that belongs
-# to them, does a changed PREFIX rebuild what depends on it, does uninstall leave nothing?
+# Checks make install, as a distribution and as a user of PREFIX run it. Are the files in their
+# places? Do programs build against them by pkg-config and CMake, and run from anywhere with the
+# xmemd of their installation? Does a changed PREFIX rebuild the files that depend on it? Does
+# uninstall leave nothing?
 set -Eeuo pipefail
 cd "$(dirname "$0")/.."
 
 top=$PWD/build/install-check
 one=$top/one two=$top/two staged=$top/staged
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-major=${version%%.*} soversion=${version%.*}	# 0.MINOR, from 1 on MAJOR
+major=${version%%.*} soversion=${version%.*}	# 0.MINOR; from 1.0 on MAJOR
 [ "$major" = 0 ] || soversion=$major
 soname=libxmem.so.$soversion
 unset "${!XMEM_@}" PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
@@ -17,11 +18,11 @@ unset "${!XMEM_@}" PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MAN
 export XMEM_BACKEND=daemon
 fail() { echo "FAIL $*"; exit 1; }
 trap 'echo "FAIL line $LINENO: $BASH_COMMAND" >&2' ERR
-# Another PREFIX relinks programs, and other tests may be running those in build/release.
+# Another PREFIX relinks programs, and other tests may be running the programs in build/release.
 make() { command make B=build/install-check/build "$@"; }
 quiet() { "$@" >"$top/log" 2>&1 || { tail -20 "$top/log"; fail "$*"; }; }
 
-# tree FOLDER: all that is in it, for a comparison.
+# tree FOLDER: lists all that is in it, for a comparison.
 tree() { [ ! -d "$1" ] || (cd "$1" && find . -printf '%P %y %m %l\n' | sort); }
 
 # ---- programs: each opens a pool, publishes, and runs a command while the daemon serves it
@@ -77,7 +78,7 @@ write_sources() {
 	chmod +x "$top/served-by"
 }
 
-# runs WHAT XMEMD COMMAND...: from another folder, XMEM_DAEMON unset, served by that xmemd.
+# runs WHAT XMEMD COMMAND...: runs it in another folder, without XMEM_DAEMON, served by that xmemd.
 runs() {
 	local what=$1 xmemd=$2
 	shift 2
@@ -85,7 +86,7 @@ runs() {
 		"$top/served-by $xmemd") || fail "$what: does not run, or not with $xmemd"
 }
 
-# build NAME ROOT LIBDIR: shared, static and wholly static, by what pkg-config says.
+# build NAME ROOT LIBDIR: builds it shared, static and wholly static, with pkg-config's flags.
 build() {
 	local name=$1 shared static
 	export PKG_CONFIG_PATH=$2$3/pkgconfig
@@ -107,7 +108,7 @@ build() {
 	! readelf -d "$top/$name-static" | grep -q 'NEEDED.*xmem' || fail "$name-static is shared"
 }
 
-# ---- what is installed
+# ---- the installed files
 
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	(cd include && find . '(' -name '*.h' -o -name '*.hpp' ')' -printf 'include/%P\n')
@@ -138,7 +139,7 @@ check_prefixes() {
 	runs 'one static' "$one/libexec/xmem/xmemd" "$top/one-static"
 	runs 'one whole' "$one/libexec/xmem/xmemd" "$top/one-whole"
 
-	# In /tmp/folder it must not run what somebody else has put in /tmp/libexec.
+	# In /tmp/folder it must not run a file that another user has put in /tmp/libexec.
 	mkdir -p "$top/folder" "$top/libexec/xmem"
 	cp "$top/one-static" "$top/folder/"
 	printf '#!/bin/sh\ntouch "%s"\n' "$top/trapped" >"$top/libexec/xmem/xmemd"
@@ -146,7 +147,7 @@ check_prefixes() {
 	runs 'one in a folder' "$one/libexec/xmem/xmemd" "$top/folder/one-static"
 	[ ! -e "$top/trapped" ] || fail "a program runs the folder above's libexec/xmem/xmemd"
 
-	# From the same build tree: one object knows the folders, and that one alone is compiled.
+	# From one build tree: a single object knows the folders, and only that one is compiled.
 	quiet make PREFIX="$two"
 	[ "$(awk '$1 == "CC"' "$top/log")" = '  CC      lib/host/start.c' ] ||
 		fail "another PREFIX compiles: $(cat "$top/log")"
@@ -177,13 +178,13 @@ check_staged() {
 	[ ! -e "$staged" ] || fail "uninstall leaves in DESTDIR: $(tree "$staged")"
 }
 
-# refused ASSIGNMENT WORDS: make install does nothing, and says so.
+# refused ASSIGNMENT WORDS: make install fails with these words, and installs nothing.
 refused() {
 	! make -n install "$1" >"$top/log" 2>&1 || fail "$1 is accepted"
 	grep -qF "$2" "$top/log" || fail "$1: $(cat "$top/log")"
 }
 
-# Folders one by one, none of them below PREFIX.
+# Each folder is set by itself, and none is below PREFIX.
 check_folders() {
 	local folders=(PREFIX="$top/p" BINDIR="$top/b" LIBDIR="$top/l/64" INCLUDEDIR="$top/i"
 		LIBEXECDIR="$top/x" DATADIR="$top/d" DOCDIR="$top/doc" MANDIR="$top/m"
@@ -211,8 +212,8 @@ check_folders() {
 	refused 'DATADIR=/tmp/a&b' 'DATADIR may not have the character &'
 }
 
-# The linker's cache is written anew where it covers LIBDIR, however long ldconfig's list is,
-# and not otherwise. tests/bare does the same with the machine's own cache.
+# make install updates the linker's cache if and only if the cache covers LIBDIR, however long
+# ldconfig's list is. tests/bare checks this with the machine's own cache.
 check_linker() {
 	local fake=$top/fake
 	mkdir -p "$fake"
@@ -239,7 +240,7 @@ check_linker() {
 
 # ---- CMake
 
-# cmake_project NAME LIBDIR [VERSION]: configure and build; the package is looked for there alone.
+# cmake_project NAME LIBDIR [VERSION]: configures and builds; CMake finds the package only there.
 cmake_project() {
 	local folder=$top/cmake-$1
 	rm -rf "$folder"
@@ -274,7 +275,7 @@ check_cmake() {
 	done
 }
 
-# The whole tree, moved: who uses the shared library, pkg-config apart, does not notice.
+# The whole tree is moved. Programs with the shared library still work; pkg-config does not.
 check_moved() {
 	mv "$two" "$top/moved"
 	runs 'moved shared' "$top/moved/libexec/xmem/xmemd" LD_LIBRARY_PATH="$top/moved/lib" \
@@ -289,7 +290,7 @@ check_moved() {
 
 # ---- units
 
-# tests/activation/address.sh tells that libxmem connects to this socket.
+# tests/activation/address.sh checks that libxmem connects to this socket.
 check_units() {
 	local units=$one/lib/systemd/system unit
 	grep -qx 'ListenSequentialPacket=/run/xmem-%i/xmemd' "$units/xmemd@.socket" ||
@@ -309,7 +310,7 @@ check_units() {
 		>"$top/log" 2>&1 || fail "xmemd@.service is open: $(cat "$top/log")"
 }
 
-# ---- uninstall leaves what was there before, also empty folders and others' files
+# ---- uninstall leaves earlier files, also empty folders and files of others
 
 check_uninstall() {
 	local before
@@ -337,7 +338,7 @@ check_version() {
 	readelf -d "$one/lib/libxmem.so" | grep -q 'SONAME.*\[libxmem.so.9\]' || fail 'no soname .9'
 	grep -q '"9.8.7"' "$one/lib/cmake/xmem/xmem-config-version.cmake" || fail 'CMake: not 9.8.7'
 	quiet make uninstall VERSION=9.8.7 PREFIX="$one"
-	# Before 1.0 each minor version breaks the ABI: no program of one loads another.
+	# Before 1.0 each minor version breaks the ABI: a program of one does not load another.
 	make -n install VERSION=0.98.7 PREFIX="$one" >"$top/log"
 	grep -q -e '-soname,libxmem.so.0.98 ' "$top/log" || fail 'the soname of 0.98.7'
 	grep -q ":$one/lib/libxmem.so.0.98'" "$top/log" || fail 'the link of 0.98.7'
@@ -361,7 +362,7 @@ check_help() {
 
 rm -rf "$top"
 mkdir -p "$top"
-# Not while setuptools builds a wheel for another suite, in a folder beside the sources.
+# This must not run while setuptools builds a wheel for another suite, beside the sources.
 before=$(flock build git status --porcelain)
 write_sources
 check_prefixes

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The module is built for each kernel that Debian has, old and new, and for arm64, with pages of
-# 4 and 16 KiB, and passes the conformance suite on it in the VM. (Debian has none with pages of
-# 64 KiB: "apt-cache search arm64-64k" finds nothing in any release.) What differs between kernels
-# is told by probes of the headers (kmod/Kbuild) and never by a version, as distributions carry
-# changes back.
-#   tests/check-kernels.sh [KERNEL...]   all of them, which takes hours; or these
-#   tests/check-kernels.sh --static      only that nothing asks for a version, in a moment; and
-#                                        that this would be found
+# Builds the module for each kernel that Debian has, old and new, and for arm64, with pages of 4 and
+# 16 KiB. On each of them the module must pass the conformance suite in the VM. (Debian has no
+# kernel with pages of 64 KiB: "apt-cache search arm64-64k" finds none in any release.) Probes of
+# the headers (kmod/Kbuild) detect differences between kernels. The module never asks for a version,
+# because distributions backport changes.
+#   tests/check-kernels.sh [KERNEL...]   tests all of them, which takes hours; or these
+#   tests/check-kernels.sh --static      only checks that no code asks for a version, and that it
+#                                        would find such code; takes a moment
 #   tests/check-kernels.sh --build       builds for all, runs nothing
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -23,13 +23,13 @@ summary() {
 
 # ---- no versions ----
 
-# versions FOLDER...: the lines that ask for the version of the kernel; status 1: there are none
+# versions FOLDER...: prints the lines that ask for the kernel's version; status 1: none
 versions() {
 	grep -rnE 'LINUX_VERSION|KERNEL_VERSION|linux/version\.h|UTS_RELEASE|RHEL_RELEASE' \
 		--include='*.[ch]' --include=Kbuild "$@"
 }
 
-# planted NAME LINE: it is found when it stands in a file of the module
+# planted NAME LINE: the check finds this line in a file of the module
 planted() {
 	local copy
 	copy=$(mktemp -d)
@@ -53,7 +53,7 @@ no_versions() {
 
 # ---- building ----
 
-# build KERNEL: its release, and its probes that say yes, go into $work
+# build KERNEL: puts its release, and its probes that say yes, into $work
 build() {
 	local module folder
 	if ! module=$(tests/vm/module.sh "$1" XMEM_DEBUG=y 2>"$work/$1.log"); then
@@ -70,7 +70,7 @@ build() {
 	pass "build-$1 $(basename "$folder")"
 }
 
-# A probe that says the same of all kernels has a slip in its pattern, or is not needed any more.
+# A probe with one answer for all kernels has a wrong pattern, or is not needed any more.
 probes() {
 	local probe yes
 	while read -r probe; do

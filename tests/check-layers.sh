@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Which folder may include the headers of which (the table below, which CONTRIBUTING.md tells in
-# words), and which file may call which: the tables of layers at the heads of kmod/xk.h,
-# core/protocol.h, lib/private.h, daemon/daemon.h and bindings/python/src/core.h, checked in the
-# symbols of the objects.
+# Checks the layers. The table below says which folder may include the headers of which;
+# CONTRIBUTING.md says it in words. The tables at the heads of kmod/xk.h, core/protocol.h,
+# lib/private.h, daemon/daemon.h and bindings/python/src/core.h say which file may call which; the
+# symbols of the objects show the calls.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bad=0
 complain() { echo "FAIL $*"; bad=1; }
 
-# Who includes, and the only files of this tree that it may include. The first row that
-# fits a file counts. tests/ has no row: it sees everything.
+# Each row has a pattern of files, and the only files of this tree that these may include. The first
+# row that fits a file counts. tests/ has no row, because it may include everything.
 may_include="
 core/*          core/* include/xmem/uapi.h
 kmod/*          kmod/* core/* include/xmem/uapi.h
@@ -25,7 +25,7 @@ bindings/*      bindings/* include/xmem.h include/xmem/[!u]*
 bench/*         bench/* include/xmem.h include/xmem/[!u]*
 "
 
-# resolve FOLDER NAME: the file of this tree that #include "NAME" means in FOLDER, or nothing
+# resolve FOLDER NAME: prints the file of this tree that #include "NAME" means in FOLDER, if any
 resolve() {
 	local candidate
 	for candidate in "$1/$2" "$2" "include/$2"; do
@@ -36,7 +36,7 @@ resolve() {
 	done
 }
 
-# row FILE: what it may include, one pattern a line
+# row FILE: prints the patterns that it may include, one a line
 row() {
 	local who allowed
 	while read -r who allowed; do
@@ -45,8 +45,8 @@ row() {
 	done <<<"$may_include"
 }
 
-# check_file FILE: each file of this tree that it includes, whatever that is called, and what
-# those include in turn
+# check_file FILE: checks each file of this tree that it includes, under any name, and the files
+# that those include
 declare -A checked
 check_file() {
 	local line name found pattern fits patterns
@@ -75,7 +75,7 @@ check_file() {
 	done < <(grep -E '^[[:space:]]*#[[:space:]]*include' "$1")
 }
 
-# files PATTERN...: those that git has, of which there are some
+# files PATTERN...: prints the files in git that match; there must be some
 files() {
 	git ls-files "$@" | grep . || { echo "FAIL git has no file $*" >&2; kill -TERM $$; }
 }
@@ -85,9 +85,9 @@ check_includes() {
 	for file in $(files '*.[ch]' '*.hpp' '*.cpp' ':!tests/'); do check_file "$file"; done
 }
 
-# layers TABLE FOLDER: the files of the table at the head of a header, in order. A name that ends
-# with '/' is the folder of the names behind it, also of those in lines that are indented further;
-# core/ in the module's table is all of core.
+# layers TABLE FOLDER: prints the files of the table at the head of a header, in order. A name that
+# ends with '/' is the folder of the names after it, also in lines that are indented further. In the
+# module's table, core/ means all of core.
 layers() {
 	awk -v top="$2/" '
 		/^ \* Layers\. / { inside = 1; next }
@@ -101,7 +101,7 @@ layers() {
 		}' "$1"
 }
 
-# symbols TABLE FOLDER OBJECTS: "RANK FILE defines|needs SYMBOL" of every object, in that order
+# symbols TABLE FOLDER OBJECTS: prints "RANK FILE defines|needs SYMBOL" for every object, in order
 symbols() {
 	local rank=0 name file files object
 	while read -r name; do
@@ -117,8 +117,8 @@ symbols() {
 	done < <(layers "$1" "$2")
 }
 
-# check_calls TABLE FOLDER OBJECTS LEAST: each file stands once in the table, and needs no symbol
-# of a file behind it. The objects have so many symbols at least, or nm does not see them.
+# check_calls TABLE FOLDER OBJECTS LEAST: each file is in the table once, and needs no symbol of a
+# later file. The objects have at least LEAST symbols; otherwise nm does not see them.
 check_calls() {
 	local file line
 	for file in $(files "$2/*.c"); do

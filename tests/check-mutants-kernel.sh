@@ -3,17 +3,17 @@
 # Plants bugs in kmod/, one at a time, and expects a test in the VM to find each.
 #
 #   tests/check-mutants-kernel.sh              all of tests/kernel/mutants/*.patch
-#   tests/check-mutants-kernel.sh wake-lost    some
+#   tests/check-mutants-kernel.sh wake-lost    the patches of these names
 #   tests/check-mutants-kernel.sh --selftest   does this script report bugs that no test finds?
 #
-# A patch's first lines say why it is wrong and what must turn red:
+# A patch's first lines say why the patched code is wrong, and which tests must fail:
 #   # red: SUITE ARGUMENT...      a program that suite() knows, and its arguments, mostly names
 #                                 of tests. A second such line gives a second command, which runs
 #                                 if the first one passes
 #   # debug: REASON               the module is one for tests (XMEM_DEBUG)
 # The bug is found if a test fails, or the command hangs, which means that all processors are idle
-# for HANG seconds, or the kernel complains, or the module cannot be unloaded. Nothing is proved by
-# a command that takes LIMIT seconds, nor by a complaint that a busy machine can cause (SLOW below).
+# for HANG seconds, or the kernel complains, or the module cannot be unloaded. A command that takes
+# LIMIT seconds proves nothing, nor does a complaint that a busy machine can cause (SLOW below).
 # First every command runs without a patch. If it fails or skips a test there, the bugs that name it
 # have failed. The modules are made one after the other, in one tree, because only the files that a
 # patch changes are compiled again. Meanwhile the script tests the modules that are ready: one VM
@@ -28,13 +28,13 @@ LIMIT=${LIMIT:-600}
 HANG=${HANG:-20}
 BOOTS=${BOOTS:-$(nproc)}
 TOGETHER=${TOGETHER:-8}
-# What the kernel complains of when others use the processors, too.
+# Complaints that the kernel also prints if others use the processors.
 SLOW='soft lockup|rcu.*stall|blocked for more than'
 kernel=debian-6.1
 patches=${MUTANTS_DIR:-tests/kernel/mutants}
 work=$PWD/${MUTANTS_WORK:-build/kernel-mutants}
 
-# The command line in the VM of what a line "# red:" names, which may quote words.
+# The command line in the VM for a line "# red:", which may quote words.
 suite() {
 	local name=${1%% *} words=${1#"${1%% *}"}
 	case $name in
@@ -50,19 +50,19 @@ suite() {
 	esac
 }
 
-# 1 if a command's instructions are counted (vm.sh). Such commands have a machine to themselves.
+# Prints 1 if a command's instructions are counted (vm.sh). Such commands have their own machine.
 counts_of() {
 	! grep -qE 'build/release/(ends|watched|cheap|meanwhile|folders)' <<<"$1" || echo 1
 }
 
 header() { sed -n "s/^# $2: //p" "$patches/$1.patch"; }
 
-# One command a line.
+# Prints the commands of a mutant, one a line.
 commands() {
 	header "$1" red | while IFS= read -r line; do suite "$line"; done
 }
 
-# The commands of a mutant as one.
+# Prints the commands of a mutant as one command.
 command_of() { commands "$1" | awk 'NR > 1 { printf " && " } { printf "%s", $0 }'; }
 
 # make TARGET...: the programs of a flavour that the commands name.
@@ -75,11 +75,11 @@ module() {
 		KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES="
 }
 
-# boot FOLDER FILE: runs what the lines of FILE say (each.sh), with the module in FOLDER, to which
-# all that comes back goes.
+# boot FOLDER FILE: runs the commands in the lines of FILE (each.sh), with the module in FOLDER. All
+# results go to FOLDER.
 boot() {
 	local to=$1 list=$2
-	# With the clock that counts, a task that has the lock for long is interrupted (suites.sh).
+	# On the counting clock, a task that holds a lock for long is preempted (suites.sh).
 	VM_COUNTS=${counts:-} tests/vm/vm.sh -q -k "$kernel" \
 		-t $(((LIMIT + 60) * $(wc -l <"$list"))) -o "$to/vm" -m "$gpu" -m "$to/xmem.ko" \
 		-p device_files=240:255 -a "${counts:+preempt=full}" -- \
@@ -88,7 +88,8 @@ boot() {
 
 # ---- the tree ----
 
-# Of what a patch may change, and of what is made of it, a copy is kept to go back to.
+# A copy is kept of the files that a patch may change, and of those that are made from them, to be
+# restored after each patch.
 keep() { (cd "$work/tree" && tar -cf "$work/kept.tar" kmod core include build); }
 restore() {
 	(cd "$work/tree" && rm -rf kmod core include build && tar -xf "$work/kept.tar")
@@ -135,15 +136,15 @@ check_green() {
 	done
 }
 
-# ---- with one ----
+# ---- with a patch ----
 
-# A line of the file that boot reads. On the clock that counts, seconds pass much faster.
+# Prints a line for boot. On the counting clock, seconds pass much faster.
 line_of() {
 	echo "$1|$work/$1/xmem.ko|$LIMIT${counts:+000}|$(command_of "$1")"
 }
 
-# Says PASS of a mutant that a boot has shown to be red, or nothing.
-judge() {	# name, what the boot said
+# Prints PASS if a boot has shown that the mutant is red; else nothing.
+judge() {	# name, output of the boot
 	local found
 	grep -qxF "STUCK $1" "$2" && { echo "PASS $1: the module could not be unloaded"; return; }
 	grep -qxF "RED $1 123" "$2" && { echo "PASS $1: hangs"; return; }
@@ -152,7 +153,7 @@ judge() {	# name, what the boot said
 	[ -z "$found" ] || echo "PASS $1: ${found#FAIL* }"
 }
 
-# Says PASS or FAIL of a mutant, by a boot of its own.
+# Tries a mutant in a boot of its own, and prints PASS or FAIL.
 try_alone() {
 	local name=$1 said=$work/$1/said counts found
 	counts=$(counts_of "$(command_of "$name")")
@@ -176,8 +177,9 @@ try_alone() {
 	cat "$work/verdict.$name"
 }
 
-# Mutants whose modules are there, with few boots. One that a boot with others does not decide
-# gets one of its own. If it has ended that machine, those behind it are tried together again.
+# Tries mutants whose modules are built, in few boots. If a boot with others does not decide about a
+# mutant, it gets a boot of its own. If it has ended the machine, the mutants after it are tried
+# together again.
 try_together() {
 	local to=$work/with.$1 name left ended
 	mkdir -p "$to"
@@ -200,7 +202,7 @@ try_together() {
 	done
 }
 
-# Makes the module of a mutant, or says FAIL.
+# Makes the module of a mutant, or prints FAIL.
 plant() {
 	local name=$1 to=$work/$1 command debug
 	debug=$(header "$name" debug)
@@ -219,7 +221,7 @@ plant() {
 	cp "$made" "$to/"
 }
 
-# The next place in which to boot, when one is free.
+# Waits for a free place for a boot.
 wait_for_place() {
 	while [ "$(jobs -pr | wc -l)" -ge "$BOOTS" ]; do wait -n; done
 }
@@ -267,9 +269,9 @@ run() {
 	[ $failed = 0 ]
 }
 
-# ---- this script itself ----
+# ---- the self-test ----
 
-# expect NAME PATTERN: what was said of it.
+# expect NAME PATTERN: the line about NAME matches PATTERN.
 expect() {
 	if grep -qE "^$2" "$work/selftest.log"; then
 		echo "PASS selftest $1"
@@ -278,7 +280,7 @@ expect() {
 	fi
 }
 
-# The patches of tests/kernel/mutants/selftest: a bug that is found, and what must not count.
+# The patches of tests/kernel/mutants/selftest: a bug that is found, and faults that must not count.
 selftest() {
 	work=$work-selftest
 	mkdir -p "$work"

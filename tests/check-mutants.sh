@@ -15,7 +15,7 @@
 # The first lines of a patch say why the patched code is wrong, and which command must fail then:
 #   # red: COMMAND    This command runs in the patched copy. Only its programs are built.
 # Without the patch the command must pass. If it does not, the patches that name it have failed,
-# and the others are tried all the same.
+# and the other patches are still tried.
 #
 # A busy machine must not change a verdict. A command hangs, and so has found the bug, if none of
 # its processes ran or was ready to run for HANG seconds. A process that has used CPU_LIMIT seconds
@@ -23,12 +23,12 @@
 # nothing, and the patch has failed. The patch has also failed if its command takes TIME_LIMIT
 # seconds, which no busy machine needs.
 #
-# build/verdicts keeps the patches that were found, and the commands that passed without a patch.
-# Such a patch is tried again only when it changes, or when a program of its command does. These
-# programs are compared as they are without the patch. MUTANTS_ANEW=1 tries all.
+# build/verdicts keeps the patches whose bugs were found, and the commands that passed without a
+# patch. Such a patch is tried again only when it changes, or when a program of its command changes.
+# The script compares these programs in their form without the patch. MUTANTS_ANEW=1 tries all.
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
-# Of a git hook or a shell that calls this: the self-test must not meet the caller's repository.
+# A git hook or a shell may have set these. The self-test must not use the caller's repository.
 # shellcheck disable=SC2046
 unset CDPATH $(git rev-parse --local-env-vars 2>/dev/null)
 cd "$(dirname "$0")/.." || exit 2
@@ -42,12 +42,12 @@ HANG=${HANG:-20} CPU_LIMIT=${CPU_LIMIT:-60} TIME_LIMIT=${TIME_LIMIT:-1200}
 mutants=${MUTANTS_FOLDER:-tests/mutants}
 work=$PWD/build/mutants
 verdicts=$PWD/build/verdicts
-at_once=${AT_ONCE:-$((3 * $(nproc)))}	# many of them only wait
+at_once=${AT_ONCE:-$((3 * $(nproc)))}	# many commands only wait
 
 header() { sed -n "s/^# $2: //p" "$mutants/$1.patch" | head -1; }
 programs() { grep -oE 'build/test/[a-z0-9-]+' <<<"$1" | sort -u; }
 
-# ---- which ones
+# ---- the choice of patches
 
 all() { (cd "$mutants" && printf '%s\n' *.patch) | sed 's|\.patch$||'; }
 
@@ -61,8 +61,8 @@ tests_in() {
 	esac
 }
 
-# Prints the bugs whose patch, sources or test differ from a commit. A test that has another name
-# now, or has gone, is one that has changed.
+# Prints the bugs whose patch, sources or test differ from a commit. A renamed or removed test has
+# changed.
 among_changed() {
 	local base=$1 file lists
 	lists=$(mktemp -d) || return
@@ -118,7 +118,7 @@ changed() {
 
 # ---- copies
 
-# make in a tree, for the programs that a command names; then options of make.
+# Runs make in a tree, for the programs that a command names. Options of make may follow.
 build() {
 	local tree=$1 command=$2
 	shift 2
@@ -126,16 +126,16 @@ build() {
 	make -C "$tree" -s "$@" FLAVOUR=test $(programs "$command")
 }
 
-# All files of a copy are links to those of the base, so whatever changes one has to make another
-# file of that name instead. gcc, ld, ar and patch do so; see make_base and unchanged. The stamps
-# of make are the copy's own.
+# All files of a copy are links to those of the base. So a program that changes a file must replace
+# it by a new file of that name. gcc, ld, ar and patch do so; see make_base and unchanged. The copy
+# has stamps of make of its own.
 copy() {
 	cp -al "$work/base" "$1" && find "$work/base/build/test" -maxdepth 1 -name '*.stamp' \
 		-exec cp -p --remove-destination -t "$1/build/test" {} +
 }
 
-# The tree as it is, once, with what it is built to; each mutant is a copy of it. The compiler would
-# write into an old list of what an object depends on, so all of these are in one file.
+# Makes the base: this tree, once, with its built files. Each mutant is a copy of it. The compiler
+# would write into an object's old list of dependencies, so all these lists are in one file.
 make_base() {
 	local all name deps=$work/base/build/test/obj
 	rm -rf "$work"
@@ -155,7 +155,7 @@ make_base() {
 		list_programs >"$work/programs" && touch "$work/made"
 }
 
-# Has no copy written into a file that all have?
+# Is it true that no copy has written into a shared file?
 unchanged() {
 	local changed
 	changed=$(find "$work/base" -type f -newer "$work/made" -printf '%P' -quit)
@@ -166,7 +166,7 @@ unchanged() {
 
 # ---- verdicts
 
-# All that was built, with a hash of what does not depend on the folder that it was built in.
+# Lists all built files, with a hash that does not depend on the folder of the build.
 list_programs() {
 	local file
 	find build/test -path build/test/obj -prune -o -type f -print | sort |
@@ -178,8 +178,8 @@ list_programs() {
 	rm -f "$work/stripped"
 }
 
-# What says that a command does today what it did: a hash of a patch (or /dev/null), the command,
-# and its programs with what these load or start.
+# A key that is equal as long as a command gives the same result: a hash of a patch (or /dev/null),
+# the command, and its programs with the files that these load or start.
 key() {
 	local with
 	with=$(programs "$2" | paste -sd'|')
@@ -200,13 +200,13 @@ kept() { [ -z "${MUTANTS_ANEW:-}" ] && [ -s "$verdicts/$1" ] && cat "$verdicts/$
 
 # ---- commands
 
-# The processes of a copy: the command's session, and the daemons, which have their own.
+# The processes of a copy: the command's session, and the daemons, which have sessions of their own.
 processes() {	# copy, session
 	ps -o pid= -s "$2"
 	find /proc/[0-9]*/exe -maxdepth 0 -lname "$at/${1##*/}/*" 2>/dev/null | cut -d/ -f3
 }
 
-# Nothing of this run goes on after its end.
+# No process of this run goes on after the end of the run.
 # shellcheck disable=SC2317
 stop() {
 	trap - HUP INT TERM
@@ -215,10 +215,10 @@ stop() {
 	exit 130
 }
 
-# Also a daemon that a test which was killed has left stopped.
+# This includes a stopped daemon that a killed test has left.
 end_processes() { processes "$@" | xargs -r kill -9; } 2>/dev/null
 
-# Waits until no process of a copy has run for HANG seconds, and none could have run.
+# Waits until for HANG seconds no process of a copy has run or been ready to run.
 hangs() {	# copy, session
 	local before='' now one same=0
 	while sleep 5; do
@@ -232,7 +232,7 @@ hangs() {	# copy, session
 	done
 }
 
-# A command in a copy. There is a file "hung" in it if it hung, "log" has what it said.
+# Runs a command in a copy. The file "log" gets its output. There is a file "hung" if it hung.
 run() {
 	local pid watch rc
 	(cd "$1" && ulimit -c 0 && ulimit -S -t "$CPU_LIMIT" &&
@@ -248,10 +248,10 @@ run() {
 	return $rc
 }
 
-# The end of a log, whose lines are no verdicts.
+# Prints the end of a log so that its lines do not look like verdicts.
 end_of() { tail -5 "$1" | sed 's/^/    /'; }
 
-# Is a command green without a patch? It is run once, for all bugs that name it.
+# Does a command pass without a patch? It runs once, for all bugs that name it.
 green() {
 	local key
 	key=$(key /dev/null "$1")
@@ -272,7 +272,7 @@ green() {
 	[ "$(cat "$work/green/$key")" = green ]
 }
 
-# One mutant; says PASS or FAIL and why.
+# Tries one mutant; prints PASS, or FAIL and the reason.
 try() {
 	local name=$1 copy=$work/$1 patch=$mutants/$1.patch red key rc found said
 	red=$(header "$name" red)
@@ -310,9 +310,9 @@ try() {
 	rm -rf "$copy"
 }
 
-# ---- this script
+# ---- the self-test
 
-# A small tree with this script, in which it must say of each bug what is so.
+# A small tree with this script, which must print the right verdict about each bug.
 selftest() {
 	local tree missed=0 me=(-c user.name=x -c user.email=x@y)
 	tree=$(mktemp -d) || exit 2
@@ -344,7 +344,7 @@ selftest() {
 	git init -q . && git add . && git "${me[@]}" commit -qm all || exit 2
 	export HANG=5 CPU_LIMIT=2 XMEM_BASE=HEAD
 	unset MUTANTS_ANEW
-	# says WHAT ARGUMENT... and, on stdin, lines of which each must be said
+	# says WHAT ARGUMENT...: standard input has lines, each of which the script must print
 	says() {
 		local what=$1 line said
 		shift
@@ -399,7 +399,7 @@ selftest() {
 	[ $missed = 0 ] && echo "8 runs, each of which has said what it should"
 	exit $((missed != 0))
 }
-# ---- all of it
+# ---- the run
 
 case ${1:-} in
 --selftest) selftest ;;

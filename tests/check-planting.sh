@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Each bug that tests/mutants and tests/kernel/mutants plant can still be planted: git apply takes
-# its patch as this tree is. To build and run them takes hours (check-mutants.sh,
-# check-mutants-kernel.sh), but that a patch has lost its place shows here, at once.
+# Checks that each patch in tests/mutants and tests/kernel/mutants still applies to this tree. A run
+# of all planted bugs takes hours (check-mutants.sh, check-mutants-kernel.sh). This check takes
+# a moment, and finds the patches that no longer fit.
 #
-#   tests/check-planting.sh [FOLDER...]     other folders of patches
-#   tests/check-planting.sh --selftest      patches that do not apply, each of which must be found
+#   tests/check-planting.sh [FOLDER...]     checks these folders of patches instead
+#   tests/check-planting.sh --selftest      tries patches that do not apply; it must find each
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -15,7 +15,7 @@ if [ "${1:-}" = --selftest ]; then
 	trap 'rm -rf "$work"' EXIT
 	good=$(ls tests/mutants/*.patch | head -1)
 	missed=0
-	# planted WHAT SED-COMMAND: a good patch that has become a bad one
+	# planted WHAT SED-COMMAND: a good patch that the sed command has made bad
 	planted() {
 		rm -f "$work"/*
 		sed "$2" "$good" >"$work/bad.patch"
@@ -38,15 +38,15 @@ if [ "${1:-}" = --selftest ]; then
 fi
 
 [ $# -gt 0 ] || set -- tests/mutants tests/kernel/mutants
-# unknown PATCH: names of tests after "# red:" that no source has
+# unknown PATCH: prints the names of tests after "# red:" that no source has
 unknown() {
 	local name
 	for name in $(sed -n 's/^# red: //p' "$1" | tr "'\" " '\n' | sed 's/^CK_RUN_CASE=//' |
 		grep -E '^([A-Z]+[0-9]*|[a-z0-9*]+)_[A-Za-z0-9_*]+$'); do
 		case $name in
-		[A-Z]*)	# a macro makes the end of some
+		[A-Z]*)	# a macro makes the end of some names
 			grep -qxE "${name//\*/.*}|${name%_*}_" "$words" ;;
-		*)	# a part of a name will do
+		*)	# a part of a name is enough
 			grep -q "${name//\*/.*}" "$words" ;;
 		esac || echo "$name"
 	done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The core stays pure: its objects need nothing but each other and the compiler's own
-# helpers. What the folders may include is checked by check-layers.sh.
+# Checks that the core stays pure: its objects need only each other and the compiler's own helpers.
+# check-layers.sh checks which headers the folders include.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bad=0

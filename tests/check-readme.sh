@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The README is true: its programs in C are those of examples/ word for word (but for the licence
-# line), they compile by the line that it shows against what make install installs, and so do those
-# that it names there; it names no file that is not there, and it is short enough to be read. Its
-# Python is run by bindings/python/tests/test_docs.py.
+# Checks that the README is true. Its C programs equal those of examples/ word for word, except for
+# the licence line. They compile by the line that it shows, against the files that make install
+# installs, and so do the programs that it names in examples/. All files that it names exist, and it
+# is short. bindings/python/tests/test_docs.py runs its Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$PWD/build/readme
@@ -14,7 +14,7 @@ die() { echo "FAIL $*"; exit 1; }
 lines=$(wc -l <README.md)
 [ "$lines" -le 128 ] || die "README.md has $lines lines, more than 128"
 
-# program NUMBER [LANGUAGE]: the README's block of C of that number, from 1.
+# program NUMBER [LANGUAGE]: prints the README's block of C with that number, from 1 on.
 program() {
 	awk -v wanted="$1" -v language="${2:-c}" '
 		$0 == "```" language { on = ++block == wanted; next }
@@ -37,7 +37,7 @@ done
 diff -u examples/subscriber.cpp "$work/subscriber.cpp" ||
 	die "the program in C++ of README.md differs from examples/subscriber.cpp"
 
-# With another PREFIX programs would be linked anew, under the eyes of the suites that run them.
+# With another PREFIX, programs would be linked again while other suites run them.
 make install DESTDIR="$work/root" >/dev/null
 pc=$(find "$work/root" -name xmem.pc)
 export PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$work/root

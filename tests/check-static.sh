@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What programs that read the module find in it, besides sparse, which "make kmod-check" runs:
-# checkpatch --strict and the semantic patches of the kernel (coccinelle), both from the source of
-# the kernel whose headers are installed. What is found and not excused, line by line, in
-# static-excused.txt is red. An excuse for what is not found any more is named.
+# Runs static checks on the module: checkpatch --strict and the kernel's semantic patches
+# (coccinelle), both from the source of the kernel whose headers are installed. "make kmod-check"
+# runs sparse. A finding without an excuse, which is a line in static-excused.txt, is a failure. An
+# excuse without a finding is reported.
 #   tests/check-static.sh [checkpatch] [coccinelle]       both, or one
-#   tests/check-static.sh --plants ...    the same on a copy with bugs, each of which must be found
+#   tests/check-static.sh --plants ...    checks a copy with bugs, each of which must be found
 set -uo pipefail
 # shellcheck source=tests/vm/common.sh
 . "$(dirname "$0")/vm/common.sh"
 cd "$repo_dir" || exit 2
 passed=0 failed=0
 excuses=$repo_dir/tests/static-excused.txt
-kmod=kmod			# the folder that is looked at
+kmod=kmod			# the folder that is checked
 plants=''
 if [ "${1:-}" = --plants ]; then plants=yes; shift; fi
 tools=("$@")
@@ -21,7 +21,7 @@ tools=("$@")
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
 
-# The kernel's scripts, taken out of the package of its source, once.
+# Extracts the kernel's scripts from its source package, once.
 scripts_of_the_kernel() {
 	local version pkg
 	version=$(stock_version "$(stock_release)")
@@ -52,7 +52,8 @@ run_checkpatch() {
 	done | sed -nE 's/^([^:]+:[0-9]+): [A-Z]+:([A-Z_]+): .*/\1: \2/p'
 }
 
-# Of those in OCaml one is of a chip and one of comparing with 0; they would need its compiler.
+# Two of them are in OCaml, which would need its compiler: one is for a chip, and one for
+# comparisons with 0.
 run_coccinelle() {
 	local patch options
 	while read -r patch; do
@@ -67,7 +68,7 @@ run_coccinelle() {
 
 # ---- excuses ----
 
-# excused TOOL FILE WHAT TEXT: by a line of the file, whose number goes to $work/used
+# excused TOOL FILE WHAT TEXT: does a line excuse it? The line's number goes to $work/used.
 excused() {
 	local tool file what text reason n=0
 	while IFS='|' read -r tool file what text reason; do
@@ -83,7 +84,7 @@ excused() {
 	return 1
 }
 
-# judge TOOL: what it has found in $work/found
+# judge TOOL: judges its findings in $work/found
 judge() {
 	local where what file line text bad=0
 	while IFS= read -r where; do
@@ -98,7 +99,7 @@ judge() {
 	if [ $bad = 0 ]; then pass "$1"; else fail "$1: found $bad, excuse or mend"; fi
 }
 
-# An excuse that nothing needs.
+# An excuse without a finding.
 stale() {
 	local tool n=0
 	while IFS='|' read -r tool _; do
@@ -111,7 +112,7 @@ stale() {
 
 # ---- plants ----
 
-# found TOOL WHAT: in what it printed of the copy
+# found TOOL WHAT: the tool's output about the copy has WHAT
 found() {
 	if grep -qE "plant\.c:[0-9]+: .*$2" "$work/found"; then
 		pass "$1-finds-$2"

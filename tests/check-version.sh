@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# There is one version, the Makefile's: the public header, the module, DKMS, the library's
-# symbols and the newest entry of the changelog say the same.
+# Checks that there is one version, the Makefile's: the public header, the module, DKMS, the
+# library's symbols and the newest entry of the changelog agree with it.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 bad=0
@@ -9,14 +9,14 @@ bad=0
 version=$(sed -n 's/^VERSION *:= *//p' Makefile)
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || { echo "FAIL the Makefile's is '$version'"; exit 1; }
 
-# agrees WHERE WHAT-IT-SAYS [WANTED]
+# agrees WHERE VERSION-THERE [WANTED]
 agrees() {
 	[ "$2" = "${3:-$version}" ] && return
 	echo "FAIL $1 says '$2', the Makefile '${3:-$version}'"
 	bad=1
 }
 
-# value FILE MACRO: what is defined there, without quotes
+# value FILE MACRO: the macro's value, without quotes
 value() { sed -n "s/^#define $2[[:space:]]*\"*\([^\"]*\)\"*\$/\1/p" "$1"; }
 
 numbers=()
@@ -28,13 +28,14 @@ agrees kmod/xk.h "$(value kmod/xk.h XK_VERSION)"
 agrees dkms.conf "$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)"
 agrees "the first entry of CHANGELOG.md" "$(sed -n 's/^## //p' CHANGELOG.md | head -1)"
 
-# The package of Python reads the Makefile's, which test_package.py compares with what is installed.
+# The Python package reads the Makefile's version; test_package.py compares it with the installed
+# one.
 if grep -nE '[0-9]+\.[0-9]+\.[0-9]+' bindings/python/{setup.py,pyproject.toml}; then
 	echo "FAIL the Python package says a version of its own"
 	bad=1
 fi
 
-# Before 1.0 the library has one node of symbols, MAJOR.MINOR; later that is its newest one.
+# Before 1.0 the library has one node of symbols, MAJOR.MINOR; later that is its newest node.
 nodes=$(sed -n 's/^XMEM_\([0-9.]*\) {$/\1/p' lib/libxmem.map)
 [[ $version != 0.* ]] || agrees lib/libxmem.map "$nodes" "${version%.*}"
 [ $bad != 0 ] || echo "$version everywhere"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # No line is wider than 100 columns, where a tab fills up to the next multiple of 8.
-# Looks at all that git tracks: C, headers, shell, make, models, Python, CMake, Markdown. Of
-# a mutant's patch only the comment lines count, for the rest is the code that it changes,
-# and of Markdown not the rows of tables.
+# It reads all files in git: C, headers, shell, make, models, Python, CMake, Markdown. In the patch
+# of a planted bug only the comment lines count, because the other lines are code. In Markdown the
+# rows of tables do not count.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -11,11 +11,11 @@ cd "$(dirname "$0")/.." || exit 2
 wide='([^\t]{0,7}\t|[^\t]{8}){12}([^\t]{5}|[^\t]{0,4}\t)'
 code=('*.[ch]' '*.[ch]pp' '*.sh' '*.mk' '*.pml' '*.py' '*.cmake' '*.cmake.in'
 	'*Makefile' '*Kbuild' '*CMakeLists.txt')
-# programs whose names do not say what they are
+# programs whose names do not show their language
 mapfile -t -O ${#code[@]} code < <(git grep -lz '' |
 	xargs -0 awk 'FNR == 1 && /^#!/ { print FILENAME } { nextfile }')
 
-# look CONDITION PATHSPEC...: the wide lines of these files that fulfil the condition
+# look CONDITION PATHSPEC...: prints the wide lines of these files that fulfil the condition
 look() {
 	local condition=$1
 	shift

@@ -17,10 +17,10 @@ bad() { failed=$((failed + 1)); echo "FAIL $name: $*"; }
 mkdir -p build
 work=$(realpath "$(mktemp -d build/bad-input.XXXXXX)")
 trap 'rm -rf "$work"' EXIT
-# In the environment of all that we start: whose it is can be seen in /proc.
+# All processes of this script have this variable, by which /proc shows that they are its own.
 export BAD_INPUT_MARK=$work
 
-# What is still running, but the daemon, which stays for the next one, and this script.
+# The processes that still run, except this script and the daemon, which stays for the next demo.
 left_running() {
 	local environ pid
 	for environ in $(grep -lsF "BAD_INPUT_MARK=$work" /proc/[0-9]*/environ); do
@@ -40,7 +40,7 @@ nothing_left() {
 	[ ! -e "$folder" ] || { bad "left behind: $(ls -A "$folder")"; return 1; }
 }
 
-# refuses NAME VIDEO WORDS: an error that has these words, in one line.
+# refuses NAME VIDEO WORDS: make demo fails with one line, which has these words.
 refuses() {
 	local status=0 lines
 	name=$1
@@ -53,7 +53,7 @@ refuses() {
 	nothing_left && good
 }
 
-# takes NAME VIDEO: runs well; with GPU=1 nothing is left on the GPU.
+# takes NAME VIDEO: make demo runs well. With GPU=1 it leaves nothing on the GPU.
 takes() {
 	local status=0 last end='leaked=0'
 	name=$1
@@ -68,7 +68,7 @@ takes() {
 	fi
 }
 
-# is_stopped NAME SIGNAL: in the middle, as by Ctrl-C.
+# is_stopped NAME SIGNAL: the signal comes in the middle of the demo, as by Ctrl-C.
 is_stopped() {
 	local job
 	name=$1
@@ -85,14 +85,14 @@ is_stopped() {
 	nothing_left && good
 }
 
-# Instead of PROGRAM, of ffmpeg's, a script with these lines runs; $real is the program itself.
+# A script with these lines runs instead of PROGRAM of ffmpeg; $real is the program itself.
 replace() {
 	mkdir -p "$work/bin"
 	printf '#!/bin/sh\nreal=%s\n%s\n' "$(command -v "$1")" "$2" >"$work/bin/$1"
 	chmod +x "$work/bin/$1"
 }
 
-# eventually COMMAND...: within a minute; nothing announces that a process has ended.
+# eventually COMMAND...: COMMAND succeeds within a minute. Nothing announces the end of a process.
 eventually() {
 	local tries
 	for ((tries = 0; tries < 1200; tries++)); do
@@ -104,7 +104,7 @@ eventually() {
 
 nothing_runs() { [ -z "$(left_running)" ]; }
 
-# The director alone gets a signal, while it looks whether that is a video.
+# Only the director gets a signal, while it looks whether the file is a video.
 director_is_stopped_while_probing() {
 	local director
 	name=probing_terminated
@@ -121,7 +121,7 @@ director_is_stopped_while_probing() {
 	rm "$work/bin/ffprobe"
 }
 
-# What nobody can read has not been said.
+# The demo fails if its output cannot be written.
 output_is_not_written() {
 	local status=0
 	name=$1
@@ -132,7 +132,7 @@ output_is_not_written() {
 	good
 }
 
-# The more often ffmpeg is started, the longer one frame takes.
+# Each further start of ffmpeg makes one frame take longer.
 one_frame_starts_few_processes() {
 	local starts
 	name=one_frame
@@ -169,7 +169,7 @@ make_video 321x181 1 odd.mkv
 make_video 2x2 1 tiny.mkv ffv1
 make_video 320x180 0.1 one.mkv
 make_video 3840x2160 3 large.mkv
-# What ffmpeg plays: a file with a hole, and two streams of different sizes, one after the other.
+# Videos that ffmpeg plays: one with a hole, and one with two streams of different sizes in turn.
 overwrite() {	# FILE FROM BYTES COPY
 	{ head -c "$2" "$work/$1"; head -c "$3" /dev/zero | tr '\0' x
 	  tail -c +$(($2 + $3 + 1)) "$work/$1"; } >"$work/$4"

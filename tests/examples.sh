@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The programs of examples/ do what they say: publishers are killed and started again, the host
-# is killed, and those who follow go on.
+# The programs of examples/ work as they promise when publishers are killed and started again, and
+# when the host is killed: the subscribers go on.
 #   XMEM_BACKEND=daemon|kernel tests/examples.sh [FOLDER]     FOLDER: build/release
-# Programs are waited for by what they print; a line that does not come within PATIENCE seconds
-# is a failure.
+# The script waits for lines that the programs print. A line that does not come within PATIENCE
+# seconds is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -13,7 +13,8 @@ backend=${XMEM_BACKEND:?is daemon or kernel}
 patience=${PATIENCE:-600}
 export XMEM_SOCKET=xmem-examples-$$
 work=$(mktemp -d)
-# Those that use a GPU get a fake one, whose violations are found in the end.
+# Programs that use a GPU get a fake one. At the end the script looks for the violations that it has
+# logged.
 fake=$(realpath -m "$programs/fakecuda/libcuda.so.1")
 export XMEM_DEVICE_FILES=195:255,memfd FAKECUDA_LOG=$work/violations FAKECUDA_DELAY_US=300
 passed=0 failed=0 skipped=0 name=''
@@ -26,9 +27,9 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 
-# ---- programs that run, and what they print ----
+# ---- running programs, and their output ----
 
-# run WHO PROGRAM ARGUMENT...: WHO names it from now on; its standard input is ours.
+# run NAME PROGRAM ARGUMENT...: NAME means it from now on. It has this script's standard input.
 run() {
 	local who=$1 program=$2
 	shift 2
@@ -40,8 +41,8 @@ run() {
 	exec {out[$who]}<"$work/$who"
 }
 
-# expect WHO PATTERN [COUNT]: reads what it prints up to the COUNTth line with that extended
-# regular expression; all of it is kept in WHO.log.
+# expect NAME PATTERN [COUNT]: reads the program's output up to the COUNTth line that matches this
+# extended regular expression. NAME.log keeps all of the output.
 expect() {
 	local who=$1 pattern=$2 left=${3:-1} line
 	while [ "$left" -gt 0 ]; do
@@ -54,7 +55,7 @@ expect() {
 	done
 }
 
-# end WHO SIGNAL: kills it, and keeps what it has printed until then.
+# end NAME SIGNAL: kills it, and keeps its output until then.
 end() {
 	kill -"$2" "${pid[$1]}" 2>/dev/null
 	wait "${pid[$1]}" 2>/dev/null
@@ -63,7 +64,7 @@ end() {
 	exec {out[$1]}<&-
 }
 
-# ends WHO STATUS: waits until it ends by itself, with that status.
+# ends NAME STATUS: waits until it ends by itself, with that status.
 ends() {
 	local status=0
 	wait "${pid[$1]}" || status=$?
@@ -73,8 +74,9 @@ ends() {
 
 running() { kill -0 "${pid[$1]}"; }
 
-# A publisher whose frames we write: feed and eof write into, and close, its standard input.
-# 8 is that pipe, and 9, open for both directions, lets it be opened before there is a reader.
+# A publisher whose frames this script writes: feed writes to its standard input, and eof closes it.
+# Descriptor 8 is that pipe. Descriptor 9 is open in both directions, so that 8 can be opened before
+# there is a reader.
 run_publisher() {
 	rm -f "$work/frames"
 	mkfifo "$work/frames"
@@ -85,16 +87,17 @@ run_publisher() {
 feed() { head -c "$1" /dev/zero >&8; }
 eof() { exec 8>&-; }
 
-# fed WHO BYTES LINE: the publisher is fed with so much, and WHO prints that line. WHO may subscribe
-# later than that: it asks for the last publication from before.
+# fed NAME BYTES LINE: feeds the publisher so many bytes, and expects that line from NAME. NAME may
+# subscribe later than that, because it asks for the last earlier publication.
 fed() { feed "$2" && expect "$1" "$3"; }
 
-# follows WHO: one whose subscription does not last says so.
+# follows NAME: a program whose subscription does not last says so.
 follows() { expect "$1" '^following (a publisher|publisher [0-9]+)$'; }
 
 # ---- the tests ----
 
-# Frames come as they are fed; one publisher ends, the next is killed, a third is followed.
+# Frames arrive as they are fed. One publisher ends, the next one is killed, and the subscriber
+# follows a third one.
 subscriber_follows_each_publisher() {
 	run_publisher first
 	run subscriber subscriber
@@ -108,11 +111,11 @@ subscriber_follows_each_publisher() {
 	fed subscriber 1048576 '^1048576 bytes at 0x' && running subscriber
 }
 
-# pictures WHO: what it says about each: the number and the sum over all pixels.
+# pictures NAME: for each picture, the number and the sum over all pixels that NAME prints.
 pictures() { grep '^picture' "$work/$1.log"; }
 
-# all_sent FROM: each picture that the consumer has shown since its log was emptied is one that
-# FROM has sent, with these contents; in order, and there are some.
+# all_sent FROM: FROM has sent each picture that the consumer has shown since its log was emptied,
+# with equal contents and in this order; and there is at least one.
 all_sent() {
 	pictures consumer >"$work/seen"
 	pictures "$1" >"$work/sent"
@@ -124,7 +127,7 @@ all_sent() {
 	sort -c -u -n -k 2,2 "$work/seen"
 }
 
-# pass_pictures PRODUCER CONSUMER: one is killed, the next terminated.
+# pass_pictures PRODUCER CONSUMER: one producer is killed, the next one terminated.
 pass_pictures() {
 	run first "$1" pictures
 	run consumer "$2" pictures
@@ -136,12 +139,12 @@ pass_pictures() {
 	expect consumer '^picture' 5 && running consumer || return
 	end second TERM
 	expect consumer '^publisher ended' && all_sent second || return
-	! cmp -s "$work/first.log" "$work/second.log"	# a sum says which of them it is of
+	! cmp -s "$work/first.log" "$work/second.log"	# so a sum shows which producer it is from
 }
 
 consumer_gets_what_producer_sent() { pass_pictures producer consumer; }
 
-# use_fake_gpu: 77: this host does not take its memory.
+# use_fake_gpu: status 77 means that this host does not take its memory.
 use_fake_gpu() {
 	if [ "$backend" = kernel ] && [ -z "${FAKECUDA_DEVICE_FILE:-}" ]; then
 		echo "SKIP $name: xmem.ko takes files of devices only (FAKECUDA_DEVICE_FILE)"
@@ -166,7 +169,8 @@ no_gpu_is_an_error() {
 		grep -q '^gpu_producer: .*there is no CUDA driver: none.so' "$work/err"
 }
 
-# The demo's frames on a GPU, and its programs killed; the fake driver is what it finds itself.
+# The demo's frames are on a GPU, and its programs are killed. The demo itself finds the fake
+# driver.
 demo_on_a_gpu() {
 	local said
 	use_fake_gpu || return
@@ -187,7 +191,7 @@ token_passes_through_a_pipe() {
 	printf '%s\n' "${texts[@]}" | cmp - "$work/told"
 }
 
-# The sender says why and fails; the receiver, having nothing to read any more, ends too.
+# The sender says why and fails. The receiver ends as well, because it has nothing to read any more.
 token_of_a_text_too_long() {
 	! "$programs/token_pipe" hi "$(printf '%5000s' long)" >"$work/told" 2>"$work/err" || return
 	[ "$(cat "$work/told")" = hi ] && grep -q '^token_pipe: sender: .*no buffer' "$work/err"
@@ -203,7 +207,7 @@ reconnecting_survives_its_publisher() {
 	fed reconnecting 1048576 '^0: 1048576 bytes$' && running reconnecting
 }
 
-# The daemon that serves our address; empty if there is none.
+# The daemon that serves this script's address; empty if there is none.
 daemon() {
 	local environ comm
 	for environ in $(grep -lsazxF "XMEM_SOCKET=$XMEM_SOCKET" /proc/[0-9]*/environ); do
@@ -231,13 +235,13 @@ reconnecting_survives_its_host() {
 	fed reconnecting 1048576 '^0: 1048576 bytes$' && [ "$(daemon)" != "$host" ]
 }
 
-# asked PATH: what the program that listens at that Unix socket says to who connects.
+# asked PATH: connects to that Unix socket, and prints the answer of the program that listens there.
 asked() {
 	perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0) &&
 		connect(S, pack_sockaddr_un($ARGV[0])) or die "$ARGV[0]: $!\n"; print <S>' "$1"
 }
 
-# Frames and questions in turn; the loop waits for both at once.
+# Frames and questions come in turn; the loop waits for both at once.
 event_loop_serves_frames_and_a_socket() {
 	local n
 	run_publisher first
@@ -251,7 +255,7 @@ event_loop_serves_frames_and_a_socket() {
 	expect loop '^the publisher has ended$' && ends loop 0 && ends first 0
 }
 
-# in_loop PROGRAM: frames come between its own events; then the publisher is killed.
+# in_loop PROGRAM: frames arrive between the program's own events. Then the publisher is killed.
 in_loop() {
 	if [ ! -x "$programs/$1" ]; then
 		echo "SKIP $name: $2 is not installed"
@@ -323,8 +327,8 @@ for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
 	77) skipped=$((skipped + 1)) ;;
 	*) failed=$((failed + 1)); echo "FAIL $name" ;;
 	esac
-	for who in "${!pid[@]}"; do
-		end "$who" KILL
+	for program in "${!pid[@]}"; do
+		end "$program" KILL
 	done
 	unset XMEM_CUDA_DRIVER
 done

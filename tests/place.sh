@@ -28,11 +28,11 @@ mkdir -p "$folder" && chmod 700 "$folder" && [ -O "$folder" ] && [ ! -L "$folder
 place=$folder/$(cksum <<<"$here" | cut -d' ' -f1)
 mkdir -p "$place"
 
-# A worktree has a file .git; the copy gets a repository of its own.
+# In a worktree .git is a file, so the copy gets a repository of its own.
 skip=''
 [ ! -f .git ] || skip=./.git
 
-# files FOLDER: name, then what shows that a file has changed
+# files FOLDER: for each file its name, then values that change when the file changes
 files() {
 	(cd "$1" && find . '(' -path ./build -o -path "$skip" ')' -prune -o \
 		'(' -type f -o -type l ')' \
@@ -40,7 +40,8 @@ files() {
 		LC_ALL=C sort
 }
 
-# update FROM TO: files that are gone go, files that differ come; all others keep their times.
+# update FROM TO: removes files that have gone, copies files that differ, and leaves all others,
+# which keep their times.
 update() {
 	local work
 	mkdir -p "$2"

@@ -9,22 +9,22 @@
 #   tests/run.sh -l            lists the suites: level, group, name, usual seconds, command
 #
 # The run builds what the suites need, which suites.sh says: the module at once, and the flavours
-# one after the other. A suite starts when its flavours are built, the longest first, and JOBS of
-# them run at once. A suite's output
-# goes to build/test-log/NAME.log, and the table of all results to build/test-log/summary.txt. The
-# time of each suite that passed goes to build/test-times, for the estimates of the next run. If
-# this tree cannot be built in, place.sh makes a copy, and the tests run there.
+# one after the other. A suite starts when its flavours are built, the longest first, and JOBS
+# suites run at once. A suite's output goes to build/test-log/NAME.log, and the table of all results
+# to build/test-log/summary.txt. The time of each suite that passed goes to build/test-times, for
+# the estimates of the next run. If this tree cannot be built in place, place.sh makes a copy, and
+# the tests run there.
 set -uo pipefail
-# What a shell, a make or a git hook has set for itself is not meant for the suites. A make with
-# "-C DIR" would have each make say where it works.
+# Variables that a shell, a make or a git hook has set for itself are not meant for the suites. With
+# those of "make -C DIR", each make would print the folder in which it works.
 # shellcheck disable=SC2046
 unset CDPATH MAKEFLAGS MFLAGS MAKELEVEL FLAVOUR "${!CK_@}" "${!LISTEN_@}" "${!XMEMD_@}" \
 	XMEM_BACKEND XMEM_DAEMON XMEM_DEVICE XMEM_DEVICE_FILES XMEM_SOCKET XMEM_CUDA_DRIVER \
 	$(git rev-parse --local-env-vars 2>/dev/null)
-# A socket's path has 107 characters.
+# A socket's path has at most 107 characters.
 [ -d "${TMPDIR:-}" ] && [ -w "$TMPDIR" ] && [ ${#TMPDIR} -le 60 ] || unset TMPDIR
 cd "$(dirname "$0")/.." || exit 2
-# It looks into no tree of another user unless it is told so.
+# git reads no tree of another user unless it is told to.
 [ ! -e .git ] || [ -O .git ] || export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory \
 	GIT_CONFIG_VALUE_0='*'
 
@@ -49,7 +49,7 @@ fi
 
 # ---- which suites ----
 
-# wants NAME WORD...: is this suite meant by one of the words?
+# wants NAME WORD...: does one of the words mean this suite?
 wants() {
 	local name=$1 word
 	shift
@@ -100,23 +100,23 @@ all_needs=$(for name in "${wanted[@]}"; do printf '%s\n' ${needs[$name]}; done |
 # shellcheck disable=SC2046
 scripts/needs.sh test $(sed -n 's/^apt://p' <<<"$all_needs") || exit 2
 
-# Debian's ccache has compilers of the usual names there. What it keeps serves every checkout. A
-# user without a home has no folder for that.
+# Debian's ccache has compilers of the usual names there. Its cache serves every checkout. A user
+# without a home has no folder for the cache.
 if [ -d /usr/lib/ccache ] && cache=$(ccache -k cache_dir 2>/dev/null) &&
 	mkdir -p "$cache/tmp" 2>/dev/null && [ -w "$cache/tmp" ]; then
 	export PATH=/usr/lib/ccache:$PATH CCACHE_NOHASHDIR=1
 fi
-# So that no suite compiles the module again which kmod-check has compiled.
+# So that no suite again compiles the module that kmod-check has compiled.
 export KBUILD_EXTRA_WARN=1
-# Else each process with more than one thread waits for a second when it ends.
+# Without this, each process with more than one thread waits for a second at its end.
 export TSAN_OPTIONS=atexit_sleep_ms=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}
 
 processors=$(nproc)
-# Many suites wait for something most of the time.
+# Many suites wait most of the time.
 JOBS=${JOBS:-$((processors + 2))}
 [[ $JOBS =~ ^[1-9][0-9]{0,3}$ ]] ||
 	{ echo "run.sh: JOBS=$JOBS is no number of suites" >&2; exit 2; }
-# Against suites that hang: nobody reads a clock to judge one.
+# This limit is against suites that hang; no test is judged by it.
 SUITE_LIMIT=${SUITE_LIMIT:-3600}
 
 declare -A usual
@@ -129,7 +129,7 @@ fi
 
 passed=0 failed=0 skipped=0 bad=() reasons=() table=()
 
-# left NAME...: about how long these take
+# left NAME...: the estimated time of these suites
 left() {
 	local sum=0 longest=0 name one
 	for name; do
@@ -142,7 +142,7 @@ left() {
 	((sum < 90)) && echo "about $sum s" || echo "about $(((sum + 30) / 60)) min"
 }
 
-# report NAME STATUS SECONDS: one line, and the end of the log if it has failed
+# report NAME STATUS SECONDS: one line, and the end of the log if the suite has failed
 report() {
 	local name=$1 rc=$2 took=$3 line p f s why cpu running_now waiting
 	line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$log/$name.log" | tail -1)
@@ -153,7 +153,7 @@ report() {
 	fi
 	read -r p _ f _ s _ <<<"${line:-0 passed, 1 failed, 0 skipped}"
 	p=$((10#$p)) f=$((10#$f)) s=$((10#$s))
-	# A suite has failed, too, whose status says so, or in which no test has run.
+	# A suite has also failed if its status says so, or if it has run no test.
 	[ "$f" = 0 ] && { [ "$rc" != 0 ] || [ $((p + s)) = 0 ]; } && f=1
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	cpu=$(tail -1 "$log/$name.cpu" 2>/dev/null)
@@ -184,9 +184,9 @@ report() {
 declare -A running=() begun=()
 queue=()
 
-# start NAME COMMAND: in a session of its own, for the kernel shares the processors out among
-# sessions, and another program has one too. A shell has what it starts behind it ignore interrupts,
-# which some tests send.
+# start NAME COMMAND: runs it in a session of its own, because the kernel shares the processors out
+# among sessions, and other programs have their own. A shell makes its background commands ignore
+# interrupts, which some tests send.
 start() {
 	local limit=$((10 * ${seconds[$1]:-0}))
 	((limit > SUITE_LIMIT)) || limit=$SUITE_LIMIT
@@ -201,14 +201,14 @@ start() {
 	begun[$1]=$SECONDS
 }
 
-# finish: wait for one, and report it; its name is in $name
+# finish: waits for the end of one suite, reports it, and leaves its name in $name
 finish() {
 	local pid rc
 	wait -n -p pid "${!running[@]}"
 	rc=$?
 	name=${running[$pid]}
 	unset "running[$pid]"
-	[ $rc != 124 ] || pkill -KILL -s "$pid"	# what has not ended with its parent
+	[ $rc != 124 ] || pkill -KILL -s "$pid"	# processes that have not ended with their parent
 	report "$name" $rc $((SECONDS - begun[$name]))
 }
 
@@ -229,8 +229,8 @@ stop() {
 }
 trap stop HUP INT TERM PIPE EXIT
 
-# ---- the builds, one flavour after the other, so that no two of them build one file. The module's
-# files are its own, so it is built beside them ----
+# ---- the builds: one flavour after the other, so that no two of them build one file. The module
+# has files of its own, so it is built beside the flavours ----
 
 builds=()
 for flavour in kmod test release asan tsan; do
@@ -241,7 +241,7 @@ for flavour in kmod test release asan tsan; do
 		${targets//$'\n'/ }"
 done
 
-# is_built NAME: has every flavour been built that this suite needs?
+# is_built NAME: is every flavour built that this suite needs?
 is_built() {
 	local flavour
 	for flavour in "${builds[@]}" $building $module; do
@@ -249,7 +249,7 @@ is_built() {
 	done
 }
 
-# next: the longest suite that can start, in $name
+# next: puts the longest suite that can start into $name
 next() {
 	local i
 	for i in "${!queue[@]}"; do
@@ -288,9 +288,9 @@ done
 
 trap - HUP INT TERM PIPE EXIT
 
-# ---- what is said at the end ----
+# ---- the summary ----
 
-# The last time of each.
+# The latest time of each suite.
 awk '{ took[$1] = $2 } END { for (name in took) print name, took[name] }' $times 2>/dev/null |
 	sort >$times.new && mv $times.new $times
 {

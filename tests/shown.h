@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the records of /sys/class/xmem/poolN/{slots,clients,devices} as a tool does: by the sizes
- * that the file itself says.
+ * Reads the records of /sys/class/xmem/poolN/{slots,clients,devices} as a tool does: by the sizes
+ * that the file itself has.
  */
 #ifndef XMEM_TEST_SHOWN_H
 #define XMEM_TEST_SHOWN_H
@@ -15,8 +15,8 @@
 #include "xmem/uapi.h"
 
 /*
- * The record @index of the file @path, as far as @record has room for it. 0 or -errno; -ERANGE:
- * there is none.
+ * Reads record @index of the file @path, as far as @record has room for it. 0 or -errno; -ERANGE:
+ * there is no such record.
  */
 static inline int shown_record(const char *path, unsigned int index, void *record, size_t bytes)
 {
@@ -40,7 +40,7 @@ static inline int shown_record(const char *path, unsigned int index, void *recor
 	return err;
 }
 
-/* The same of the folder of a pool; all zero if there is no such record, or no such pool. */
+/* Reads a record in the folder of a pool. It is all zero if there is no such record or pool. */
 #define SHOWN(kind) \
 static inline struct xmem_shown_##kind shown_##kind(const char *folder, unsigned int index) \
 { \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2016,SC2154
-# The list of test suites; run.sh sources this. docs/testing.md tells which faults only this or that
-# suite finds. A row is a call:
+# The list of test suites; run.sh sources this. docs/testing.md says which faults only one of the
+# suites finds. A row is a call:
 #
 #   suite|check LEVEL GROUP NAME SECONDS NEEDS COMMAND
 #
@@ -22,11 +22,11 @@
 #          for Debian packages that not all suites need (scripts/needs.sh).
 #
 # run.sh reads this list before it installs packages, so a row must not look for a program. A
-# command that does so stands in single quotes, and looks when the suite runs.
+# command that looks for one is in single quotes, and looks when the suite runs.
 
 daemon='XMEM_BACKEND=daemon'
 
-# ---- what git holds, and what the builds made ----
+# ---- files in git, and files that the builds make ----
 
 check both build planting 5 '' 'tests/check-planting.sh && tests/check-planting.sh --selftest'
 suite both build versions 1 '' 'tests/check-kernels.sh --static'
@@ -59,7 +59,7 @@ done
 suite both native unit-asan 60 asan/unit build/asan/unit
 suite long native unit-tsan 60 tsan/unit build/tsan/unit
 
-# Its tests wait most of the time, so they are four suites.
+# The tests of conform wait most of the time, so they are split into four suites.
 for i in 1 2 3 4; do
 	suite both native conform-$i 35 test/conform "$daemon build/test/conform --shard $i/4"
 	suite both native conform-asan-$i 60 asan/conform "$daemon build/asan/conform --shard $i/4"
@@ -101,7 +101,7 @@ suite both demo demo-bad-input 15 'release:demo-programs' tests/demo-bad-input.s
 
 python='release:python test:fakecuda apt:python-tests'
 suite both python python 150 "$python" 'bindings/python/tests/run.sh debian'
-# numpy 2 and the libraries that read contents through it; the other tests have run with numpy 1
+# numpy 2, and the libraries that read contents through it. The other tests use numpy 1.
 suite long python python-numpy2 60 "$python" 'bindings/python/tests/run.sh numpy2 test_numpy.py \
 	test_arrow.py test_dlpack.py test_dlpack_cuda.py test_cuda.py test_cuda_dlpack.py \
 	test_cuda_numba.py test_onnx.py test_docs.py'
@@ -124,7 +124,7 @@ suite long kernel-mutants kernel-mutants 7200 "$guests" tests/check-mutants-kern
 # ---- the module, in a virtual machine ----
 
 # guest LEVEL NAME SECONDS NEEDS SUITE...: suites of the table in tests/kernel/suites.sh, which
-# boots once for each kind of machine that they want
+# boots once for each type of machine that they need
 guest() {
 	local words scale=''
 	words=$(printf " '%s'" "${@:5}")
@@ -168,8 +168,8 @@ suite long kernels kernels 7200 apt:arm64 tests/check-kernels.sh
 
 suite long long kernel-fuzz-long 2000 'apt:long release:kernel-tests' \
 	'tests/kernel/fuzz.sh kasan 1800'
-# With two processors a waiter for a lock may spin. No clock counts the instructions of two, so this
-# suite alone compares times.
+# With two processors a waiter for a lock may spin. No clock counts the instructions of two
+# processors, so this suite, unlike the others, compares times.
 suite long long meanwhile-smp 300 'kmod:kmod-check release:kernel-tests' \
 	'tests/kernel/suites.sh --on full meanwhile'
 suite long long finds 300 apt:long 'tests/vm/build-kernel.sh kcsan &&

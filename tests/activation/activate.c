@@ -2,13 +2,13 @@
 /*
  * activate [-t stream] [-s VALUE] [-p PID] [-n TIMES] NAME COMMAND [ARGUMENT]...
  *
- * What systemd does for a socket unit, without systemd: binds the socket at the path NAME, says
- * "listening", and whenever somebody connects runs COMMAND with the socket as descriptor 3,
- * LISTEN_FDS=1 and LISTEN_PID, TIMES times (1). It keeps its own copy of the socket and fails
- * if COMMAND has shut that down. Prints "started PID" and "ended STATUS" each time.
+ * Acts like systemd with a socket unit. It binds the socket at the path NAME and prints
+ * "listening". At a connection it runs COMMAND with the socket as descriptor 3, LISTEN_FDS=1 and
+ * LISTEN_PID, and does so TIMES times (1). It keeps its own copy of the socket, and fails if
+ * COMMAND has shut that down. It prints "started PID" and "ended STATUS" each time.
  *
- * Wrong on purpose: another type of socket (-t), another LISTEN_FDS (-s), another LISTEN_PID
- * (-p; "file" as type: no socket at all). With these COMMAND is run at once.
+ * Some options make it wrong on purpose: another type of socket (-t; "file" means no socket at
+ * all), another LISTEN_FDS (-s), another LISTEN_PID (-p). With these it runs COMMAND at once.
  */
 #include <fcntl.h>
 #include <poll.h>

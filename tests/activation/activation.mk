@@ -1,4 +1,4 @@
-# activation: xmemd as a service manager starts it; activate.c plays the manager.
+# activation: a service manager starts xmemd; activate.c plays the manager.
 
 $(B)/activate: $(B)/obj/tests/activation/activate.o
 	$(say) LD $@

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# address.sh [FOLDER]: where xmemd listens and how libxmem starts it, as root, as nobody and as
-# a set-user-ID program (the programs are in FOLDER, build/release). It works in a mount
-# namespace with a /run and a /tmp of its own, and in a network namespace, in which no xmemd of
-# others is listed. The last line is "N passed, N failed, N skipped".
+# address.sh [FOLDER]: checks where xmemd listens and how libxmem starts it, as root, as nobody and
+# as a set-user-ID program. The programs are in FOLDER (build/release). The script works in a mount
+# namespace with a /run and a /tmp of its own, and in a network namespace, which lists no xmemd of
+# others. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 if [ "$(id -u)" != 0 ] || ! unshare -mn true 2>/dev/null; then
@@ -15,17 +15,17 @@ fi
 	XMEM_ADDRESS_INSIDE=1 exec unshare -mn --propagation private \
 	tests/activation/address.sh "$@"
 . tests/activation/same.sh
-# The tree may lie below /run or /tmp: from here on only this folder of it is within reach.
+# The tree may be below /run or /tmp. From here on the script reaches only this folder of it.
 cd "${1:-build/release}" || exit 2
 mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp || exit 2
 mkdir -m 755 /run/bin.$$ /run/user
-cp xmem xmemd activate /run/bin.$$ || exit 2	# nobody may be unable to reach the tree
+cp xmem xmemd activate /run/bin.$$ || exit 2	# the user nobody may have no access to the tree
 cd / || exit 2
 export XMEM_BACKEND=daemon PATH=/run/bin.$$:$PATH
 unset XMEM_SOCKET XMEM_DAEMON XDG_RUNTIME_DIR
 skipped=0
 
-# says WHAT WORD COMMAND...: it fails, and its message has the word
+# says WHAT WORD COMMAND...: COMMAND fails, and its message has the word
 says() {
 	local what=$1 word=$2 said
 	shift 2
@@ -71,7 +71,7 @@ same "nobody's folder and socket" "$(modes /tmp/xmem-65534 /tmp/xmem-65534/xmemd
 same 'of each user one' "$(how_many 0) $(how_many 65534)" '1 1'
 kill_daemons
 
-# Logins move nothing, and XDG_RUNTIME_DIR does not either.
+# Neither logins nor XDG_RUNTIME_DIR move the socket.
 nobody xmemd --daemon --idle-ms=-1
 same 'nobody, before the login' "$(nobody xmem backend)" daemon
 mkdir -m 700 /run/user/65534 /run/runtime
@@ -84,7 +84,7 @@ same 'one daemon all the time' "$(how_many 65534)" 1
 same 'nothing in the runtime folder' "$(ls -A /run/runtime)" ''
 kill_daemons
 
-# A folder that root has made in /run, also where /tmp is another one.
+# Root has made a folder in /run. It counts even if /tmp is another file system.
 mkdir -m 700 /run/xmem-65534
 chown 65534 /run/xmem-65534
 nobody xmemd --daemon --idle-ms=-1
@@ -108,7 +108,7 @@ same 'by a name' "$(XMEM_SOCKET=other xmem backend)" daemon
 same 'socket of the name' "$(modes /run/xmem-0/other)" '0:700 '
 kill_daemons
 
-# A path in a folder of all users: only its own user is served there.
+# For a path in a folder of all users, the daemon serves only its own user.
 same 'in the open' "$(XMEM_SOCKET=/tmp/open xmem backend)" daemon
 chmod 777 /tmp/open
 says 'in the open, to others' 'another user' env XMEM_SOCKET=/tmp/open setpriv --reuid=65534 \
@@ -136,7 +136,7 @@ wait "$manager"
 same "the manager's status" $? 0
 rm -r /run/xmem-65534
 
-# ---- whoever is root in a user namespace takes no place of root
+# ---- root of a user namespace takes no place of root
 
 if nobody unshare -Ur true 2>/dev/null; then
 	same 'root of a namespace' "$(nobody unshare -Ur xmem backend)" daemon
@@ -156,7 +156,7 @@ same 'root' "$(xmem backend)" daemon
 same 'without a network' "$(unshare -n xmem backend)" daemon
 same 'one for both' "$(how_many 0)" 1
 
-# ---- what a killed one has left, and many at once
+# ---- files of a killed daemon, and many starts at once
 
 kill_daemons
 same 'after a kill' "$(xmem backend)" daemon
@@ -190,7 +190,7 @@ rm -r /run/xmem-65534 /tmp/xmem-65534
 
 # ---- the daemon leaves the cgroup of its starter
 
-# in_group GROUP COMMAND...: runs it there; $top is the root of the tree that it sees
+# in_group GROUP COMMAND...: runs it in the cgroup; $top is the root of its visible tree
 # shellcheck disable=SC2016	# inner shells expand them
 enter_top='echo 0 >"$0/cgroup.procs" && exec unshare -mC bash -c "$@"'
 # shellcheck disable=SC2016
@@ -237,7 +237,7 @@ else
 	umount $tree
 fi
 
-# ---- nothing helps where the container ends
+# ---- at the end of the container nothing keeps the daemon
 
 # shellcheck disable=SC2016	# the inner shell expands it
 said=$(unshare -pf --mount-proc bash -c 'xmemd --daemon --idle-ms=-1
@@ -248,8 +248,8 @@ same 'and ends' "$(how_many 0)" 0
 
 # ---- the socket, or its folder, is removed or renamed: the daemon binds anew
 
-# again WHAT COMMAND...: which takes the address away; a daemon is found there afterwards. The first
-# failure is enough: each waits for long.
+# again WHAT COMMAND...: COMMAND takes the address away; afterwards there is a daemon at it. The
+# script stops after the first failure, because each waits for long.
 lost=
 again() {
 	local what=$1 limit=$((SECONDS + 100))
@@ -261,7 +261,7 @@ again() {
 	same "$what: served" "$(XMEM_DAEMON=none xmem backend 2>&1)" daemon
 }
 until_state() { until [ "$(cut -d' ' -f3 "/proc/${first#*:}/stat")" = "$1" ]; do sleep 0.02; done; }
-# Nothing can be bound in /run for a while, and no event says when that is over.
+# For a while no socket can be bound in /run, and no event says when that is over.
 without_inodes() {
 	kill -STOP "${first#*:}"; until_state T
 	rm "$1"
@@ -302,7 +302,7 @@ says 'an open folder' 'chmod 700' nobody xmem backend
 rmdir /tmp/xmem-65534
 kill_daemons
 
-# ---- no place for a socket: which, and why
+# ---- no place for a socket: the message says which, and why
 
 mkdir -m 755 /run/read-only && mount -t tmpfs -o ro tmpfs /run/read-only
 says 'no such folder' '/run/none: No such file' env XMEM_SOCKET=/run/none/socket xmem backend
@@ -328,13 +328,13 @@ same 'nobody serves then' "$(how_many 0)" 0
 same 'soft limits do no harm' "$(ulimit -St 1 -Sf 1; xmem backend)" daemon
 kill_daemons
 
-# ---- without /proc a program does not know where it is itself
+# ---- without /proc a program does not know its own path
 
 # shellcheck disable=SC2016	# the inner shell expands them
 says 'without /proc' 'cannot be found without /proc' \
 	unshare -m bash -c 'mount -t tmpfs none /proc && exec "$@"' _ "/run/bin.$$/xmem" backend
 
-# ---- a program with more rights than its caller starts nothing of its caller's
+# ---- a program with more rights than its caller starts no program of its caller
 
 mkdir -m 777 /run/trap /run/trap/sub
 cat >/run/trap/xmemd <<'SH'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# check.sh [FOLDER]: xmemd by socket activation (the programs are in FOLDER, build/release).
-# libxmem may start no daemon of its own here, so whoever is served is served by the one that
+# check.sh [FOLDER]: checks xmemd by socket activation. The programs are in FOLDER (build/release).
+# libxmem may not start a daemon here, so every client that is served is served by the daemon that
 # the connection started. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -12,8 +12,8 @@ export XMEM_BACKEND=daemon XMEM_DAEMON=none XMEM_SOCKET=$name
 . tests/activation/same.sh
 trap 'rm -rf "$work"' EXIT
 
-# start ARGUMENT...: activate in the background; returns when it listens. Its lines follow
-# by "hear".
+# start ARGUMENT...: runs activate in the background; returns when it listens. hear reads its
+# further lines.
 start() {
 	exec {lines}< <(exec "$B/activate" "$@" 2>"$work/errors")
 	manager=$!
@@ -22,7 +22,7 @@ start() {
 hear() { IFS= read -r -t 30 said <&"$lines" || said=nothing; }
 finish() { exec {lines}<&-; wait "$manager"; same "$1: activate's status" $? "${2:-0}"; }
 
-# ---- two in turn by one socket: it leaves when idle, and the next connection starts another
+# ---- two daemons in turn by one socket: an idle one ends, and the next connection starts another
 
 start -n 2 "$name" "$B/xmemd" --foreground --idle-ms=50
 same 'the socket is there first' "$said" listening
@@ -33,7 +33,7 @@ for round in first second; do
 done
 finish 'two in turn'
 
-# ---- it lifts the soft limits of whoever started it
+# ---- the daemon raises the soft limits that it has inherited
 
 # shellcheck disable=SC2016
 start "$name" bash -c 'ulimit -Sn 256; ulimit -Sf 1000; ulimit -St 3000; ulimit -Sv 9000000
@@ -48,7 +48,7 @@ kill "$pid"
 hear
 finish 'of the limited' 1
 
-# ---- what it refuses, and how it says so
+# ---- sockets and variables that it refuses, with a message
 
 # refuses WHAT MESSAGE STATUS OPTION...
 refuses() {
@@ -67,7 +67,7 @@ refuses 'no process'         'LISTEN_PID needs the number of a process' 2 -p me
 refuses 'a stream socket'    'is no listening SOCK_SEQPACKET socket' 1 -t stream
 refuses 'not a socket'       'is no listening SOCK_SEQPACKET socket' 1 -t file
 
-# ---- variables that were meant for another process: it binds its own address
+# ---- with variables that were meant for another process it binds its own address
 
 rm "$name"
 start -p 1 "$name-other" "$B/xmemd" --foreground --idle-ms=-1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What the checks of this folder share: they count, and say what is another value than wanted.
+# Shared by the checks of this folder: these functions count, and report unexpected values.
 passed=0 failed=0
 
 # same WHAT GOT WANTED

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# first_time.sh demo|test|install|python: in a bare tree (see tree.sh), run what the README says,
-# for the first time on this machine, and judge. Prints PASS or FAIL for each check. "test" leaves
-# out what takes long; of the suites in the virtual machine it keeps the shortest, because that
+# first_time.sh demo|test|install|python: in a bare tree (see tree.sh), runs the README's commands
+# for the first time on this machine, and judges them. Prints PASS or FAIL for each check. "test"
+# leaves out long suites. Of the suites in the virtual machine it keeps the shortest, because that
 # needs everything that the set-up and the builds prepare for them: headers, a kernel, the module.
 # "install" puts xmem into /usr/local, and compiles and runs the README's two programs there.
-# "python" does what bindings/python/README.md says.
+# "python" runs the commands of bindings/python/README.md.
 set -uo pipefail
 
 [ "${XMEM_BARE:-}" = 1 ] || { echo "$0: only for tests/bare/tree.sh" >&2; exit 2; }
@@ -21,7 +21,7 @@ verdict() {
 	fi
 }
 
-# All that the README leaves to the reader; the same as .ci/run does.
+# The steps that the README leaves to the reader; .ci/run takes them as well.
 install_make() {
 	! command -v make || return 1
 	apt-get update -q >/tmp/update.log 2>&1 &&
@@ -30,7 +30,7 @@ install_make() {
 	return 1
 }
 
-# What is in the clone, but for what is built.
+# Lists the files of the clone, except built files.
 files() {
 	find . \( -path ./build -o -path ./.git \) -prune -o -type f -exec sha256sum {} + | sort
 }
@@ -43,12 +43,12 @@ demo() {
 }
 
 # Short suites that together need all that the set-up installs: compilers, the kernel's headers,
-# DKMS, valgrind, a virtual machine. The suites that are left out need nothing more.
+# DKMS, valgrind, a virtual machine. The other suites need nothing more.
 FIRST_TESTS='dkms pure-core layers version api readme-example environment install
 	instructions unit examples random-requests'
 FIRST_TESTS=${FIRST_TESTS//[$'\n\t']/ }
 
-# The list of suites must not depend on what the set-up installs: it is made before.
+# The list of suites is made before the set-up, because it must not depend on installed programs.
 run_tests() {
 	tests/run.sh -l >/tmp/before
 	make test TESTS="$FIRST_TESTS" 2>&1 | tee /tmp/test.log
@@ -61,7 +61,7 @@ run_tests() {
 	verdict 'make -s kmod-path names the module' $?
 }
 
-# compile NAME: by the line that the README shows.
+# compile NAME: compiles it by the line that the README shows.
 compile() {
 	local line
 	line=$(grep -oE '`cc -o subscriber [^`]*`' README.md | tr -d '`')
@@ -74,7 +74,7 @@ use_programs() {
 	timeout 60 /tmp/publisher </dev/zero &
 	publisher=$!
 	timeout 60 stdbuf -oL /tmp/subscriber | grep -m 1 ' bytes at '
-	arrives=${PIPESTATUS[1]}	# the subscriber itself ends by SIGPIPE, or by the timeout
+	arrives=${PIPESTATUS[1]}	# SIGPIPE or the timeout ends the subscriber
 	kill "$publisher"
 	wait "$publisher"
 	return "$arrives"
@@ -82,7 +82,7 @@ use_programs() {
 
 install_it() {
 	local program
-	# What a program of one's own needs is not the README's to install.
+	# The README does not install the packages that a user's own program needs.
 	scripts/needs.sh build && apt-get install -y -q --no-install-recommends pkg-config \
 		>>/tmp/install.log 2>&1
 	verdict 'the compiler and pkg-config can be installed' $?
@@ -104,7 +104,7 @@ install_it() {
 	verdict "the linker's cache forgets what is uninstalled" $?
 }
 
-# The packages that the README of Python names, and its line, but for the place.
+# The packages that Python's README names, and its command, with another path.
 install_python() {
 	local page=bindings/python/README.md packages line
 	packages=$(tr '\n' ' ' <$page | grep -oE 'bare Debian 12 that needs [^(]*' |

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# init.sh ROOT DEBS COMMAND [ARGUMENT...]: process 1 of a bare tree. Mounts what a running system
-# has, in a mount namespace that tree.sh made, and runs the command in the tree's /root/xmem.
-# When this script ends, the kernel kills what is left of its processes and undoes its mounts.
+# init.sh ROOT DEBS COMMAND [ARGUMENT...]: process 1 of a bare tree. It mounts the file systems of a
+# running system, in a mount namespace that tree.sh made, and runs the command in the tree's
+# /root/xmem. When this script ends, the kernel kills its remaining processes and undoes its mounts.
 set -euo pipefail
 
 root=$1 debs=$2
@@ -32,13 +32,13 @@ mount_all() {
 	mount -o remount,bind,ro "$root/proc/sys"
 	mount -t sysfs -o ro sysfs "$root/sys"
 	mount_devices
-	# not downloaded again for each tree
+	# so that packages are not downloaded again for each tree
 	mount --bind "$debs" "$root/var/cache/apt/archives"
 }
 
 mount_all
-# Abstract sockets are this machine's as the network is: the tree's daemon gets one of its own.
-# Not exec: process 1 has to wait for those who lose their parents.
+# The tree shares abstract sockets with this machine, as it shares the network. So the tree's daemon
+# gets a socket of its own. There is no exec, because process 1 has to wait for orphans.
 status=0
 chroot "$root" /usr/bin/env -i -C /root/xmem HOME=/root TERM="${TERM:-dumb}" \
 	PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

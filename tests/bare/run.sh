@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Does what the README says work the first time, on a machine on which nothing is installed?
-# Each of the README's three commands, and pip for Python, gets a bare Debian tree of its own
-# (tree.sh), in which first_time.sh runs it and judges. Last line: "N passed, N failed, N skipped".
+# Do the README's commands work the first time, on a machine on which nothing is installed? Each of
+# its three commands, and pip for Python, gets a bare Debian tree of its own (tree.sh), in which
+# first_time.sh runs and judges it. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# tree.sh COMMAND [ARGUMENT...]: run a command on a machine on which nothing is installed: as
-# root in a fresh, bare Debian 12, in a fresh clone of this working tree. Of this machine it has
-# the kernel, the network and the Debian mirror. Knows nothing of what is tested; see run.sh.
+# tree.sh COMMAND [ARGUMENT...]: runs a command as on a machine on which nothing is installed: as
+# root in a fresh, bare Debian 12, in a fresh clone of this working tree. It shares this machine's
+# kernel, network and Debian mirror. It knows nothing of the tests; see run.sh.
 #
-# Kept in build/bare: the tree as debootstrap made it (*.tar), and the packages that were
-# downloaded since (debs). Everything else, mounts and processes too, goes with this script.
-# Ends with the command's status; 77: this machine cannot do it, and a reason; 2: no such tree.
+# build/bare keeps the tree that debootstrap made (*.tar), and the packages that were downloaded
+# since then (debs). Everything else, with mounts and processes, goes when this script ends. The
+# status is the command's; or 77, with a reason, if this machine cannot do it; or 2: no such tree.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,8 +31,8 @@ can_we() {
 		cannot "no mounts and process namespaces of our own can be had here"
 }
 
-# Lines for sources.list: those of this machine's that are Debian's of the suite, so that a
-# mirror near by is used; else Debian's own.
+# Prints lines for sources.list: this machine's lines for that Debian suite, so that apt uses a
+# mirror near by. If there are none, it prints Debian's own.
 sources() {
 	local mirror=${VM_MIRROR:-http://deb.debian.org/debian} lines
 	# shellcheck disable=SC2016
@@ -47,7 +47,7 @@ sources() {
 	fi
 }
 
-# How this machine's apt gets at a mirror: proxies, patience, checks of the date.
+# The settings by which this machine's apt reaches a mirror: proxies, timeouts, checks of the date.
 apt_settings() {
 	apt-config dump --no-empty |
 		grep -E '^Acquire::(http|https|Retries|Check-|ForceIPv)' |
@@ -55,8 +55,8 @@ apt_settings() {
 	echo 'Acquire::Languages "none";'
 }
 
-# And how its pip gets at an index. Certificates that it names are copied to where no package puts
-# any: Debian's would replace them.
+# The settings by which this machine's pip reaches an index. Certificates that they name are copied
+# to a folder of no package, because Debian's package would replace them.
 pip_settings() {
 	local given copy=/etc/pip-certificates.crt
 	[ -f /etc/pip.conf ] || return 0
@@ -65,8 +65,8 @@ pip_settings() {
 	sed "s|^ *cert *=.*|cert = $copy|" /etc/pip.conf >"$root/etc/pip.conf"
 }
 
-# apart COMMAND...: run a command with processes and mounts of its own, which end with it. If
-# this script is killed, the command goes along. The lock is this script's alone.
+# apart COMMAND...: runs a command with processes and mounts of its own, which end with it. If this
+# script is killed, the command ends as well. The command does not inherit the lock.
 machine=''
 apart() {
 	local status=0
@@ -77,8 +77,8 @@ apart() {
 	return $status
 }
 
-# First what runs apart is ended: unshare waits until its process 1 has taken along all others.
-# Then the tree is removed, from outside, where nothing is mounted on it.
+# First the command that runs apart is ended: unshare waits until its process 1 and all others have
+# ended. Then the tree is removed from outside, where it has no mounts.
 # shellcheck disable=SC2317
 clean_up() {
 	local status=$? first
@@ -104,7 +104,7 @@ make_pristine() {
 		>"$log" 2>&1 || { tail -5 "$log" >&2; die "debootstrap failed, see $log"; }
 	# a machine that has never run apt-get update
 	rm -rf "$new"/var/cache/apt/archives/*.deb "$new"/var/lib/apt/lists/*
-	# devices are this machine's: see init.sh
+	# the devices are those of this machine: see init.sh
 	tar -C "$new" --exclude='./dev/*' -cf "$pristine.new" .
 	mv "$pristine.new" "$pristine"
 	rm -rf "$new"
@@ -115,7 +115,7 @@ make_clone() {
 	local clone=$root/root/xmem git
 	git=(git -C "$clone" -c user.name=xmem -c user.email=xmem@localhost -c commit.gpgSign=false)
 	mkdir -p "$clone"
-	# not those that git knows but that are removed
+	# without files that git knows and that are removed
 	(cd "$repo" && git ls-files -z --cached --others --exclude-standard |
 		xargs -0 sh -c 'for f; do [ ! -f "$f" ] || printf "%s\0" "$f"; done' _ |
 		tar -c --null -T - -f -) | tar -x --no-same-owner -f - -C "$clone"
@@ -127,16 +127,16 @@ make_clone() {
 make_root() {
 	rm -rf "$root"
 	mkdir -p "$root" "$bare/debs/partial"
-	# those that newer ones have replaced
+	# packages that newer ones have replaced
 	find "$bare/debs" -maxdepth 1 -name '*.deb' -atime +30 -delete
 	tar -C "$root" -xpf "$pristine"
 	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 	sources >"$root/etc/apt/sources.list"
 	apt_settings >"$root/etc/apt/apt.conf.d/90tree"
 	pip_settings
-	# nothing of it outlives a power failure anyway
+	# the tree need not survive a power failure
 	echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/tree"
-	# packages must not start services, nor change the kernel's settings, which are not ours
+	# packages must not start services, nor change the settings of the shared kernel
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod 755 "$root/usr/sbin/policy-rc.d"
 	make_clone

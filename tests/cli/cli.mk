@@ -1,4 +1,4 @@
-# tests/cli: the xmem tool, beside a program that makes a known scene for it.
+# tests/cli: the xmem tool, with a program that makes a known scene for it.
 
 $(B)/cli-scene: $(B)/obj/tests/cli/scene.o $(B)/libxmem.a
 	$(say) LD $@

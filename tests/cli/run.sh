@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The xmem tool: every command as table and as JSON, beside a scene (scene.c) in which it is
-# known who holds what; then what it says to wrong arguments, without a host, and where
-# its output cannot be written.
+# Tests the xmem tool: every command as table and as JSON, beside a scene (scene.c) whose holders
+# are known; then its messages for wrong arguments, without a host, and when its output cannot be
+# written.
 #   XMEM_BACKEND=daemon|kernel tests/cli/run.sh [FOLDER]     FOLDER: build/release
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -14,7 +14,7 @@ export XMEM_CUDA_DRIVER=$programs/fakecuda/libcuda.so.1
 nowhere="env XMEM_BACKEND=daemon XMEM_SOCKET=$XMEM_SOCKET-none"
 work=$(mktemp -d)
 passed=0 failed=0 skipped=0 name='' scene='' other=''
-declare -A is			# what the scene says: processes and tokens
+declare -A is			# processes and tokens, as the scene prints them
 clean_up() {
 	trap - EXIT
 	[ -z "$scene$other" ] || kill ${scene:+"$scene"} ${other:+"$other"} 2>/dev/null
@@ -29,7 +29,7 @@ xmem() { "$programs/xmem" "$@"; }
 
 says() { echo "  $*"; return 1; }
 
-# json FILTER COMMAND...: the tool's JSON through jq, one value a line.
+# json FILTER COMMAND...: prints the tool's JSON through jq, one value a line.
 json() {
 	local filter=$1
 	shift
@@ -39,10 +39,11 @@ json() {
 # same WANTED GOT
 same() { [ "$1" = "$2" ] || says "wanted $1" $'\n'"  got    $2"; }
 
-# cells COMMAND...: the table without its titles, one space between cells.
+# cells COMMAND...: prints the table without its titles, with one space between cells.
 cells() { xmem "$@" | tail -n +2 | sed 's/^ *//; s/  */ /g'; }
 
-# refuses STATUS WORDS ARGUMENT...: that status, nothing but one line, which has these words.
+# refuses STATUS WORDS ARGUMENT...: the tool ends with that status, and prints one line with these
+# words.
 refuses() {
 	local wanted=$1 words=$2 status=0
 	shift 2
@@ -53,7 +54,7 @@ refuses() {
 		says "$*: it says $(cat "$work/err")"
 }
 
-# What the scene says up to this line.
+# Reads the scene's output up to this line.
 hear_scene() {
 	local key value
 	while read -r -t 600 -u "${scene_out}" key value; do
@@ -74,8 +75,8 @@ set_scene() {
 		--argjson logger "${is[logger]}" --arg backend "$backend")
 }
 
-# set_other [-n POOL] [CLIENTS | --gpus], other_says LINE, end_other: another scene, in the pool
-# "other".
+# set_other [-n POOL] [CLIENTS | --gpus], other_says LINE, end_other: these control another scene,
+# in the pool "other".
 set_other() {
 	local pool=other
 	[ "${1:-}" != -n ] || { pool=$2; shift 2; }
@@ -101,7 +102,7 @@ end_other() {
 	rm "$work/other-to" "$work/other-from"
 }
 
-# ---- the scene as it is seen ----
+# ---- the tool's view of the scene ----
 
 list_has_named_and_anonymous() {
 	same '["scene",3,8,128,8,16384,16384,0,1]
@@ -123,7 +124,7 @@ list_as_a_table() {
 			map(tostring) | join(" ")')" "$(cells list)"
 }
 
-# A pool without a name is called by its number, and looked at by it.
+# A pool without a name is shown by its number, and the number selects it.
 anonymous_is_looked_at() {
 	local tag
 	tag=$(xmem list | awk 'NR > 1 { print $NF }' | grep ^@)
@@ -134,7 +135,7 @@ anonymous_is_looked_at() {
 		refuses 1 "open pool '@1x': behind a '@' stands the number.*" xmem stat @1x
 }
 
-# A name of 128 characters is listed as it is, moves no other column, and is taken as it is listed.
+# A name of 128 characters is listed in full, moves no other column, and is accepted as listed.
 long_name_with_slashes() {
 	local name bad=0
 	name=/camera/front/$(printf 'n%.0s' {1..114})
@@ -161,7 +162,7 @@ table_is_aligned() {
 		END { exit bad || NR != 4 }' "$work/table" || says "$(cat "$work/table")"
 }
 
-# The tool itself is in none of the counts.
+# No count includes the tool itself.
 clients_are_who_they_are() {
 	local pids='{cam: $cam, viewer: $viewer, logger: $logger}'
 	local expression="(.pool == \"scene\" and .backend == \$backend),
@@ -175,7 +176,7 @@ clients_are_who_they_are() {
 		same true "$(json '.clients | map(.client) | . == unique' clients scene)"
 }
 
-# A program of this tree that subscribes where no writer is.
+# A program of this tree that subscribes to a pool without a writer.
 client_waits_for_a_writer() {
 	local waits='.clients[0].awaits // "nobody"' said=''
 	"$programs/cli-scene" waiting --waits >/dev/null &
@@ -196,7 +197,7 @@ clients_as_a_table() {
 		"$(cells clients scene)"
 }
 
-# Who holds a slot, by the name of its token.
+# Prints the holders of the slot with that token.
 holders='def holders: .holders | map("\(.label) \(.holds)") | sort | join(", ");
 	def which: {($A): "A", ($B): "B", ($C): "C"}[.token // ""];'
 
@@ -220,7 +221,7 @@ holders_as_a_table() {
 		same '[]' "$(json .keepers holders scene)"
 }
 
-# The slot that is asked for is shown also if nobody holds it, or if it has no buffer.
+# A requested slot is shown even if no client holds it, or if it has no buffer.
 holders_of_one_slot() {
 	local slots='.slots | map([.slot, .state, .token == $C, .owner.label, .holders])'
 	local slot
@@ -280,7 +281,7 @@ stat_counts_without_the_tool() {
 			"$(xmem stat scene | awk '{ print $1, $2 }')"
 }
 
-# Killed, its holds are gone at once; its buffers stay as long as others use them.
+# When cam is killed, its holds go at once; its buffers stay as long as others use them.
 killed_owner_is_seen() {
 	echo kill >&"$scene_in"
 	hear_scene killed || return
@@ -307,19 +308,19 @@ viewer 8192' "$(xmem holders scene | sed '1,/^$/d' | awk 'NR > 1 { print $1, $NF
 
 # ---- the tool is a client only while it looks ----
 
-# writes PROCESS: it is in write(2) to standard output, and stays there.
+# writes PROCESS: waits until it is in write(2) to standard output, and stays there.
 writes() {
 	local tries call
 	for ((tries = 0; tries < 6000; tries++)); do
 		read -r call </proc/"$1"/syscall || return
 		[[ $call != '1 0x1 '* ]] || return 0
-		read -r -t 0.01 -u "$other_out" || true		# it says nothing now
+		read -r -t 0.01 -u "$other_out" || true		# it prints nothing now
 	done
 	says "process $1 does not write: $call"
 }
 
-# A pager that is not read on must not keep a pool that all others have left. stdbuf makes the
-# tool write as soon as it prints, as it does when there is much to print.
+# A user who stops in a pager must not keep alive a pool that all others have left. stdbuf makes the
+# tool write as soon as it prints, as it does when it has much to print.
 output_that_nobody_reads_keeps_no_pool() {
 	local command tool result=0 full
 	for command in 'stat other' 'clients other' 'holders other --json'; do
@@ -343,7 +344,7 @@ output_that_nobody_reads_keeps_no_pool() {
 	return $result
 }
 
-# Who cannot look learns whom to end.
+# If the tool cannot look, it names the process to end.
 full_pool() {
 	local command places='the tool needs one of its 3 places' result=0
 	set_other 3 || return
@@ -358,9 +359,9 @@ full_pool() {
 	end_other && return $result
 }
 
-# ---- what it does not like ----
+# ---- wrong arguments ----
 
-# Each with a status of 2, on one line that says where to read on.
+# Each fails with status 2, and one line that says where to read on.
 bad_usage() {
 	local end='; see xmem --help$' slot
 	refuses 2 "which command?$end" xmem &&
@@ -420,7 +421,7 @@ host_that_does_not_answer() {
 	return $result
 }
 
-# What cannot be printed is no help.
+# Help that cannot be printed is a failure.
 daemon_help_that_cannot_be_written() {
 	local option status
 	for option in --help --version; do
@@ -431,7 +432,7 @@ daemon_help_that_cannot_be_written() {
 	done
 }
 
-# Without /proc it could not give payload files to readers, so it does not begin to serve.
+# Without /proc the daemon could not give payload files to readers, so it does not begin to serve.
 daemon_without_proc() {
 	local status=0
 	if ! unshare -m true 2>"$work/err"; then
@@ -444,7 +445,7 @@ daemon_without_proc() {
 		says "status $status, $(cat "$work/err")"
 }
 
-# Of one command it can be asked for in both ways.
+# Both forms ask for the help of one command.
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
@@ -458,7 +459,7 @@ help_of_each_command() {
 		same 'Usage: xmem version' "$(xmem version --help | head -n 1)"
 }
 
-# The manual page has the commands and arguments that the tool has.
+# The manual page has the tool's commands and arguments.
 manual_has_what_help_has() {
 	local page
 	page=$(sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/ { /^\.SH/d; s/^\.[RBI]* //; s/\\-/-/g
@@ -469,7 +470,7 @@ manual_has_what_help_has() {
 		sed 's/  */ /g; s/ $//; s/^/xmem /')" "$page"
 }
 
-# A reference that has a handle is in two columns, and is one all the same.
+# A reference that has a handle is in two columns, but is one reference.
 help_of_claims_says_what_its_columns_count() {
 	local command
 	for command in 'help claims' 'claims --help'; do
@@ -515,7 +516,7 @@ gpus_as_a_table() {
 		"$(xmem gpu | sed 's/^ *//; s/  */ /g')"
 }
 
-# Which nobody needs a host for.
+# This needs no host.
 no_gpu_and_why() {
 	refuses 1 'there is no CUDA driver: /nowhere/lib: .*XMEM_CUDA_DRIVER' \
 		env XMEM_CUDA_DRIVER=/nowhere/lib "$programs/xmem" gpu &&
@@ -527,7 +528,7 @@ no_gpu_and_why() {
 			jq '.gpus | length')"
 }
 
-# What a pool has on two GPUs, of which its first is the machine's second.
+# A pool's memory on two GPUs; the pool's first GPU is the machine's second one.
 stat_says_what_is_on_which_gpu() {
 	same '[104096,2,4096,4194304,2097152]' "$(json '[.bytes, .payloads, .bytes_files,
 		.bytes_cuda, .bytes_closing]' stat other)" &&
@@ -567,7 +568,7 @@ gpus_of_a_pool() {
 	end_other && return $result
 }
 
-# Another scene, for all that are in it go.
+# It uses another scene, because all processes of the scene end.
 clients_are_evicted_and_pools_drained() {
 	local result=0 first left
 	set_other || return
@@ -580,7 +581,7 @@ clients_are_evicted_and_pools_drained() {
 	if [ "$backend" = kernel ]; then
 		same "[\"kernel\",$first]" "$(json '[.backend, .evicted[0].client]' \
 			evict other "$first")" || result=1
-		# Others have yet to receive what it published.
+		# Others have yet to receive its publications.
 		same '"zombie"' "$(json ".clients[] | select(.client == $first) | .state" \
 			clients other)" || result=1
 		same "0 $((left - 1))" "$(cells drain other --evict)" || result=1
@@ -597,8 +598,8 @@ clients_are_evicted_and_pools_drained() {
 
 backend_is_told() { same "$backend" "$(xmem backend)"; }
 
-# A command that prints nothing because it could not has failed. stdbuf lets it write while the
-# pool is open, and other writes come after the one that fails.
+# A command that cannot print has failed. stdbuf lets it write while the pool is open, and other
+# writes follow the one that fails.
 output_that_cannot_be_written() {
 	local words='standard output: ' command
 	for command in list 'list --json' 'clients scene' 'holders scene --json' 'stat scene' help \
@@ -612,12 +613,12 @@ output_that_cannot_be_written() {
 			refuses 1 "$words" bash -c 'stdbuf -o0 "$0" "$@" >&-' \
 				"$programs/xmem" $command || return
 	done
-	# Nothing of it went into the pool's files, which would have had the number of stdout.
+	# No output has gone into the pool's files, which could have got the number of stdout.
 	same 3 "$(json '.clients | length' clients scene)"
 }
 
-# Who reads on no more ends the tool, as it ends each program in a pipe; where SIGPIPE is ignored,
-# that is an error.
+# A reader that closes the pipe ends the tool, as it ends every program. If SIGPIPE is ignored, the
+# tool fails with an error.
 output_into_a_pipe_without_a_reader() {
 	local words='standard output: Broken pipe' command status both closed result=0
 	mkfifo "$work/closed"
@@ -680,10 +681,10 @@ wrong_backend_is_said() {
 	done
 }
 
-# Who has no JSON library is told what to do, in the place of the compiler's complaint.
+# If there is no JSON library, the build says what to do, instead of the compiler's error.
 build_without_json_library() {
 	if [ "$backend" = kernel ]; then
-		echo "SKIP $name: it is the same on every host"
+		echo "SKIP $name: it does not depend on the host"
 		return 77
 	fi
 	! make -s B="$work/none" CFLAGS=-nostdinc "$work/none/obj/cli/jansson" 2>"$work/err" ||

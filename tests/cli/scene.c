@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: MIT
 /*
- * cli-scene POOL --waits: a client that waits for a writer.
- * cli-scene POOL [CLIENTS]: a pool for so many clients (8), in which it is known who holds
- * what, for tests of the xmem tool. cli-scene POOL --gpus: the same with two GPUs, see below.
+ * Scenes for tests of the xmem tool, in which the holders of each slot are known.
+ *
+ *   cli-scene POOL --waits     a client that waits for a writer
+ *   cli-scene POOL [CLIENTS]   a pool for so many clients (8), see below
+ *   cli-scene POOL --gpus      a pool with memory on two GPUs, see below
+ *
+ * The processes of the pool are:
  *
  *   cam      owns four buffers: it publishes A, B and C, and is writing a fourth
  *   viewer   follows cam and has received nothing; holds A twice and B once
  *   logger   holds A once, and has mapped its file
- *   cam      also holds A, and has set two references to B aside; nobody holds C, which is in
- *            flight to viewer
+ *   cam      also holds A, and has set two references to B aside; no client holds C, which is
+ *            in flight to viewer
  *
  * The scene itself is the only client of a pool without a name. It prints a line for each
- * process and each token, then "ready". For a line on its standard input it kills cam and
- * prints "killed"; at the end of its standard input it ends with all the others.
+ * process and each token, then "ready". After a line on its standard input it kills cam and
+ * prints "killed". At the end of its standard input it ends with all the others.
  *
- * With GPUs, by the driver's handles, which need no device file:
+ * With GPUs the scene uses the driver's handles, which need no device file:
  *
- *   cam      has had a buffer on GPU 1, which viewer has opened and still has open. Then it
- *            publishes A, of the CPU, and B, on GPU 0, and sets two references to B aside
+ *   cam      had a buffer on GPU 1, which viewer has opened and still has open. Then it publishes
+ *            A, on the CPU, and B, on GPU 0, and sets two references to B aside
  *   viewer   holds A and B
  */
 #include <inttypes.h>
@@ -37,7 +41,8 @@ enum { A, B, C, TOKENS };
 static const char *name;
 static uint32_t clients = 8;
 
-/* One of the processes: its parent writes into to and reads from from, itself vice versa. */
+/* One of the processes. Its parent writes to `to` and reads from `from`; the process does the
+ * reverse. */
 struct member {
 	pid_t pid;
 	int to, from;
@@ -115,7 +120,7 @@ static void cam(int in, int out)
 	for (i = A; i < TOKENS; i++)
 		buffer[i] = publish(pool, &token[i]);
 	tell(out, token, sizeof(token));
-	hear_done(in);			/* the others hold what they shall */
+	hear_done(in);			/* the others have their holds */
 	if (xmem_set_ref_count(buffer[B], 3, XMEM_FOREVER))
 		fail("set_ref_count");
 	xmem_release(buffer[B]);	/* one of the three */
@@ -155,12 +160,12 @@ static void logger(int in, int out)
 	uint64_t token[TOKENS];
 
 	hear(in, token, sizeof(token));
-	if (!xmem_data(get(pool, token[A])))	/* so it has the file mapped */
+	if (!xmem_data(get(pool, token[A])))	/* this maps the file */
 		fail("data");
 	tell_done(out);
 }
 
-/* ---- the same with GPUs ---- */
+/* ---- the processes with GPUs ---- */
 
 static struct xmem_buffer *publish_cuda(struct xmem_pool *pool, int device, uint64_t *ret_token)
 {
@@ -245,7 +250,7 @@ static struct member start(void (*play)(int in, int out))
 static void end(struct member *member)
 {
 	if (!member->pid)
-		return;		/* it was killed before */
+		return;		/* it has been killed */
 	kill(member->pid, SIGKILL);
 	waitpid(member->pid, NULL, 0);
 	member->pid = 0;
@@ -290,7 +295,7 @@ static void set_scene_with_gpus(void)
 	hear_done(c.from);
 }
 
-/* It ends when it is killed. */
+/* It runs until it is killed. */
 static int wait_for_a_writer(void)
 {
 	struct xmem_pool *pool = xmem_pool_open(name, NULL);

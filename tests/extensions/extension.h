@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two extensions, as plug-ins of one program would be: shared objects that are not linked with
- * libxmem and reach it through the table alone, which the program gives them. main.c is such a
- * program; the conformance suite is another (tests/conform/api.c).
+ * Two extensions, like plug-ins of one program: shared objects that are not linked with libxmem.
+ * They reach it only through the table that the program gives them. main.c is such a program, and
+ * the conformance suite is another (tests/conform/api.c).
  */
 #ifndef XMEM_EXTENSION_H
 #define XMEM_EXTENSION_H
@@ -12,13 +12,13 @@
 #define EXTENSION	__attribute__((visibility("default")))
 #define EXTENSION_BYTES	4096
 
-/* extension-writer.so: what it does with the pool @name. Each returns 0 or a negative errno. */
+/* extension-writer.so: its functions use the pool @name. Each returns 0 or a negative errno. */
 struct writer_extension {
 	int (*start)(const struct xmem_api *api, const char *name);
 	int (*publish)(unsigned char stamp);
-	int (*drop)(struct xmem_buffer *buffer);	/* a handle that the other one made */
+	int (*drop)(struct xmem_buffer *buffer);	/* a handle that the reader made */
 	void (*stop)(void);
-	/* The table that it finds by itself in the library of that name. */
+	/* Finds the table without help, in the library of that name. */
 	const struct xmem_api *(*find)(const char *library);
 };
 
@@ -31,7 +31,7 @@ struct reader_extension {
 	const struct xmem_api *(*find)(const char *library);
 };
 
-/* The one symbol of each. */
+/* The only symbol of each. */
 #define WRITER_SYMBOL	"xmem_test_writer"
 #define READER_SYMBOL	"xmem_test_reader"
 

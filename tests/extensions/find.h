@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How an extension finds the table without help: libxmem is loaded once, whoever asks for it. */
+/* How an extension finds the table without help. All extensions share one loaded libxmem. */
 #ifndef XMEM_EXTENSION_FIND_H
 #define XMEM_EXTENSION_FIND_H
 

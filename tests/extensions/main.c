@@ -23,7 +23,7 @@
 	} \
 } while (0)
 
-/* The symbol of an extension that lies beside this program. */
+/* The symbol of an extension in this program's folder. */
 static const void *load(const char *file, const char *symbol)
 {
 	char path[PATH_MAX] = "";

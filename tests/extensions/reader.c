@@ -19,7 +19,7 @@ static struct xmem_buffer *receive(void)
 	return xmem->receive(subscription, 0);
 }
 
-/* The byte that all of it is, or -1. */
+/* The value of every byte, or -1 if they differ. */
 static int stamp(struct xmem_buffer *buffer)
 {
 	const unsigned char *data = xmem->data(buffer);

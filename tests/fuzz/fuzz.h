@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzz targets share: the input as a stream of numbers, a host that lives in the same
- * process, and looks at everything that a view claims. A target is an LLVMFuzzerTestOneInput in a
- * file of its own; run.sh replays its corpus, and then goes on for a while from there.
+ * Shared by the fuzz targets: the input as a stream of numbers, a host in this process, and
+ * functions that look at everything that a view claims. A target is an LLVMFuzzerTestOneInput in a
+ * file of its own. run.sh replays its corpus, and then goes on from there for a while.
  */
 #ifndef XMEM_FUZZ_H
 #define XMEM_FUZZ_H
@@ -54,10 +54,10 @@ static inline u64 input_u64(struct input *in)
 	return value;
 }
 
-/* ---- looks (look.c): each reads all that it may, or as much of it as is quick ---- */
+/* ---- looks (look.c): each reads all that it may, or as much as is quick ---- */
 
 void look_at_bytes(const void *data, size_t bytes);
-/* [data, data + bytes) are the contents, in which all of it must be. */
+/* The contents are [data, data + bytes); everything that the view claims must lie in them. */
 void look_at_tensor(const struct xmem_tensor *tensor, const void *data, size_t bytes);
 void look_at_image(const struct xmem_image *image, const void *data, size_t bytes);
 void look_at_strings(const struct xmem_metadata *metadata);
@@ -72,8 +72,8 @@ enum { FUZZ_READER, FUZZ_HOSTILE, FUZZ_OWNER };	/* client ids */
 
 /*
  * A pool in plain memory, and the library's back end "daemon" that serves it. Its two writers are
- * only ids. Its own words are true, as in the kernel's pools: clients of the daemon, which could
- * forge them, are trusted not to (docs/design.md, "Two hosts").
+ * only ids. The host's words are true, as in the kernel's pools. Clients of the daemon could forge
+ * them, and are trusted not to do so (docs/design.md, "Two hosts").
  */
 struct fuzz_host {
 	struct xm_host host;
@@ -81,16 +81,16 @@ struct fuzz_host {
 	u64 bytes;
 	int file;			/* of all payloads */
 	u64 payloads;			/* the last id that was given */
-	u32 slot[2][FUZZ_SLOTS];	/* of the hostile one, and of the owner */
+	u32 slot[2][FUZZ_SLOTS];	/* of the hostile writer, and of the owner */
 };
 extern struct fuzz_host fuzz;
 
 /* A new pool with both writers. */
 void fuzz_host_begin(void);
-/* The hostile one ends; it comes again, if nothing is left of the one before. */
+/* The hostile writer ends. It comes back if nothing is left of its predecessor. */
 void fuzz_host_end_writer(void);
 void fuzz_host_new_writer(void);
-/* Free what only the dead have had. */
+/* Frees slots that only ended clients had. */
 void fuzz_host_reap(void);
 
 #endif

@@ -1,5 +1,5 @@
 # fuzz: libFuzzer targets, with the address and undefined behaviour sanitizers, by clang. A target
-# is tests/fuzz/TARGET.c with the library, whose host is in the same process (host.c).
+# is tests/fuzz/TARGET.c with the library; its host is in its own process (host.c).
 
 FUZZ_TARGETS := metadata reader
 FUZZ_CC      := clang

@@ -27,7 +27,7 @@ static void add_writer(u32 id)
 	int group = xm_host_free_group(&fuzz.host, id, 1);
 	u32 i;
 
-	if (group < 0)		/* somebody still holds a slot of both groups */
+	if (group < 0)		/* a client still holds a slot of each group */
 		return;
 	MUST(!xm_host_join(&fuzz.host, id, &join, &who) && join.client == id);
 	xm_host_give_group(&fuzz.host, group, id);

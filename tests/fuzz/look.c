@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Looks at what views claim. The addresses are compared, and the bytes are read too, which the
- * address sanitizer sees.
+ * Looks at everything that views claim. It compares the addresses, and also reads the bytes, which
+ * the address sanitizer checks.
  */
 #include "fuzz.h"
 
-#define MOST_ROWS	64	/* of a plane that are looked at: the first ones, and the last */
+#define MOST_ROWS	64	/* rows of a plane that it reads: the first ones, and the last */
 
 void look_at_bytes(const void *data, size_t bytes)
 {
@@ -25,7 +25,7 @@ static void look_within(const char *at, size_t length, const void *data, size_t 
 		look_at_bytes(at + length - 1, 1);
 }
 
-/* The corners: in each dimension the first or the last place. */
+/* Reads the corners: in each dimension the first and the last place. */
 static void look_at_corners(const struct xmem_tensor *t, const void *data, size_t bytes)
 {
 	u32 corner, i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fuzz target: metadata of any content, over contents of any length. What the library calls good
- * must lie within the bytes, which are allocated to the byte; and what it describes itself it must
- * call good, unless one byte is missing.
+ * Fuzz target: any metadata, over contents of any length. Metadata that the library accepts must
+ * lie within the bytes, which are allocated to the byte. The library must accept metadata that it
+ * has made itself, unless one byte of the contents is missing.
  */
 #include "fuzz.h"
 
@@ -41,7 +41,7 @@ static void read_it(const struct xmem_metadata *shared, const char *data, size_t
 	}
 }
 
-/* All of it is the input's. */
+/* All of the metadata comes from the input. */
 static void read_any(struct input *in, const char *data, size_t bytes)
 {
 	struct xmem_metadata m;
@@ -50,7 +50,7 @@ static void read_any(struct input *in, const char *data, size_t bytes)
 	read_it(&m, data, bytes);
 }
 
-/* It was good, and then some words became others. */
+/* The metadata was good, and then some words changed. */
 static void read_spoilt(struct input *in, const char *data, size_t bytes)
 {
 	struct xmem_metadata m = { 0 };
@@ -66,7 +66,7 @@ static void read_spoilt(struct input *in, const char *data, size_t bytes)
 	read_it(&m, data, bytes);
 }
 
-/* An image with numbers of the input, described by the library. */
+/* The library describes an image with numbers from the input. */
 static void describe_image(struct input *in, const char *data, size_t bytes)
 {
 	u32 format = input_u8(in);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fuzz target: a reader, through the public functions of the library, beside a publisher that
- * stores anything into its own pages (ring, entries, state words, metadata), ends and comes again,
- * so that the host's rows change too. The input says who does what. Whatever comes: contents lie
- * within a mapping, views within the contents, all calls end, and at the end the reader has put all
- * holds that it took.
+ * Fuzz target: a reader that uses the library's public functions, beside a publisher that stores
+ * anything into its own pages (ring, entries, state words, metadata), ends and comes back. So the
+ * host's rows change as well. The input gives the steps of both. In all cases contents lie within a
+ * mapping, views within the contents, all calls end, and at the end the reader has put all of its
+ * holds.
  */
 #include "fuzz.h"
 
@@ -18,7 +18,7 @@ static struct reader {
 	u64 seen;			/* a token that was received once */
 } reader;
 
-/* ---- what the reader does ---- */
+/* ---- the reader's steps ---- */
 
 /* Contents that the library hands out are mapped. */
 static void must_be_mapped(const char *data, size_t bytes)
@@ -116,14 +116,14 @@ static void read_something(struct input *in)
 	}
 }
 
-/* ---- what the publisher does ---- */
+/* ---- the publisher's steps ---- */
 
 static u64 token_of(u32 slot)
 {
 	return xm_token(xm_generation(xm_load(&xm_slot(&fuzz.host.map, slot)->state)), slot);
 }
 
-/* A number that means something here, or any. */
+/* A number with a meaning here, or any number. */
 static u64 take_value(struct input *in, u64 is)
 {
 	u8 kind = input_u8(in), small = input_u8(in);
@@ -181,7 +181,7 @@ static void write_something(struct input *in)
 	store(page, in, words);
 }
 
-/* As the protocol wants it, so that there is something to be spoilt. */
+/* Publishes as the protocol requires, so that there are contents to spoil. */
 static void publish(struct input *in)
 {
 	u32 slot = fuzz.slot[0][input_u8(in) % FUZZ_SLOTS];
@@ -195,7 +195,7 @@ static void publish(struct input *in)
 	xm_publish(&fuzz.host.map, FUZZ_HOSTILE, slot, &what);
 }
 
-/* What it says of its contents is a whole description, of which single words are changed later. */
+/* Its contents get a complete description; later steps change single words of it. */
 static void describe(struct input *in)
 {
 	static const struct xl_says says = { "fuzz", EBADMSG };

@@ -4,11 +4,11 @@
 #
 #   tests/fuzz/run.sh                 replays the corpus of each target, then fuzzes 10 s each
 #   tests/fuzz/run.sh -t 600 reader   one target for 10 minutes
-#   tests/fuzz/run.sh -m              the same, and puts what has reached new code into the corpus
+#   tests/fuzz/run.sh -m              also adds inputs that have reached new code to the corpus
 #   tests/fuzz/run.sh -r              replays only
 #
-# Each input of the corpus is a test, and so is the run of a target. An input that has found
-# something is in build/fuzz/found; `build/fuzz/TARGET FILE` repeats it. The last line is
+# Each input of the corpus is a test, and so is the run of a target. An input that has found a fault
+# is in build/fuzz/found; `build/fuzz/TARGET FILE` repeats it. The last line is
 # "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -26,7 +26,7 @@ shift $((OPTIND - 1))
 targets=("$@")
 [ $# != 0 ] || targets=(metadata reader)
 
-# The library finds its host as it would find xmemd, so this says which one is meant.
+# The library finds its host as it would find xmemd, so this variable selects the back end.
 export XMEM_BACKEND=daemon
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 passed=0 failed=0
@@ -35,7 +35,7 @@ mkdir -p "$found"
 log=$(mktemp)
 trap 'rm -rf "$log" "$log.new"' EXIT
 
-# replay TARGET: each file of its corpus, all in one process; one at a time if that fails
+# replay TARGET: replays each file of its corpus, all in one process; if that fails, one at a time
 replay() {
 	local files=(tests/fuzz/corpus/"$1"/*) file
 	if [ ! -e "${files[0]}" ]; then
@@ -58,7 +58,7 @@ replay() {
 	done
 }
 
-# go_on TARGET: new inputs, from the corpus on, for some seconds
+# go_on TARGET: tries new inputs for some seconds, beginning with the corpus
 go_on() {
 	local new=$log.new
 	rm -rf "$new"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs unittest and says what tests/run.sh reads: FAIL and SKIP lines, and the sums."""
+"""Runs unittest and prints the lines that tests/run.sh reads: FAIL and SKIP, and the counts."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import unittest
 
 
 class Lines(unittest.TestResult):
-    """known: names of tests that must fail here, and why; one that passes is a failure."""
+    """known: names of tests that must fail here, with reasons; one that passes is a failure."""
 
     def __init__(self, known=None):
         super().__init__()
@@ -63,7 +63,7 @@ class Lines(unittest.TestResult):
 
 
 def run(suite, known=None):
-    """What breaks a rule of the driver that need not show is a failure too."""
+    """A violation of a rule of the driver is also a failure, even if it has no visible effect."""
     result = Lines(known)
     with tempfile.NamedTemporaryFile("r") as log:
         os.environ["FAKECUDA_LOG"] = log.name

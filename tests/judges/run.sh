@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Programs that nobody here wrote, on the fake driver: what they rely on, the driver must do.
+# Runs programs of other projects on the fake driver, which must behave as they rely on.
 #
 #   tests/judges/run.sh cuda-core     our test of cuda.core and cuda.bindings
-#   tests/judges/run.sh numba-cuda    those modules of numba-cuda's own tests that need no compiler
+#   tests/judges/run.sh numba-cuda    the modules of numba-cuda's tests that need no compiler
 #
 # They come from PyPI into build/judges, in the versions of requirements.txt. The driver must be
 # built before (make FLAVOUR=test fakecuda). Python's tests use the same environment.
@@ -21,8 +21,8 @@ export PYTHONDONTWRITEBYTECODE=1 FAKECUDA_SEED=${FAKECUDA_SEED:-1}
 case $judge in
 cuda-core) program=tests/judges/with_cuda_core.py ;;
 numba-cuda)
-	# It registers memory that begins anywhere, fills what cuMemGetAddressRange says, and
-	# has tests for two devices: all of that is good on a real driver.
+	# numba-cuda registers memory at any address, fills the range of cuMemGetAddressRange, and
+	# has tests for two devices. A real driver allows all of that.
 	export FAKECUDA_HOST_ALIGN=any FAKECUDA_RANGE=allocation FAKECUDA_DEVICES=2
 	program=tests/judges/with_numba.py
 	;;

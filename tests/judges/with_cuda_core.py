@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""cuda.core and cuda.bindings on the fake driver: devices, streams, events, buffers, and what
-goes from process to process. Another process is a spawned one, as CUDA wants it."""
+"""cuda.core and cuda.bindings on the fake driver: devices, streams, events, buffers, and handles
+that go from process to process. Another process is a spawned one, as CUDA requires."""
 
 import ctypes
 import multiprocessing
@@ -23,7 +23,7 @@ multiprocessing.set_start_method("spawn", force=True)  # cuda.core warns of any 
 
 
 def done(result):
-    """What a function of the bindings returns beside its CUresult, which must be 0."""
+    """Returns the results of a function of the bindings, except its CUresult, which must be 0."""
     if int(result[0]):
         raise AssertionError(f"the driver says {result[0]!r}")
     return result[1] if len(result) == 2 else result[1:]
@@ -161,7 +161,7 @@ class Buffers(unittest.TestCase):
 
 
 class Kernels(unittest.TestCase):
-    """The image is what nvcc makes of tests/cuda/kernels.cu, or what stands for it."""
+    """The image is made by nvcc from tests/cuda/kernels.cu, or replaces such an image."""
 
     def image(self):
         folder = os.path.dirname(os.environ["LD_LIBRARY_PATH"])

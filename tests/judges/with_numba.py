@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Those modules of numba-cuda's own tests that need a driver, but no compiler for GPUs."""
+"""The modules of numba-cuda's own tests that need a driver, but no compiler for GPUs."""
 
 import importlib
 import sys
@@ -29,7 +29,7 @@ MODULES = [
     "cudadrv.test_select_device",
 ]
 
-# What fails on the fake driver, and why that may be.
+# Tests that may fail on the fake driver, with reasons.
 NO_MANAGED = "the fake driver has no managed memory"
 COMPILES = "it launches a kernel of its own, which has no twin here"
 KNOWN = {

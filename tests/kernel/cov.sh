@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# How much of the module its tests reach: builds it with counters (tests/kernel/gcov), runs each
-# suite below in the VM, and wants 90 % of the lines of kmod/. What no suite reaches stands in
-# uncovered.txt with the reason; coverage.py compares.
+# Measures how much of the module its tests reach. It builds the module with counters
+# (tests/kernel/gcov) and runs each suite below in the VM. Together they must reach 90 % of the
+# lines of kmod/. uncovered.txt lists the lines that no suite reaches, with reasons; coverage.py
+# compares.
 #   tests/kernel/cov.sh              builds, runs all suites, reports
-#   tests/kernel/cov.sh SUITE...     runs these; for the others their last run counts
+#   tests/kernel/cov.sh SUITE...     runs these; the other suites count with their last run
 #   tests/kernel/cov.sh --report     runs nothing
-# After a change of the module all have to run again.
+# After a change of the module all suites must run again.
 set -uo pipefail
 # shellcheck source=tests/vm/common.sh
 . "$(dirname "$0")/../vm/common.sh"
@@ -18,7 +19,7 @@ all+=' traces'
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1${2:+: $2}"; failed=$((failed + 1)); }
 
-# Allocations fail on the debug kernel only, which is several times slower than Debian's.
+# Only the debug kernel makes allocations fail; it is several times slower than Debian's.
 kernel_of() { if [ "$1" = alloc-failures ]; then echo kasan; else echo debian-6.1; fi; }
 folder_of() { echo "build/kmod/gcov-$1"; }
 
@@ -28,8 +29,8 @@ build() {	# KERNEL
 	tests/kernel/gpu/module.sh "$1" >/dev/null || exit 2
 }
 
-# Seconds are before vm.sh's scale for slow kernels. What loops do more than once reaches nothing
-# new.
+# vm.sh multiplies these seconds for slow kernels. Loops run once, because repetitions reach no
+# further lines.
 run() {	# SUITE
 	local name=$1 seconds=600 devices=240:255 kernel out=build/test-log/cov-$1 command
 	kernel=$(kernel_of "$name")
@@ -60,7 +61,7 @@ run() {	# SUITE
 	fi
 }
 
-# The report is red where it should be.
+# The report must fail where it should.
 report=(python3 tests/kernel/coverage.py)
 plants() {
 	local copy said

@@ -24,15 +24,15 @@
 # by this script.
 #
 # The variable HANG is a number of seconds. If the processors are idle for that long, the command
-# hangs, and the script ends it. A busy machine cannot cause that, for it always has work left.
+# hangs, and the script ends it. A busy machine cannot cause that, because it always has work.
 set -uo pipefail
 folder=${2:-}
 [ -n "$folder" ] || { folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; }
 # shellcheck source=/dev/null
 . /run/vm/settings
 
-# After a command's end the kernel may use its files for a moment, and nothing signals the end of
-# that. So rmmod is tried again.
+# After a command's end the kernel may use its files for a moment, and nothing announces when that
+# is over. So rmmod is tried again.
 unload() {
 	local name tries
 	for name in xmem xmem_test_gpu; do
@@ -48,7 +48,7 @@ unload() {
 # shellcheck disable=SC2154,SC2086
 load() { insmod /run/vm/module.0.ko $arguments_0 && insmod "$1" $arguments_1; }
 
-# What processes there are, and where in the kernel each of them is.
+# Lists the processes, and where in the kernel each of them is.
 dump() {
 	local process line
 	echo "$1:"
@@ -74,7 +74,7 @@ until_idle() {
 	done
 }
 
-# in_time SECONDS COMMAND: its status; 124 or 123: it has been killed, with all that it had started.
+# in_time SECONDS COMMAND: returns its status. With 124 or 123 it was killed, with all its children.
 in_time() {
 	local job timer watch='' first status
 	setsid bash -fc "$2" </dev/null >"$log" 2>&1 3<&- &
@@ -124,5 +124,5 @@ while IFS='|' read -r -u 3 name module seconds command; do
 	report "$name" $? $((SECONDS - start))
 	unload || { echo "STUCK $name"; break; }
 done 3<"$1"
-# as they were, for who unloads them
+# as they were, for the later unloading
 load /run/vm/module.1.ko || true

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The fuzzer of xmem.ko (tests/kernel/fuzz) in the VM, from the corpus of this repository on.
+# Runs the fuzzer of xmem.ko (tests/kernel/fuzz) in the VM. It begins with this repository's corpus.
 #   tests/kernel/fuzz.sh KERNEL SECONDS [ARGUMENT...]
-# With kernel kasan it is guided by kcov, and allocations fail, too; others have neither. Other
-# arguments than -t SECONDS replace the corpus. VM_APPEND: more words for the kernel's command
-# line. If the machine dies or hangs, the last programs of each executor are printed, with the
-# command that runs them again.
+# With the kernel kasan it is guided by kcov, and allocations fail as well; other kernels have
+# neither. Arguments other than -t SECONDS replace the corpus. VM_APPEND has more words for the
+# kernel's command line. If the machine dies or hangs, the script prints the last programs of each
+# executor, with the command that runs them again.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 [ $# -ge 2 ] || { echo "usage: $0 KERNEL SECONDS [ARGUMENT...]" >&2; exit 2; }
@@ -19,9 +19,9 @@ make -s "build/release/kernel-fuzz" || exit 2
 out=build/test-log/fuzz-$name-$seconds
 mkdir -p "$out"
 rm -rf "$out/files"
-# it may be built anew while the machine reads it
+# a build may replace it while the machine reads it
 cp build/release/kernel-fuzz "$out/"
-# vm.sh gives slow kernels four times what is asked for here
+# vm.sh multiplies these seconds by four for slow kernels
 scale=1
 [ "$name" != kasan ] || scale=4
 tests/vm/vm.sh -k "$name" -t $((20 * seconds / scale + 90)) -a "${VM_APPEND:-}" -o "$out" \

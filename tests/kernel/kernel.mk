@@ -1,5 +1,5 @@
-# What is asked of xmem.ko alone, past the library: allocations that fail, garbage,
-# memory of GPUs, its tracepoints, and attacks of other users. Run in the VM by suites.sh.
+# Tests of xmem.ko alone, without the library: allocations that fail, garbage, GPU memory, its
+# tracepoints, and attacks by other users. suites.sh runs them in the VM.
 
 KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
 ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/reaped $(B)/ends $(B)/meanwhile $(B)/watched \

@@ -50,7 +50,7 @@ cheap|counted|1800|build/release/cheap|build/release/cheap"
 
 usage() { sed -n '3,10s/^# \?//p' "$0" >&2; exit 2; }
 
-# Two boots with suites that are made to go wrong, each in another way.
+# Two boots with suites that must fail, each in another way.
 selftest() {
 	local said pattern missed=0
 	said=$("$0" \
@@ -82,7 +82,7 @@ while [[ ${1:-} = -* ]]; do
 done
 [ $# -gt 0 ] || usage
 
-# Of what is asked for: name|machine|seconds|command, and what make builds.
+# For each requested suite: name|machine|seconds|command; and the targets that make builds.
 rows=() programs=()
 for wanted; do
 	name=${wanted%% *}
@@ -114,7 +114,7 @@ fault() {
 	failed=$((failed + 1))
 }
 
-# The suites with which the kernel has found fault: for each line, the one that had begun last.
+# The suites during which the kernel complained: for each complaint, the suite that began last.
 accused() {
 	local line from
 	tests/vm/complaints.sh "$out/console.log" "$out/status" | while IFS= read -r line; do
@@ -124,14 +124,14 @@ accused() {
 	done | sort -u
 }
 
-# boot MACHINE ROW...: sets left to those rows of which nothing is known yet.
+# boot MACHINE ROW...: sets left to the rows that have no result yet.
 boot() {
 	local machine=$1 row name p f s seconds=180 rc counts='' idle=1 append=${VM_APPEND:-} bad
 	shift
 	out=build/test-log/${1%%|*}-$kernel left=()
 	mkdir -p "$out"
 	rm -rf "$out/files"
-	# Its clock leaps while it waits for this machine, so its limits are this machine's.
+	# The VM's clock leaps while it waits for this machine, so limits use this machine's clock.
 	[ "$machine" != counted ] || counts=1 idle=1000
 	for row; do
 		IFS='|' read -r name _ s p <<<"$row"
@@ -166,7 +166,7 @@ boot() {
 		fault "$name" "the module could not be unloaded"
 		bad=1
 	fi
-	if [ ${#left[@]} = $# ]; then	# another boot would not come further
+	if [ ${#left[@]} = $# ]; then	# another boot would get no further
 		for row; do fault "${row%%|*}" "it has not begun"; done
 		left=()
 	elif [ "$rc" != 0 ] && [ $bad = 0 ]; then

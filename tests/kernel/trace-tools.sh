@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# examples/trace in the VM, on a scene of which each event is known (traces.c): perf as it is
-# installed, and Debian's bpftrace, which is unpacked beside the VM's kernels and not installed.
-# Not in CI: under emulation LLVM takes its time.
+# Runs examples/trace in the VM, on a scene whose events are all known (traces.c): with the
+# installed perf, and with Debian's bpftrace, which is unpacked beside the VM's kernels and not
+# installed. It is not in CI, because LLVM is slow under emulation.
 #   tests/kernel/trace-tools.sh                 prepares, and runs itself in the VM
 #   tests/kernel/trace-tools.sh inside TOOLS    the tests
 set -uo pipefail
@@ -13,7 +13,7 @@ tools=$cache_dir/trace-tools
 scene=$PWD/build/release/traces
 passed=0 failed=0
 
-verdict() {	# status, name, what is wrong otherwise
+verdict() {	# status, name, the fault if the status is not 0
 	if [ "$1" = 0 ]; then
 		echo "PASS $2"; passed=$((passed + 1))
 	else
@@ -21,7 +21,7 @@ verdict() {	# status, name, what is wrong otherwise
 	fi
 }
 
-# compare TOOL OUTPUT: each "expect EVENT COUNT" with the line in which the tool says it
+# compare TOOL OUTPUT: compares each "expect EVENT COUNT" with the tool's line for that event
 compare() {
 	local event want got
 	verdict "$(grep -c '^expect xmem_' "$2" | awk '{ print $1 < 10 }')" "$1-scene" \

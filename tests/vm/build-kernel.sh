@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# build-kernel.sh NAME: build one of our debug kernels from Debian's 6.1 source,
-# of the same version as the installed headers. Configuration: tinyconfig, then
-# configs/base.config, then configs/NAME.config. There a line "# make: A=B" is for
-# make, and "# source: 6.12" asks for that source, from bookworm-backports.
-# Takes 10 to 20 minutes, once; the result is kept in build/vm/NAME. Does not make
-# it bootable: see kernel.sh.
+# build-kernel.sh NAME: builds one of our debug kernels from Debian's 6.1 source, in the version of
+# the installed headers. Its configuration is tinyconfig, then configs/base.config, then
+# configs/NAME.config. In NAME.config a line "# make: A=B" is for make, and "# source: 6.12" asks
+# for that source, from bookworm-backports. A build takes 10 to 20 minutes, once; build/vm/NAME
+# keeps the result. kernel.sh makes it bootable.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/debian.sh"
@@ -21,7 +20,7 @@ need_file /usr/include/libelf.h:libelf-dev
 cc=$(kernel_cc)
 command -v "$cc" >/dev/null || die "missing tools, try: apt-get install gcc-12"
 
-# asked WORD: what NAME.config says in its line "# WORD: ..."
+# asked WORD: prints the text of the line "# WORD: ..." in NAME.config
 asked() { sed -n "s/^# $1: //p" "${fragments[1]}"; }
 series=$(asked source)
 out=$cache_dir/$name
@@ -32,7 +31,8 @@ mkdir -p "$out" "$src_dir"
 exec 9>"$out/lock"
 flock 9
 
-# The version of the source, of backports chosen once: to have a newer one, remove build/vm/NAME.
+# The version of the source. Of backports it is chosen once; remove build/vm/NAME to get a newer
+# one.
 if [ -z "$series" ]; then
 	version=$(stock_version "$(stock_release)")
 elif [ ! -s "$out/version" ]; then
@@ -66,8 +66,8 @@ unpack_source() {
 	rm -rf "$pkg"
 }
 
-# Every symbol that a fragment asks for must have survived olddefconfig. Of two fragments
-# that name one the later counts.
+# Every symbol that a fragment sets must have survived olddefconfig. If two fragments name a symbol,
+# the later one counts.
 last_words() {
 	cat "${fragments[@]}" | awk '
 		/^# CONFIG_[^ ]* is not set$/ { said[$2] = $0 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-# What the scripts of tests/vm share: where things are, how to complain, and
-# how to fetch a Debian package without installing it. Sourced, never run.
-# Nothing here starts a virtual machine.
+# Shared by the scripts of tests/vm, which source it: paths, error messages, and functions that
+# fetch a Debian package without installing it. Nothing here starts a virtual machine.
 # shellcheck shell=bash
 
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -9,12 +8,13 @@ repo_dir=$(cd "$vm_dir/../.." && pwd)
 cache_dir=${VM_CACHE:-$repo_dir/build/vm}
 src_dir=$cache_dir/src
 me=${0##*/}
-PATH=$PATH:/usr/sbin:/sbin	# where depmod is, which an ordinary user does not look for there
+PATH=$PATH:/usr/sbin:/sbin	# for depmod; an ordinary user's PATH lacks these
 
 say() { echo "$me: $*" >&2; }
 die() { say "$*"; exit 2; }
 
-# need COMMAND:PACKAGE...: all commands there, or one line telling what to install.
+# need COMMAND:PACKAGE...: checks that all commands exist, or prints one line with the packages to
+# install.
 need() {
 	local pair missing=""
 	for pair in "$@"; do
@@ -24,7 +24,7 @@ need() {
 	[ -z "$missing" ] || die "missing tools, try: apt-get install$missing"
 }
 
-# need_file FILE:PACKAGE...: the same for headers and other files.
+# need_file FILE:PACKAGE...: checks that headers and other files exist, as need does for commands.
 need_file() {
 	local pair missing=""
 	for pair in "$@"; do
@@ -33,12 +33,12 @@ need_file() {
 	[ -z "$missing" ] || die "missing files, try: apt-get install$missing"
 }
 
-# The compiler that Debian's bookworm kernels are built with, else the default.
+# The compiler of Debian's bookworm kernels; if it is missing, the default compiler.
 kernel_cc() {
 	if command -v gcc-12 >/dev/null; then echo gcc-12; else echo gcc; fi
 }
 
-# Release (6.1.0-N-amd64) of the installed stock headers, newest if several.
+# Prints the release (6.1.0-N-amd64) of the newest installed stock headers.
 stock_release() {
 	local release
 	release=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' \
@@ -50,10 +50,10 @@ stock_release() {
 	echo "$release"
 }
 
-# Package version (6.1.N-M) of the same.
+# Prints the package version (6.1.N-M) of these headers.
 stock_version() { dpkg-query -W -f '${Version}' "linux-headers-$1"; }
 
-# fetch_deb NAME=VERSION FOLDER: download and unpack one package, once.
+# fetch_deb NAME=VERSION FOLDER: downloads and unpacks one package, once.
 fetch_deb() {
 	local spec=$1 into=$2 debs=$src_dir/debs tmp
 	local mark=$into/.have/${spec//[^A-Za-z0-9.+_-]/_}
@@ -70,8 +70,8 @@ fetch_deb() {
 	touch "$mark"
 }
 
-# where_it_builds COMMAND...: run it here, or in the root VM_CHROOT (of a kernel's file env), in
-# which the repository and the cache are found at their own places.
+# where_it_builds COMMAND...: runs it here, or in the root VM_CHROOT (of a kernel's file env), in
+# which the repository and the cache have their usual paths.
 where_it_builds() {
 	[ -n "$VM_CHROOT" ] || { "$@"; return; }
 	# shellcheck disable=SC2016

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# complaints.sh CONSOLE-LOG [STATUS-FILE]: print what the kernel complained about
-# in a guest's log, and what its last status says is wrong (taint, lockdep).
-# Ends with 0 if there was nothing, 1 if there was. Knows nothing of tests or qemu.
+# complaints.sh CONSOLE-LOG [STATUS-FILE]: prints the kernel's complaints in a guest's log, and the
+# faults in its last status (taint, lockdep). The status is 0 if there were none, else 1. The script
+# knows nothing of tests or qemu.
 set -euo pipefail
 
-# Lockdep, slub_debug and kmemleak neither panic nor taint, so words must do.
+# Lockdep, slub_debug and kmemleak neither panic nor taint, so the script looks for their words.
 words='(^|[^E])BUG:|BUG [^ ]+ [(]|WARNING:|Oops|UBSAN:|KASAN:|KCSAN:|kernel BUG at'
 words+='|general protection fault, |Kernel panic'
 words+='|possible (circular|recursive|irq lock|deadlock)|inconsistent lock state|bad unlock balance'
@@ -15,18 +15,18 @@ words+='|INFO: task .* blocked|rcu.*(detected stall|self-detected)|soft lockup|h
 words+='|unreferenced object|refcount_t:|list_(add|del) corruption'
 words+='|[Cc]all [Tt]race:'
 
-# These bring a call trace of their own, which is no complaint: memory that ran
-# out, or was made to.
+# These print a call trace, which is no complaint: memory ran out, or an allocation was made to
+# fail.
 excused='FAULT_INJECTION: forcing a failure|page allocation failure|invoked oom-killer'
 
-# Out-of-tree (4096) and unsigned (8192) modules are what we load.
+# The tests load out-of-tree (4096) and unsigned (8192) modules.
 allowed_taint=$((4096 | 8192))
 
 log=$1
 status=${2:-}
 found=0
 
-# Neither is the kernel's command line one, nor what the guest's init dumps of a
+# The kernel's command line is no complaint either, nor is the dump that the guest's init makes of a
 # guest that hangs.
 scan() {
 	LC_ALL=C awk -v words="$words" -v excused="$excused" '

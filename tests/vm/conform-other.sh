@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The conformance suite in the VM on another kernel than the usual one: prepares that
-# kernel, builds the module for it, and the one that stands for a GPU's driver, runs the
-# tests named. For another processor the suite is compiled for that.
+# Runs the conformance suite in the VM on another kernel than the usual one. It prepares that
+# kernel, builds the module for it and the module that stands for a GPU's driver, and runs the named
+# tests. For another processor it compiles the suite for that processor.
 #   tests/vm/conform-other.sh KERNEL [PATTERN...]
-# VM_LIMIT: seconds, 1500 unless told.
+# VM_LIMIT: seconds; the default is 1500.
 set -euo pipefail
 # shellcheck source=tests/vm/common.sh
 . "$(dirname "$0")/common.sh"
@@ -15,9 +15,9 @@ gpu=$(tests/kernel/gpu/module.sh "$name")
 # shellcheck source=/dev/null
 . "$cache_dir/$name/env"
 
-# The loader and libc are those that come with the cross compiler, which the guest sees where they
-# are here, also for what libc itself loads (hence the old kind of rpath). Check is Debian's for
-# that processor, unpacked beside the kernel.
+# The loader and libc come with the cross compiler. The guest sees them at their paths on this
+# machine, also for files that libc itself loads, which needs the old kind of rpath. Check is
+# Debian's for that processor, unpacked beside the kernel.
 build_arm64() {
 	local cross=aarch64-linux-gnu libc=/usr/aarch64-linux-gnu/lib
 	PKG_CONFIG_LIBDIR=$VM_ROOT/usr/lib/$cross/pkgconfig make -s -j"$(nproc)" FLAVOUR=test \

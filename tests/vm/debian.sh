@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Debian's kernels of other releases than this machine's, for kernel.sh: which packages one is
-# made of, how they are fetched, and what builds modules for it. Sourced by kernel.sh, which has
-# $name, $out and $root, and boot_debian.
+# Debian's kernels of other releases than this machine's: finds and fetches the packages of a
+# kernel, and prepares builds of modules for it. kernel.sh sources this, and has $name, $out, $root
+# and boot_debian.
 # shellcheck shell=bash
 
-# An apt of our own, so that the machine's sources and lists stay as they are. Suites are written
-# like bookworm-backports; those that end in -security are on a mirror of their own.
+# Runs apt with sources and lists of its own, so that the machine's do not change. A suite has a
+# name like bookworm-backports; suites that end in -security are on a mirror of their own.
 private_apt() {	# ARCHITECTURES SUITE...
 	local apt=$out/apt architectures=$1 suite mirror
 	shift
@@ -38,16 +38,16 @@ private_apt() {	# ARCHITECTURES SUITE...
 # field_of FIELD PACKAGE[=VERSION]
 field_of() { apt-cache show --no-all-versions "$2" | sed -n "s/^$1: //p" | sed 1q; }
 
-# depends_of PACKAGE[=VERSION]: its dependencies as "name version", of alternatives the first;
-# version is empty unless it must be this one.
+# depends_of PACKAGE[=VERSION]: prints its dependencies as "name version", the first one of
+# alternatives. The version is empty unless the dependency requires one exactly.
 depends_of() {
 	field_of Depends "$1" | tr ',' '\n' | sed -e 's/|.*//' -e 's/([^=][^)]*)//' |
 		sed -n 's/^ *\([^ ]*\) *\((= *\([^)]*\))\)\{0,1\} *$/\1 \3/p'
 }
 
-# choose SERIES FLAVOUR: the release, then the packages to fetch, one a line, of the newest kernel
-# whose version begins with SERIES. The headers lag behind the image at times, so they decide. The
-# tools that build modules run here, whatever the kernel is for.
+# choose SERIES FLAVOUR: prints the release, then the packages to fetch, one a line, of the newest
+# kernel whose version begins with SERIES. The headers decide, because they sometimes lag behind the
+# image. The tools that build modules are for this machine's processor, not the kernel's.
 choose() {
 	local flavour=$2 version release headers package
 	version=$(apt-cache madison "linux-headers-$flavour" |
@@ -79,7 +79,7 @@ choose() {
 	case $flavour in *arm64*) guests_own ;; esac
 }
 
-# What runs in a guest whose processor is not this machine's, and what its tests are linked with.
+# Programs for a guest with another processor, and the libraries with which its tests are linked.
 guests_own() {
 	local package
 	for package in busybox-static check libsubunit-dev; do
@@ -87,8 +87,8 @@ guests_own() {
 	done
 }
 
-# A root of trixie's, in which modules are built for kernels whose tools need its libc, with its
-# compiler. Its packages are only unpacked and set up in a folder.
+# A root with trixie's packages, to build modules with its compiler for kernels whose tools need its
+# libc. The packages are only unpacked and set up in a folder.
 prepare_trixie() {
 	local trixie=$cache_dir/trixie
 	exec 8>"$cache_dir/trixie.lock"
@@ -105,8 +105,8 @@ prepare_trixie() {
 	touch "$trixie/.ready"
 }
 
-# prepare_fetched SERIES FLAVOUR KMAKE SUITE...: chosen once; to have a newer one, remove the
-# folder. $chroot: where modules for it are built, if not here.
+# prepare_fetched SERIES FLAVOUR KMAKE SUITE...: chooses a kernel once; remove the folder to get a
+# newer one. $chroot: the root in which modules for it are built, if not in this machine's.
 chroot=''
 prepare_fetched() {
 	local series=$1 flavour=$2 kmake=$3 packages release package kdir
@@ -129,12 +129,12 @@ prepare_fetched() {
 	kdir=$root/usr/src/linux-headers-$release
 	# the headers name each other by the path where they would be installed
 	sed -i "s|[^ =]*/usr/src/|$root/usr/src/|g" "$kdir/Makefile"
-	# BTF of modules would need pahole, and buys nothing here
+	# BTF of modules would need pahole, and has no use here
 	boot_debian "$release" "$kdir" "$kmake CONFIG_DEBUG_INFO_BTF_MODULES=" VM_CHROOT="$chroot"
 	mark_ready "$packages $kmake"
 }
 
-# For processors other than this machine's, with Debian's cross compiler.
+# For other processors than this machine's, with Debian's cross compiler.
 prepare_arm64() {	# SERIES FLAVOUR SUITE...
 	local cross=aarch64-linux-gnu-
 	need "${cross}gcc":gcc-aarch64-linux-gnu qemu-system-aarch64:qemu-system-arm
@@ -142,7 +142,7 @@ prepare_arm64() {	# SERIES FLAVOUR SUITE...
 	prepare_fetched "$1" "$2" "ARCH=arm64 CROSS_COMPILE=$cross" "${@:3}"
 }
 
-# The newest that Debian has.
+# The newest kernel that Debian has.
 prepare_newest() {
 	prepare_trixie
 	chroot=$cache_dir/trixie

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# DKMS for real. On a copy of this machine's root, which is thrown away: "make dkms-install" adds,
-# builds and installs the module for one kernel; then another kernel is installed, and Debian's hook
-# has DKMS build for that one, too. Each kernel then boots in the VM with what DKMS has left: the
-# module loads, the new kernel's by systemd's loader; there DKMS removes it, and nothing is left.
-# Only the compiler runs outside the VM, where it would take ten minutes, and `uname -r` says there
-# which kernel is meant. Needs root.
+# Tests DKMS on a copy of this machine's root, which is thrown away. "make dkms-install" adds,
+# builds and installs the module for one kernel. Then another kernel is installed, and Debian's hook
+# makes DKMS build the module for that one as well. Each kernel then boots in the VM with the files
+# of DKMS, and the module loads; systemd's loader loads the new kernel's. There DKMS removes the
+# module, and leaves nothing. Only the compiler runs outside the VM, in which it would take ten
+# minutes; there `uname -r` names the kernel that is meant. Needs root.
 #   tests/vm/dkms.sh                                  all of it
 #   tests/vm/dkms.sh build OLD KDIR NEW KDIR STATE    in the copy; leaves STATE, a tar
 #   tests/vm/dkms.sh old STATE                        in the VM, before the upgrade
-#   tests/vm/dkms.sh new STATE                        and after it
+#   tests/vm/dkms.sh new STATE                        in the VM, after the upgrade
 set -uo pipefail
 # shellcheck source=tests/vm/common.sh
 . "$(dirname "$0")/common.sh"
@@ -27,7 +27,7 @@ works() {
 		echo "FAIL $1: ${*:2}"; failed=$((failed + 1))
 		tail -20 "$log" | sed 's/^/    /'
 		tail -20 /var/lib/dkms/xmem/*/build/make.log 2>/dev/null | sed 's/^/    | /'
-		rm -f /var/lib/dkms/xmem/*/build/make.log	# it is said once
+		rm -f /var/lib/dkms/xmem/*/build/make.log	# it is printed once
 	fi
 	rm -f "$log"
 }
@@ -50,7 +50,7 @@ summary() {
 
 # ---- in the copy of this machine ----
 
-# What apt does when it has unpacked a kernel's headers.
+# Acts like apt after it has unpacked a kernel's headers.
 headers() {	# RELEASE KDIR
 	mkdir -p "/lib/modules/$1"
 	ln -sfn "$2" "/lib/modules/$1/build"
@@ -82,7 +82,7 @@ build() {	# OLD KDIR NEW KDIR STATE
 	summary
 }
 
-# A copy whose changes are in memory, in mounts that nobody else sees.
+# Runs in a copy whose changes are in memory, in mounts that no other process sees.
 in_copy() {	# SCRIPT ARGUMENT...
 	local copy
 	copy=$(mktemp -d "$cache_dir/run/dkms.XXXXXX")
@@ -104,14 +104,15 @@ in_copy() {	# SCRIPT ARGUMENT...
 
 # ---- in the VM ----
 
-# What DKMS has left, and of the kernel's own folder nothing: depmod reads all modules, slowly.
+# Restores the files of DKMS, and none of the kernel's own modules, because depmod would read all of
+# them, slowly.
 restore() {	# STATE
 	local own
 	own=$(mktemp -d)
 	chmod 755 "$own"
 	mount --bind "$own" "/lib/modules/$(uname -r)"
 	tar -C / -xf "$1" --keep-directory-symlink
-	depmod "$(uname -r)" 2>/dev/null	# it misses the lists of the own modules
+	depmod "$(uname -r)" 2>/dev/null	# it misses the lists of the kernel's own modules
 }
 
 old() {

@@ -1,17 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Process 1 of the guest, for the static busybox only. First in the initramfs:
-# loads the boot modules and stacks the host's root (9p, read-only) under a tmpfs.
-# Then, called with "inside", on that root: loads the modules under test, runs the
-# command, unloads them, writes /run/vm/out/status, leaves. Judges nothing:
-# vm.sh does, from the status and the console's log.
+# Process 1 of the guest, for the static busybox only. It first runs in the initramfs: it loads the
+# boot modules and stacks the host's root (9p, read-only) under a tmpfs. Then it runs on that root,
+# with "inside": it loads the modules under test, runs the command, unloads the modules, writes
+# /run/vm/out/status, and ends. It judges nothing: vm.sh judges the status and the console's log.
 # shellcheck disable=SC1091,SC2154,SC3045
 # (the settings are written by vm.sh; busybox knows ulimit -H)
 
 bb=/run/vm/busybox
 note() { echo "vm-init: $*"; }
 
-# Without a status file the host counts the guest as dead.
+# If there is no status file, the host takes the guest for dead.
 give_up() {
 	note "FAILED: $*"
 	busybox reboot -f || $bb reboot -f
@@ -24,7 +23,7 @@ stack_root() {
 		[ ! -e "$file" ] || busybox insmod "$file" || give_up "insmod $file"
 	done
 	busybox mkdir -p /host /top /root.new
-	# loose: nobody changes these files while the guest runs, and reading is 3 times faster
+	# loose: these files do not change while the guest runs, and reads are 3 times faster
 	mount_9p hostroot /host ro,cache=loose || give_up "mount of the host's root"
 	busybox mount -t tmpfs -o size=75% top /top
 	busybox mkdir /top/upper /top/work
@@ -40,7 +39,7 @@ stack_root() {
 	exec busybox switch_root /root.new $bb sh /run/vm/init inside
 }
 
-# mount_if_known TYPE PLACE OPTIONS: for what not every kernel has.
+# mount_if_known TYPE PLACE OPTIONS: mounts a file system that some kernels lack.
 mount_if_known() {
 	$bb grep -qw "$1" /proc/filesystems || return 0
 	$bb mkdir -p "$2"
@@ -68,14 +67,14 @@ mount_rest() {
 	fi
 }
 
-# The host's programs are not this processor's, so those that the tests call are busybox's.
+# The host's programs are for another processor, so the programs that the tests call are busybox's.
 take_programs() {
 	for program in sh cat env rm modprobe; do
 		$bb ln -sf $bb "/usr/bin/$program"
 	done
 }
 
-# Shortly before the host ends a hanging guest: what everybody is waiting for.
+# Shortly before the host ends a hanging guest, prints where each process waits.
 dump_when_late() {
 	read -r uptime _ </proc/uptime
 	$bb sleep $((dump_at > ${uptime%.*} ? dump_at - ${uptime%.*} : 0))
@@ -90,7 +89,7 @@ dump_when_late() {
 	echo l >/proc/sysrq-trigger
 }
 
-# In the order of the command line; the last one is unloaded first.
+# Modules are loaded in the order of the command line; the last one is unloaded first.
 load_modules() {
 	unload=
 	[ -n "$loads" ] || unload=xmem
@@ -103,8 +102,8 @@ load_modules() {
 	done
 }
 
-# Processes are still being torn down after the kill, and nothing announces when
-# their last file is closed: hence the polling. What is held for a minute is a leak.
+# After the kill, processes take time to end, and nothing announces when they close their last file.
+# So this polls. A module that is in use for a minute has a leak.
 unload_module() {	# name
 	tries=600
 	while $bb grep -q "^$1 " /proc/modules; do
@@ -124,8 +123,8 @@ unload_modules() {
 	done
 }
 
-# look_for_leaks SCANS: only with kmemleak=on. It does not report what is younger
-# than 5 s, nor what has changed since the scan before: two for a first look.
+# look_for_leaks SCANS: only with kmemleak=on. kmemleak does not report memory that is younger than
+# 5 s, or that has changed since the previous scan. So a first look needs two scans.
 look_for_leaks() {
 	$bb grep -qw kmemleak=on /proc/cmdline || return 0
 	$bb sleep 6
@@ -137,8 +136,8 @@ look_for_leaks() {
 	$bb cat /sys/kernel/debug/kmemleak
 }
 
-# What modules with GCOV_PROFILE have counted; the kernel keeps it when they are unloaded. The
-# folders below are those where they were built.
+# Saves the counters of modules with GCOV_PROFILE, which the kernel keeps after they are unloaded.
+# The folders below are those in which they were built.
 save_coverage() {
 	[ -d /sys/kernel/debug/gcov ] || return 0
 	cd /sys/kernel/debug/gcov || return 0
@@ -184,7 +183,7 @@ run_inside() {
 	status=$?
 	note "the command ended with $status"
 	kill -9 -1
-	# before, while the module's functions still have names, and after
+	# once while the module's functions still have names, and once after the unloading
 	look_for_leaks 2
 	if unload_modules; then state=unloaded; else state=stuck; fi
 	[ $state = stuck ] || look_for_leaks 1

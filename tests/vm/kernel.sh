@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# kernel.sh NAME: make a kernel ready for vm.sh in build/vm/NAME and print that
-# folder. NAME: debian-6.1 (of the installed headers), one of Debian's other
-# releases, or one of ours, which needs build-kernel.sh: see the list at the end.
-# Nothing is installed; done once, then instant.
-# Each folder gets a file "env" of shell variables that says how to boot the
-# kernel and how to build modules for it. Does not boot anything.
+# kernel.sh NAME: makes a kernel ready for vm.sh in build/vm/NAME, and prints that folder. NAME is
+# debian-6.1 (of the installed headers), one of Debian's other releases, or one of our own kernels,
+# which need build-kernel.sh: see the list at the end. It installs nothing, and a second call takes
+# no time. Each folder gets a file "env" of shell variables, with which vm.sh boots the kernel and
+# modules are built for it. It does not boot any kernel.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/debian.sh"
@@ -15,15 +14,15 @@ out=$cache_dir/$name
 root=$out/root
 busybox=$(command -v busybox || true)
 
-# The modules below which the guest finds the host's root; built-in ones are skipped.
+# The modules that the guest needs to mount the host's root; built-in ones are skipped.
 boot_modules="virtio_pci 9pnet_virtio 9p overlay"
 
-# le BYTES OFFSET FILE: a little-endian number in a file.
+# le BYTES OFFSET FILE: prints a little-endian number from a file.
 le() { od -An -v -t "u$1" -j "$2" -N "$1" "$3" | tr -d ' '; }
 
-# unpack_vmlinux VMLINUZ VMLINUX: take the ELF image out of a bzImage (boot protocol
-# 2.08: setup_sects, payload_offset, payload_length). Booted directly it saves the
-# guest seconds of decompression. The payload's last 4 bytes are the unpacked size.
+# unpack_vmlinux VMLINUZ VMLINUX: takes the ELF image out of a bzImage (boot protocol 2.08:
+# setup_sects, payload_offset, payload_length). A direct boot of it saves the guest seconds of
+# decompression. The payload's last 4 bytes are the unpacked size.
 unpack_vmlinux() {
 	local image=$1 vmlinux=$2 sectors start length unpack
 	[ "$(le 2 $((0x1fe)) "$image")" = $((0xaa55)) ] || die "$image is no bzImage"
@@ -42,7 +41,7 @@ unpack_vmlinux() {
 		die "$image: not unpacked whole"
 }
 
-# module_order FOLDER NAME...: the files to load, each after those it depends on.
+# module_order FOLDER NAME...: prints the files to load, each after its dependencies.
 module_order() {
 	local folder=$1 module file depends
 	shift
@@ -56,8 +55,8 @@ module_order() {
 	done
 }
 
-# write_initrd FOLDER-OF-MODULES|"": static busybox and the boot modules, numbered.
-# Not compressed: the guest would be slower to unpack it than to read it.
+# write_initrd FOLDER-OF-MODULES|"": writes the static busybox and the numbered boot modules. It is
+# not compressed, because the guest unpacks more slowly than it reads.
 write_initrd() {
 	local stage file number=10
 	stage=$(mktemp -d "$out/stage.XXXXXX")
@@ -84,15 +83,16 @@ write_initrd() {
 	rm -rf "$stage"
 }
 
-# write_env NAME=VALUE...: last step, so that a folder with it is complete.
+# write_env NAME=VALUE...: this is the last step, so a folder with the file env is complete.
 write_env() {
 	local pair
 	for pair; do printf '%s=%q\n' "${pair%%=*}" "${pair#*=}"; done >"$out/env.new"
 	mv "$out/env.new" "$out/env"
 }
 
-# boot_debian RELEASE KDIR KMAKE [NAME=VALUE...]: from the unpacked packages in $root; more for
-# the file env. Since trixie all is below usr. Images for arm64 are not compressed.
+# boot_debian RELEASE KDIR KMAKE [NAME=VALUE...]: makes a kernel ready from the unpacked packages in
+# $root. NAME=VALUE goes into the file env. Since trixie all files are below usr. Images for arm64
+# are not compressed.
 boot_debian() {
 	local release=$1 image=$root/boot/vmlinuz-$1 modules=$root/lib/modules/$1 machine=pc
 	[ -d "$root/lib" ] || ln -s usr/lib "$root/lib"
@@ -108,8 +108,8 @@ boot_debian() {
 		VM_KDIR="$2" VM_KMAKE="$3" VM_CHROOT='' VM_ROOT="$root" "${@:4}"
 }
 
-# ready INPUT: has this been made from this input by this very script?
-# mark_ready INPUT: now it has.
+# ready INPUT: has this version of the script made the folder from this input?
+# mark_ready INPUT: records that it has.
 recipe() { echo "$1 $(cat "$vm_dir"/{kernel,debian}.sh | sha256sum)"; }
 ready() { [ -e "$out/env" ] && [ "$(recipe "$1")" = "$(cat "$out/recipe" 2>/dev/null)" ]; }
 mark_ready() { recipe "$1" >"$out/recipe"; }
@@ -125,8 +125,8 @@ prepare_debian_6_1() {
 	mark_ready "$version"
 }
 
-# Our own kernels are slow (hence the scale), do not boot as ELF, and on "pc" spend a
-# minute in ACPI; everything that the guest needs is built in.
+# Our own kernels are slow, so limits are scaled. They do not boot as ELF, and on "pc" they spend a
+# minute in ACPI. Everything that the guest needs is built in.
 prepare_built() {
 	[ -e "$out/stamp" ] || die "no $name kernel yet, try: tests/vm/build-kernel.sh $name"
 	! ready "$(cat "$out/stamp")" || return 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# module.sh KERNEL [VARIABLE=VALUE...]: make KERNEL ready (see kernel.sh), build xmem.ko for
-# it, and print where it is. The variables are make's. This is what to write after vm.sh -m.
+# module.sh KERNEL [VARIABLE=VALUE...]: makes KERNEL ready (see kernel.sh), builds xmem.ko for it,
+# and prints its path, which is the argument of vm.sh -m. The variables are make's.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 

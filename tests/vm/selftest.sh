@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# selftest.sh [NAME...]: checks that the VM harness notices what it must. Statuses,
-# files and output come back; each planted bug (plant/) makes a run fail, and a clean
-# run does not fail. Default: debian-6.1, and kasan where that is built. It does not
-# test xmem. Debian's kernels get the whole list, ours only what they alone detect.
+# selftest.sh [NAME...]: checks that the VM harness notices faults. Statuses, files and output come
+# back; each planted bug (plant/) makes a run fail, and a clean run does not fail. The default is
+# debian-6.1, and kasan if that is built. It does not test xmem. Debian's kernels get the whole
+# list, ours only the bugs that Debian's cannot detect.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
-# at the same time: each keeps a processor busy, except that some mostly wait
+# VMs at one time: each keeps a processor busy, but some mostly wait
 jobs_at_once=${VM_JOBS:-$(($(nproc) + 1))}
 mkdir -p "$cache_dir/run"
 work=$(mktemp -d "$cache_dir/run/selftest.XXXXXX")
@@ -33,8 +33,8 @@ build_plant() {
 		{ cat "$to/log" >&2; die "cannot build the plant for $1"; }
 }
 
-# boot NAME KERNEL STATUS TEXT VM-ARGUMENTS...: expects the status, and a line of
-# output, the harness's included, that matches TEXT.
+# boot NAME KERNEL STATUS TEXT VM-ARGUMENTS...: expects the status, and a line of output, of the
+# guest or the harness, that matches TEXT.
 boot() {
 	local name=$1 kernel=$2 wanted=$3 text=$4 got=0
 	shift 4
@@ -52,7 +52,7 @@ boot() {
 	fi
 }
 
-# start COMMAND...: in the background, when a place is free.
+# start COMMAND...: runs it in the background, when a place is free.
 start() {
 	while [ "$(jobs -pr | wc -l)" -ge "$jobs_at_once" ]; do wait -n || true; done
 	"$@" &
@@ -62,8 +62,8 @@ bug_text_printed() { grep -q 'BUG: planted text' "$1/printed"; }
 hang_was_reached() { grep -q 'loading plant kind=hang' "$1/out/console.log"; }
 file_came_back() { [ "$(cat "$1/out/files/here")" = "$(pwd)" ]; }
 
-# The first line must arrive while the command still runs, and nothing may be
-# left of a machine whose vm.sh was told to end.
+# The first line must arrive while the command still runs. Nothing may be left of a machine whose
+# vm.sh was told to end.
 boot_and_interrupt() {
 	local name=$1 line='' pid
 	mkdir -p "$work/$name"
@@ -83,7 +83,7 @@ boot_and_interrupt() {
 	fi
 }
 
-# complain NAME STATUS LINE...: the parser alone, on a made-up log.
+# complain NAME STATUS LINE...: runs only the parser, on a made-up log.
 complain() {
 	local name=$1 wanted=$2 got=0
 	shift 2
@@ -138,13 +138,13 @@ test_whole() {
 	start boot_and_interrupt "$k.output_is_live_and_interrupt_cleans_up" "$k"
 }
 
-# finds KERNEL KIND TEXT: the planted bug of this kind ends the run, and is named.
+# finds KERNEL KIND TEXT: the planted bug of this kind ends the run, and the output names it.
 finds() {
 	start boot "$1.$2" "$1" 125 "$3" -k "$1" -m "$cache_dir/$1/plant/plant.ko" \
 		-p "kind=$2" -- true
 }
 
-# What only our own kernels can find, each its own.
+# Bugs that only one of our own kernels can find.
 test_debug() {
 	local k=$1
 	start boot "$k.module_unloads_status_42" "$k" 42 '^plant .* Live' \

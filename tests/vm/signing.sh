@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What docs/kernel.md says of signing, in the VM, on a kernel that loads signed modules only: the
-# kernel's own modules load; xmem.ko without a signature does not, nor one that is signed with a key
-# which the kernel does not know, and both are said so. That an enrolled key makes it load cannot
-# be tried here: the VM has no firmware with a list of keys.
+# Checks the section on signing in docs/kernel.md, in the VM, on a kernel that loads only signed
+# modules. The kernel's own modules load. xmem.ko does not load without a signature, nor with that
+# of a key which the kernel does not know, and the kernel says why. The load with an enrolled key
+# cannot be tested here, because the VM has no firmware with a list of keys.
 #   tests/vm/signing.sh                 prepares, and runs itself in the VM
 #   tests/vm/signing.sh inside MODULE   the tests
 set -uo pipefail
@@ -12,7 +12,7 @@ set -uo pipefail
 cd "$repo_dir" || exit 2
 passed=0 failed=0
 
-# refused NAME MODULE: insmod says that its key was rejected, and it is not loaded
+# refused NAME MODULE: insmod says that its key was rejected, and does not load it
 refused() {
 	local says
 	says=$(insmod "$2" 2>&1)

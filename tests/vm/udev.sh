@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What "make kmod-install" puts in place does what the README says, in the VM, with a real udevd
-# and systemd's loader of modules: the module is loaded at boot; /dev/xmem is for root and the
-# group xmem, and for nobody else; a pool's files in sysfs are for whom its mode lets in, and for no
-# other member of that group. Debian's udev is unpacked beside the VM's kernels and not installed
-# here.
+# Checks in the VM, with a real udevd and systemd's loader of modules, that the files of "make
+# kmod-install" do what the README says. The module is loaded at boot. Only root and the group xmem
+# may use /dev/xmem. Only users that a pool's mode admits may read its files in sysfs; other members
+# of that group may not. Debian's udev is unpacked beside the VM's kernels and not installed here.
 #   tests/vm/udev.sh                        prepares, and runs itself in the VM
 #   tests/vm/udev.sh inside UDEV STAGED     the tests
 set -uo pipefail
@@ -24,10 +23,10 @@ same() {
 
 access_of() { stat -c '%U:%G %a' "$1" 2>&1; }
 
-# as GROUP COMMAND...: a user who is in no other group
+# as GROUP COMMAND...: runs it as a user who is in no other group
 as() { setpriv --reuid=nobody --regid="$1" --clear-groups "${@:2}"; }
 
-# No rule, so the kernel's own node is as it is made.
+# Without a rule the kernel's own node does not change.
 without_udev() {
 	insmod "$1/lib/modules/$(uname -r)/updates/xmem.ko"
 	same without-the-rule "$(access_of /dev/xmem)" 'root:root 600'
@@ -44,12 +43,12 @@ start_udevd() {
 	same udevd "$?" 0
 }
 
-# What the boot does: the loader reads modules-load.d, udevd hears of the device.
+# As at boot, the loader reads modules-load.d, and udevd is told of the device.
 boot() {
 	local release own
 	release=$(uname -r)
 	own=$(mktemp -d)
-	# depmod reads all modules, so it gets ours alone
+	# depmod reads all modules, so it gets only ours
 	mount --bind "$own" "/lib/modules/$release"
 	cp -a "$1/lib/modules/$release/updates" "/lib/modules/$release/"
 	cp -a "$1/usr/lib/udev/rules.d/60-xmem.rules" /usr/lib/udev/rules.d/
@@ -63,7 +62,7 @@ boot() {
 	same with-the-rule "$(access_of /dev/xmem)" 'root:xmem 660'
 }
 
-# A pool that a member of the group makes; what of it in sysfs is for whom.
+# A member of the group makes a pool. Which users may read which of its files in sysfs?
 pools_files() {
 	local input publisher i
 	input=$(mktemp -u)
@@ -71,7 +70,7 @@ pools_files() {
 	XMEM_BACKEND=kernel as xmem build/release/publisher <"$input" &
 	publisher=$!
 	exec 9>"$input"
-	# there are no uevents of pools: nothing announces its files
+	# pools have no uevents, so nothing announces the files
 	for ((i = 0; i < 100; i++)); do
 		[ ! -e /sys/class/xmem/pool0/name ] || break
 		sleep 0.1
@@ -114,7 +113,7 @@ folder=$("$vm_dir/kernel.sh" debian-6.1) || exit
 staged=$repo_dir/build/udev-check
 rm -rf "$staged"
 make -s build/release/xmem build/release/publisher || exit
-# not by fakeroot: kmod-install with DESTDIR changes nothing outside of it
+# without fakeroot, because kmod-install with DESTDIR changes nothing outside of it
 make -s kmod-install DESTDIR="$staged" KDIR="$VM_KDIR" \
 	KMAKE="$VM_KMAKE CONFIG_DEBUG_INFO_BTF_MODULES=" >&2 || exit
 exec "$vm_dir/vm.sh" -k debian-6.1 -t 200 -o build/test-log/udev -- \

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vm.sh [options] -- COMMAND ARGUMENT...: run a command as root inside a virtual
-# machine that sees this machine's files (changes are kept in memory only), with
-# a kernel module loaded, and judge the kernel's log. Emulated, so never a place
-# to measure speed. Kernels come from kernel.sh, the guest's side is init.sh.
+# vm.sh [options] -- COMMAND ARGUMENT...: runs a command as root inside a virtual machine that sees
+# this machine's files (changes are kept only in memory), with a kernel module loaded, and judges
+# the kernel's log. The machine is emulated, so it is no place to measure speed. kernel.sh prepares
+# the kernels, and init.sh is the guest's side.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -60,8 +60,8 @@ virt) need qemu-system-aarch64:qemu-system-arm ;;
 esac
 limit=$((limit * VM_TIMEOUT_SCALE))
 
-# Everything temporary, and qemu, goes when this script does, however it ends
-# (setpriv below sees to qemu where even this trap is not run).
+# All temporary files, and qemu, go when this script ends, however it ends. (setpriv below ends qemu
+# even if this trap does not run.)
 temporary='' machine='' unwanted=''
 # shellcheck disable=SC2317
 clean_up() {
@@ -87,7 +87,7 @@ chmod 1777 "$out/files"
 out=$(cd "$out" && pwd)
 rm -f "$out/status"
 
-# quote WORD: for a POSIX shell.
+# quote WORD: quotes it for a POSIX shell.
 quote() { printf "'%s'" "${1//\'/\'\\\'\'}"; }
 
 write_command() {
@@ -139,21 +139,21 @@ write_initrd() {
 
 # panic=-1 and -no-reboot: a kernel that panics ends qemu at once.
 #
-# What the kernel takes for a lockup goes by the clock, and a busy machine may give an emulated
-# processor no time for a minute. So the kernel waits for long: 10 minutes for a soft lockup, 5 for
-# a stall of RCU and for a work queue, 20 for a task. A hang ends at the time limit anyway.
+# The kernel detects lockups by the clock, and a busy machine may give an emulated processor no time
+# for a minute. So the kernel's limits are long: 10 minutes for a soft lockup, 5 for a stall of RCU
+# and for a work queue, 20 for a task. In any case a hang ends at the time limit.
 cmdline="loglevel=7 panic=-1 oops=panic panic_on_warn=1 nokaslr mitigations=off"
 cmdline+=" random.trust_cpu=on rcupdate.rcu_cpu_stall_timeout=300 watchdog_thresh=300"
 cmdline+=" workqueue.watchdog_thresh=300 sysctl.kernel.hung_task_timeout_secs=1200"
 
-# The processor and what only its machines have; sets emulator and own. The first serial line is
-# the kernel's console, the second the command's output.
+# Sets emulator and own: the processor, and options that only its machines have. The first serial
+# line is the kernel's console, the second one the command's output.
 #
-# x86 without la57: KASAN misjudges addresses while the kernel finds out that it has that, and
-# warns of an interrupt that comes just then. And without erms and fsrm, by which the kernel and
-# libc clear and copy pages with one instruction: emulated, it goes byte by byte, and takes a
-# quarter of the time of all tests. arm64 with a pointer authentication that is fast to emulate, and
-# without lpa2, which kernels before 6.12 do not expect.
+# x86 has no la57: KASAN misjudges addresses while the kernel detects la57, and warns of an
+# interrupt that comes just then. It has no erms and fsrm, with which the kernel and libc clear and
+# copy pages with one instruction. Emulated, that instruction works byte by byte, and takes a
+# quarter of the time of all tests. arm64 has a pointer authentication that is fast to emulate, and
+# no lpa2, which kernels before 6.12 do not expect.
 choose_machine() {
 	# shellcheck disable=SC2054
 	if [ "$VM_MACHINE" = virt ]; then
@@ -168,9 +168,9 @@ choose_machine() {
 	fi
 }
 
-# The clock is this machine's, or one that ticks once for each instruction that is executed: then
-# times say the same whatever else this machine does. That clock leaps to the next timer while the
-# guest waits for a file of this machine, so nothing in there may have a limit in time.
+# The clock is this machine's, or one that ticks once for each executed instruction. With the second
+# one, times do not depend on other load of this machine. That clock leaps to the next timer while
+# the guest waits for a file of this machine, so nothing in the guest may have a limit in time.
 choose_clock() {
 	processors=${VM_CPUS:-2}
 	clock=(-accel "tcg,thread=multi,tb-size=512")
@@ -208,13 +208,13 @@ module_trouble() {
 	tail -n 4 "$out/console.log" | sed 's/^/    /' >&2
 }
 
-# left QEMU-STATUS: the guest has left by itself, after it had written its last status. On arm64 it
-# has nothing but its power button for that, and status 0 is also that of a kernel that died.
+# left QEMU-STATUS: has the guest ended by itself, after it had written its last status? On arm64 it
+# has only its power button for that, and a kernel that died also ends with status 0.
 left() {
 	[ "$1" = 11 ] || { [ "$VM_MACHINE" = virt ] && [ "$1" = 0 ] && [ -s "$out/status" ]; }
 }
 
-# judge QEMU-STATUS: the exit status, and on standard error what is wrong.
+# judge QEMU-STATUS: returns the exit status, and prints the faults on standard error.
 judge() {
 	local complaints result
 	if ! complaints=$("$vm_dir/complaints.sh" "$out/console.log" "$out/status"); then
