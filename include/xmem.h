@@ -3,10 +3,10 @@
  * libxmem: processes on one machine share large buffers without copying them. A crash in one
  * process neither leaks memory nor harms another process.
  *
- * A *pool* is a named table of slots, each of which can have a buffer. A writer fills buffers and
- * publishes them. A subscriber receives each publication and holds it for as long as it likes. Any
- * client that knows the 64-bit token of a buffer can get it. When a process ends for any reason,
- * the host releases everything that the process held. The host is the kernel module behind
+ * A *pool* is a named table of slots. Each slot is a place for one buffer. A writer fills buffers
+ * and publishes them. A subscriber receives each publication and holds it for as long as it likes.
+ * Any client that knows the 64-bit token of a buffer can get it. When a process ends for any
+ * reason, the host releases everything that the process held. The host is the kernel module behind
  * /dev/xmem, or the daemon xmemd where no module can be loaded.
  *
  *	struct xmem_pool *pool = xmem_pool_open("camera", NULL);
@@ -15,7 +15,7 @@
  *	look_at(xmem_data(frame), xmem_size(frame));
  *	xmem_release(frame);
  *
- * Each topic has a header of its own, and this header includes all of them:
+ * Each topic has a header of its own. This header includes all of them:
  *	error.h		the last error
  *	pool.h		pools
  *	subscription.h	receiving
@@ -27,16 +27,18 @@
  *	payload.h	memory that exists already; writing in place
  *	copy.h		copies
  *	cuda.h, stream.h	memory of GPUs
- *	info.h, access.h	looking at a pool's clients and slots; permissions of clients
+ *	info.h		looking at the clients and slots of pools
+ *	access.h	permissions of clients
  *
  * Errors. A function that makes a handle returns NULL when it fails; the others return a negative
  * errno. xmem_get_last_error() then gives the calling thread the error and a message that says what
- * was tried and what to do. After an error nothing has changed. The comments of functions list the
- * following errors without their causes, which are:
- *	EINVAL	also: NULL, a negative timeout, an unknown flag, a size field that is too small
+ * was tried and what to do. After an error nothing has changed. The comments of functions name the
+ * following errors without a cause. Their causes are:
+ *	EINVAL	NULL, a negative timeout, an unknown flag, a size field that is too small; or a
+ *		cause that the comment names
  *	E2BIG	a struct asks for something that only a newer library has
  *	EINTR	a signal handler ran while the function waited
- *	ECANCELED  xmem_cancel was called, or xmem_pool_close during the wait
+ *	ECANCELED  xmem_cancel was called before or during the wait, or xmem_pool_close during it
  *	ECHILD	the handle is inherited from the process that forked this one
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  *	EDQUOT	a limit of the host is reached (xmem_limit_next)
@@ -44,8 +46,8 @@
  * Every function that makes a handle can fail with ENOMEM. After the host has gone, a function
  * fails with ENOTCONN if it makes a handle of a buffer or of a subscription, if it publishes, or if
  * it needs an answer from the host. Opening, preallocating, waiting, and mapping data for the first
- * time need an answer. Buffers that are held stay readable. The program closes the pool and opens
- * it again.
+ * time need an answer. Buffers that are held stay readable. To go on, the program must close the
+ * pool and open it again.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep their pool
  * alive, so handles can be dropped in any order and by any thread. Every function accepts NULL for
@@ -54,20 +56,21 @@
  * function fails with EBADF, or does nothing and leaves EBADF as the last error.
  *
  * Threads. Each function says which threads may call it. "any" is any thread at any time, even with
- * handles that other threads are using; xmem_pool_close has exceptions. No function is
- * async-signal-safe, and none is a cancellation point. After fork the child cannot use the handles
- * that it inherited (ECHILD): it joins the pool anew by xmem_pool_reopen.
+ * handles that other threads are using; the comment of xmem_pool_close has exceptions. No function
+ * is async-signal-safe, and none is a cancellation point. After fork the child cannot use the
+ * handles that it inherited (ECHILD): it joins the pool anew by xmem_pool_reopen.
  *
  * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without end. A
  * wait ends early with EINTR when a signal handler has run; after a handler that was installed with
  * SA_RESTART, most waits go on. If the daemon is stopped, a function that needs its answer waits
  * for it within the timeout of the function (xmem(7)).
  *
- * Structs. Every struct of options or answers begins with its size, which the caller sets to
- * sizeof the struct. Options that an older, shorter struct lacks are zero, their default. A newer,
- * longer struct is accepted if the fields that the library does not know are zero, and fails with
- * E2BIG otherwise. An answer is cut to the caller's size, fields that the library does not know
- * stay as they are, and size becomes the number of valid bytes.
+ * Structs. Every struct of options or answers begins with its size, which the caller sets to sizeof
+ * the struct. Options that an older, shorter struct lacks have their default, which is zero. A
+ * newer, longer struct is accepted if the fields that the library does not know are zero, and fails
+ * with E2BIG otherwise. The library writes no more of an answer than the caller's size. It sets
+ * size to the number of bytes that it has written, and does not change fields that it does not
+ * know.
  */
 #ifndef XMEM_H
 #define XMEM_H
