@@ -6,16 +6,10 @@
 #include "lib/base/calls.h"
 #include "lib/host/futex.h"
 
-u32 xl_wait_begin(struct xmem_pool *pool)
+void xl_wait_end(struct xl_calls *calls)
 {
-	__atomic_add_fetch(&pool->calls.waiting, 1, __ATOMIC_SEQ_CST);
-	return xl_wait_cancels(pool);
-}
+	u32 left = __atomic_sub_fetch(&calls->waiting, 1, __ATOMIC_SEQ_CST);
 
-void xl_wait_end(struct xmem_pool *pool)
-{
-	u32 left = __atomic_sub_fetch(&pool->calls.waiting, 1, __ATOMIC_SEQ_CST);
-
-	if (unlikely(!left && xm_load(&pool->calls.cancels) & XL_CANCEL_CLOSE))
-		xm_futex_wake_all(&pool->calls.waiting);
+	if (unlikely(!left && xm_load(&calls->cancels) & XL_CANCEL_CLOSE))
+		xm_futex_wake_all(&calls->waiting);
 }

@@ -21,22 +21,28 @@
 
 #include "lib/private.h"
 
-#define XL_CANCEL_ALWAYS	1u	/* of pool->calls.cancels: set by xmem_cancel, for ever */
+#define XL_CANCEL_ALWAYS	1u	/* of cancels: set by xmem_cancel, for ever */
 #define XL_CANCEL_CLOSE		2u	/* set by xmem_pool_close */
 
 /* Has xmem_cancel been called? Then no call of this pool may wait. */
-static inline bool xl_cancelled(const struct xmem_pool *pool)
+static inline bool xl_cancelled(const struct xl_calls *calls)
 {
-	return unlikely(xm_load(&pool->calls.cancels) & XL_CANCEL_ALWAYS);
+	return unlikely(xm_load(&calls->cancels) & XL_CANCEL_ALWAYS);
 }
 
-/* Has a wait been cancelled that began when pool->calls.cancels was @before? */
-static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
+/* Has a wait been cancelled that began when calls->cancels was @before? */
+static inline bool xl_wait_cancelled(const struct xl_calls *calls, u32 before)
 {
-	u32 now = xm_load(&pool->calls.cancels);
+	u32 now = xm_load(&calls->cancels);
 
 	XM_STEP(XM_STEP_WAIT);
 	return unlikely(now != before || now & XL_CANCEL_ALWAYS);
+}
+
+/* For a call that is counted already: the value that xl_wait_begin below would return. */
+static inline u32 xl_wait_cancels(const struct xl_calls *calls)
+{
+	return xm_load(&calls->cancels) & ~XL_CANCEL_CLOSE;
 }
 
 /*
@@ -44,14 +50,13 @@ static inline bool xl_wait_cancelled(const struct xmem_pool *pool, u32 before)
  * value that xl_wait_cancelled takes. It leaves out XL_CANCEL_CLOSE, so the call notices a pool
  * that was closed before.
  */
-u32 xl_wait_begin(struct xmem_pool *pool);
-void xl_wait_end(struct xmem_pool *pool);
-
-/* For a call that is counted already: the value that xl_wait_begin would return. */
-static inline u32 xl_wait_cancels(const struct xmem_pool *pool)
+static inline u32 xl_wait_begin(struct xl_calls *calls)
 {
-	return xm_load(&pool->calls.cancels) & ~XL_CANCEL_CLOSE;
+	__atomic_add_fetch(&calls->waiting, 1, __ATOMIC_SEQ_CST);
+	return xl_wait_cancels(calls);
 }
+
+void xl_wait_end(struct xl_calls *calls);
 
 /* May this process use the pool's handle? Not if it is another process's, or closed. */
 static inline bool xl_is_open(const struct xmem_pool *pool)
@@ -63,13 +68,13 @@ static inline bool xl_is_open(const struct xmem_pool *pool)
 static inline void xl_use_end(struct xmem_pool *const *pool)
 {
 	if (*pool)
-		xl_wait_end(*pool);
+		xl_wait_end(&(*pool)->calls);
 }
 
 static inline struct xmem_pool *xl_use(struct xmem_pool *pool)
 {
 	if (pool)
-		xl_wait_begin(pool);
+		xl_wait_begin(&pool->calls);
 	return pool;
 }
 

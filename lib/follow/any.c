@@ -96,7 +96,7 @@ static int any_wait(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *ret_h
 			err = xl_watch_writers(pool, &watch);
 		if (err)
 			return err;
-		if (xl_wait_cancelled(pool, cancels))
+		if (xl_wait_cancelled(&pool->calls, cancels))
 			return -ECANCELED;
 		err = any_now(pool, ret, ret_handle, deadline, &put_off);
 		if (err == -EBUSY && xl_now_ns() < deadline)
@@ -116,7 +116,7 @@ static int receive_any(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *re
 		       int64_t timeout_ns)
 {
 	u64 deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
-	u32 cancels = xl_wait_begin(pool);
+	u32 cancels = xl_wait_begin(&pool->calls);
 	bool put_off;
 	int err;
 
@@ -154,6 +154,6 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 	xl_poll_update(pool, POLLIN);
 	if (ret_subscription)
 		*ret_subscription = !err || err == -EPIPE ? (void *)handle : NULL;
-	xl_wait_end(pool);
+	xl_wait_end(&pool->calls);
 	return err ? NULL : buffer;
 }

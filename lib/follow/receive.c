@@ -73,7 +73,7 @@ static int receive_wait(struct xmem_subscription *subscription, struct xmem_buff
 			err = xl_watch_writers(pool, &watch);
 		if (err)
 			return err;
-		if (xl_wait_cancelled(pool, cancels))
+		if (xl_wait_cancelled(&pool->calls, cancels))
 			return -ECANCELED;
 		err = receive_now(subscription, ret, deadline);
 		if (err == -EBUSY && xl_now_ns() < deadline) {
@@ -117,7 +117,7 @@ static u64 fast_joins(const struct xmem_subscription *subscription)
 						subscription->waits;
 
 	if (waits || !subscription->rings || subscription->pasts || subscription->depth ||
-	    xl_cancelled(pool) || xm_load(&pool->polls.settle))
+	    xl_cancelled(&pool->calls) || xm_load(&pool->polls.settle))
 		return XL_LOOK_AGAIN;
 	return subscription->joins_seen;
 }

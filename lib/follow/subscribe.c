@@ -138,7 +138,7 @@ static int subscribe_wait(struct xmem_subscription *subscription,
 		err = xl_waiters_arm(pool, XMEM_WAIT_CLIENTS, 0, &armed);
 		if (err)
 			return err;
-		if (xl_wait_cancelled(pool, cancels))
+		if (xl_wait_cancelled(&pool->calls, cancels))
 			return -ECANCELED;
 		err = subscribe_now(subscription, options, deadline);
 		if (err != -ENOENT)
@@ -156,7 +156,7 @@ static int subscribe(struct xmem_subscription *subscription,
 	struct xmem_pool *pool = subscription->pool;
 	bool may_wait = !(options->flags & (XMEM_SUBSCRIBE_NOWAIT | XMEM_SUBSCRIBE_LASTS));
 	u64 deadline = xl_deadline(may_wait ? options->timeout_ns : XL_HOST_NS);
-	u32 cancels = xl_wait_begin(pool);
+	u32 cancels = xl_wait_begin(&pool->calls);
 	int err;
 
 	if (may_wait && cancels & XL_CANCEL_ALWAYS)
@@ -300,6 +300,6 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 		xl_subscription_free(subscription);
 	}
 	xl_poll_update(pool, POLLIN);
-	xl_wait_end(pool);
+	xl_wait_end(&pool->calls);
 	return err ? NULL : (void *)handle;
 }

@@ -127,7 +127,7 @@ static int wait_for(struct xmem_pool *pool, u32 count, u64 deadline, u32 cancels
 		*ret_found = xl_count_subscribers(&pool->map, pool->me);
 		if (*ret_found >= count)
 			break;
-		if (xl_wait_cancelled(pool, cancels))
+		if (xl_wait_cancelled(&pool->calls, cancels))
 			return -ECANCELED;
 		err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, armed, deadline);
 	}
@@ -167,7 +167,7 @@ XMEM_API int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64
 	if (count > pool->map.clients)
 		return xl_fail(EINVAL, "wait for %u subscribers: the pool has at most %u clients",
 			       count, pool->map.clients);
-	cancels = xl_wait_cancels(pool);
+	cancels = xl_wait_cancels(&pool->calls);
 	if (!timeout_ns)
 		look(pool);
 	found = xl_count_subscribers(&pool->map, pool->me);

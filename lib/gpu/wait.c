@@ -37,7 +37,7 @@ static struct limit limit_of(const struct xmem_pool *pool, u64 deadline_ns)
 /* 0, or -errno, noted. */
 static int is_ended(const struct xmem_pool *pool, const struct limit *limit)
 {
-	if (xl_wait_cancelled(pool, limit->cancels))
+	if (xl_wait_cancelled(&pool->calls, limit->cancels))
 		return xl_fail_fast(ECANCELED, "wait: xmem_cancel or xmem_pool_close was called");
 	if (limit->deadline_ns != ~0ULL && xl_now_ns() >= limit->deadline_ns)
 		return xl_fail_fast(ETIMEDOUT, "wait: the GPU has not finished the contents");
@@ -169,7 +169,7 @@ XMEM_API int xmem_wait_contents(struct xmem_buffer *handle, int64_t timeout_ns)
 						 "CPU, whose contents are always complete");
 	if (timeout_ns < 0)
 		return xl_fail_fast(EINVAL, "wait_contents: the timeout is negative");
-	if (timeout_ns && xl_cancelled(buffer->pool))
+	if (timeout_ns && xl_cancelled(&buffer->pool->calls))
 		return xl_fail_fast(ECANCELED, "wait_contents: xmem_cancel was called");
 	return xl_order_wait_until(buffer, timeout_ns);
 }

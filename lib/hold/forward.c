@@ -46,7 +46,7 @@ static int sleep_for_room(struct xmem_pool *pool, u64 deadline, u32 cancels)
 
 	if (err || has_room(pool))
 		return err;
-	if (xl_wait_cancelled(pool, cancels))
+	if (xl_wait_cancelled(&pool->calls, cancels))
 		return -ECANCELED;
 	bound = xl_demote_at(pool);
 	xl_unlock(&owned->lock);
@@ -150,7 +150,7 @@ static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
 	int err;
 
 	xl_lock(&owned->lock);
-	err = wait_for_room(pool, wish->options.timeout_ns, xl_wait_begin(pool));
+	err = wait_for_room(pool, wish->options.timeout_ns, xl_wait_begin(&pool->calls));
 	if (!err)
 		sleeps = forward_now(pool, wish->what, wish->addressee);
 	else
@@ -160,7 +160,7 @@ static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	if (!err)
 		xl_owned_notify(pool);
-	xl_wait_end(pool);
+	xl_wait_end(&pool->calls);
 	return err;
 }
 

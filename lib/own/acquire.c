@@ -82,7 +82,7 @@ static int wait_for_slot(struct xmem_pool *pool, const struct xl_want *want, u32
 		err = arm_and_look(pool, want, &armed, ret);
 		if (err != -EAGAIN && err != -EINPROGRESS)
 			return err;
-		if (xl_wait_cancelled(pool, cancels))
+		if (xl_wait_cancelled(&pool->calls, cancels))
 			return wait_failed(-ECANCELED);
 		bound = xl_retry_at(pool);
 		if (bound <= looked)	/* the look did not help; a wake-up comes */
@@ -269,7 +269,8 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	if (unlikely(owned->asked != chain))
 		xl_record_asked_chain(pool, chain);
 	if (slow)
-		err = acquire_slow(pool, chain, bytes, timeout_ns, xl_wait_cancels(pool), &size);
+		err = acquire_slow(pool, chain, bytes, timeout_ns,
+				   xl_wait_cancels(&pool->calls), &size);
 	if (likely(!err))
 		hand_out(take_ready(owned, size), bytes,
 			 chain == &owned->cpu ? XL_WRITING : XL_WRITING | XL_CUDA, buffer);
@@ -322,14 +323,14 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 		xl_unlock(&owned->lock);
 		return xl_handle(buffer);
 	}
-	xl_wait_begin(pool);
+	xl_wait_begin(&pool->calls);
 	if (likely(xl_is_open(pool))) {
 		buffer = acquire_counted(pool, &owned->cpu, bytes, timeout_ns);
 	} else {
 		xl_unlock(&owned->lock);
 		xl_fail_not_alive(pool);
 	}
-	xl_wait_end(pool);
+	xl_wait_end(&pool->calls);
 	return buffer;
 }
 
@@ -345,7 +346,7 @@ struct xmem_buffer *xl_acquire_in(struct xmem_pool *pool, struct xl_chain *chain
 {
 	struct xl_owned *owned = &pool->owned;
 
-	if (xl_host_died(pool) || (timeout_ns && xl_cancelled(pool)))
+	if (xl_host_died(pool) || (timeout_ns && xl_cancelled(&pool->calls)))
 		return acquire_ended(pool);
 	xl_lock(&owned->lock);
 	if (!owned->closed)
@@ -386,7 +387,7 @@ XMEM_API struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, 
 		return acquire_first(pool, bytes, timeout_ns);
 	if (timeout_ns && unlikely(timeout_ns < 0))
 		return acquire_first(pool, bytes, timeout_ns);
-	if (timeout_ns && xl_cancelled(pool))
+	if (timeout_ns && xl_cancelled(&pool->calls))
 		return acquire_ended(pool);
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
@@ -419,7 +420,7 @@ XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t by
 
 	if (unlikely(!pool || !xl_peek(&pool->live->writes) || device < 0 || timeout_ns < 0))
 		return xl_acquire_cuda_slow(pool, bytes, device, timeout_ns);
-	if (timeout_ns && xl_cancelled(pool))
+	if (timeout_ns && xl_cancelled(&pool->calls))
 		return acquire_ended(pool);
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))

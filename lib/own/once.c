@@ -38,7 +38,7 @@ static void unmap(struct xmem_pool *pool, u16 slot)
 	struct xl_mapping *mapping;
 
 	xl_lock(&pool->mappings.lock);
-	mapping = xl_mapping_find(pool, payload);
+	mapping = xl_mapping_find(&pool->mappings, payload);
 	xl_unlock(&pool->mappings.lock);
 	if (mapping && !mapping->memory && !xl_client_ended(pool))
 		xl_mapping_remove(pool, mapping);

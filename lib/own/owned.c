@@ -276,7 +276,7 @@ void xl_owned_unprepare(struct xmem_pool *pool)
 /* Add the file of a slot that was just made to this client's files. */
 static struct xl_mapping *enter_file(struct xmem_pool *pool, u32 slot)
 {
-	struct xl_mapping *file = xl_mapping_of(pool, slot);
+	struct xl_mapping *file = xl_mapping_of(&pool->mappings, slot);
 	struct xl_owned *owned = &pool->owned;
 
 	file->next_file = owned->files;

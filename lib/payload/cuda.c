@@ -272,7 +272,7 @@ static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
 	struct xl_mapping *mapping;
 
 	xl_lock(&pool->mappings.lock);
-	mapping = xl_mapping_find(pool, payload);
+	mapping = xl_mapping_find(&pool->mappings, payload);
 	xl_unlock(&pool->mappings.lock);
 	if (!mapping)
 		mapping = open_payload(pool, row, payload, gpu);

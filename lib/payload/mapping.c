@@ -20,14 +20,14 @@
 
 /* ---- the table of mappings by payload, under pool->mappings.lock ---- */
 
-static struct xl_mapping **list_of(struct xl_mappings *mappings, u64 payload)
+static struct xl_mapping **list_of(const struct xl_mappings *mappings, u64 payload)
 {
 	return &mappings->list[payload & (mappings->lists - 1)];
 }
 
-struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u64 payload)
+struct xl_mapping *xl_mapping_find(const struct xl_mappings *mappings, u64 payload)
 {
-	struct xl_mapping *mapping = *list_of(&pool->mappings, payload);
+	struct xl_mapping *mapping = *list_of(mappings, payload);
 
 	while (mapping && mapping->payload != payload)
 		mapping = mapping->next;
@@ -175,13 +175,13 @@ void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping)
 	unmap_list(pool, mapping);
 }
 
-struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot)
+struct xl_mapping *xl_mapping_of(struct xl_mappings *mappings, u32 slot)
 {
 	struct xl_mapping *mapping;
 
-	xl_lock(&pool->mappings.lock);
-	mapping = xl_mapping_find(pool, pool->mappings.place[slot].payload);
-	xl_unlock(&pool->mappings.lock);
+	xl_lock(&mappings->lock);
+	mapping = xl_mapping_find(mappings, mappings->place[slot].payload);
+	xl_unlock(&mappings->lock);
 	return mapping;
 }
 
@@ -213,7 +213,7 @@ static u32 mark_attached(struct xmem_pool *pool)
 		payload = xm_load(&xm_slot_row(&pool->map, s)->payload);
 		if (!payload || payload == last)
 			continue;
-		mapping = xl_mapping_find(pool, payload);
+		mapping = xl_mapping_find(&pool->mappings, payload);
 		if (mapping)
 			mapping->pass = pass;
 		last = payload;
@@ -350,7 +350,7 @@ static struct xl_mapping *map_file(struct xmem_pool *pool, u64 payload, bool sha
 static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool shared,
 				      u64 deadline_ns, int *err)
 {
-	struct xl_mapping *mapping = xl_mapping_find(pool, payload), *other;
+	struct xl_mapping *mapping = xl_mapping_find(&pool->mappings, payload), *other;
 	u64 gone;
 
 	*err = 0;
@@ -363,7 +363,7 @@ static struct xl_mapping *find_or_map(struct xmem_pool *pool, u64 payload, bool 
 	xl_lock(&pool->mappings.lock);
 	if (!mapping)
 		return NULL;
-	other = xl_mapping_find(pool, payload);
+	other = xl_mapping_find(&pool->mappings, payload);
 	if (other) {
 		xl_mappings_unmap(mapping);
 		return other;
@@ -470,7 +470,7 @@ int xl_payload_find_mapped(struct xmem_pool *pool, u32 slot, u64 *ret_payload, b
 	if (traits & XMEM_TRAIT_CUDA)
 		return find_unopened(pool, slot, payload);
 	xl_lock(&pool->mappings.lock);
-	mapping = xl_mapping_find(pool, payload);
+	mapping = xl_mapping_find(&pool->mappings, payload);
 	if (mapping && !place_in(pool, slot, payload, mapping))
 		err = xl_last_error();
 	xl_unlock(&pool->mappings.lock);
@@ -495,7 +495,7 @@ int xl_payload_map(struct xmem_pool *pool, u64 payload, bool shared, u64 deadlin
  */
 int xl_payload_make_writable(struct xmem_pool *pool, u32 slot)
 {
-	struct xl_mapping *mapping = xl_mapping_of(pool, slot);
+	struct xl_mapping *mapping = xl_mapping_of(&pool->mappings, slot);
 
 	if (!mapping)			/* the client was evicted, so the row reads as zeros */
 		return xl_fail_died(pool);

@@ -164,11 +164,11 @@ void xl_mappings_destroy(struct xmem_pool *pool);
 void xl_mapping_add(struct xmem_pool *pool, struct xl_mapping *mapping);
 void xl_mappings_unmap(struct xl_mapping *list);
 /* The mapping of a payload, or NULL. Under pool->mappings.lock. */
-struct xl_mapping *xl_mapping_find(struct xmem_pool *pool, u64 payload);
+struct xl_mapping *xl_mapping_find(const struct xl_mappings *mappings, u64 payload);
 /* Remove and unmap a mapping that was made here. Its slots are not used any more. */
 void xl_mapping_remove(struct xmem_pool *pool, struct xl_mapping *mapping);
 /* The mapping of a slot that this client owns. */
-struct xl_mapping *xl_mapping_of(struct xmem_pool *pool, u32 slot);
+struct xl_mapping *xl_mapping_of(struct xl_mappings *mappings, u32 slot);
 
 /*
  * Store in the place of @slot where its payload is. The slot is held or written, and has that

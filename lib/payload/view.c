@@ -178,7 +178,7 @@ static struct xl_view *take(struct xmem_pool *pool, u32 slot, const char *conten
 	int err;
 
 	xl_lock(&pool->mappings.lock);
-	mapping = xl_mapping_find(pool, place->payload);
+	mapping = xl_mapping_find(&pool->mappings, place->payload);
 	xl_unlock(&pool->mappings.lock);
 	XM_STEP(XM_STEP_VIEW_FOUND);
 	at = contents - mapping->base;
