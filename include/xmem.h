@@ -33,7 +33,7 @@
  * Errors. A function that makes a handle returns NULL when it fails; the others return a negative
  * errno. xmem_get_last_error() then gives the calling thread the error and a message that says what
  * was tried and what to do. After an error nothing has changed. The comments of functions name the
- * following errors without a cause. Their causes are:
+ * following errors and leave out the cause, because it is always one of these:
  *	EINVAL	NULL, a negative timeout, an unknown flag, a size field that is too small; or a
  *		cause that the comment names
  *	E2BIG	a struct asks for something that only a newer library has
