@@ -340,6 +340,7 @@ static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
 	struct xl_owned *owned = &pool->owned;
 	struct xl_demand *demand = &owned->demand;
 	struct xl_buffers buffers = {
+		.place = &xl_place_cpu, .chain = &pool->owned.cpu,
 		.bytes = xl_class(bytes), .stride = xl_stride_of(xl_class(bytes)),
 		.flags = demand->memory, .demand = true, .answer_by = answer_by,
 	};

@@ -23,17 +23,12 @@ void xl_demand_end(struct xmem_pool *pool)
 	xl_unlock(&owned->lock);
 }
 
-static struct xl_chain *chain_of(struct xmem_pool *pool, const struct xl_buffers *buffers)
-{
-	return buffers->cuda ? buffers->cuda->chain : &pool->owned.cpu;
-}
-
 static void add(struct xmem_pool *pool, const u16 *slot, const struct xl_buffers *buffers)
 {
 	u32 i;
 
 	XM_STEP(XM_STEP_FILE_MADE);
-	xl_owned_add(pool, chain_of(pool, buffers), slot, buffers->count, buffers->bytes,
+	xl_owned_add(pool, buffers->chain, slot, buffers->count, buffers->bytes,
 		     !(buffers->flags & XMEM_MEMORY_SEALED));
 	for (i = 0; buffers->ret_slots && i < buffers->count; i++)
 		buffers->ret_slots[i] = slot[i];
@@ -59,7 +54,7 @@ int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
 
 	if (!slot)
 		return xl_fail(ENOMEM, "no memory for a list of %u slots", buffers->count);
-	err = xl_owned_prepare(pool, chain_of(pool, buffers), buffers->bytes, shared,
+	err = xl_owned_prepare(pool, buffers->chain, buffers->bytes, shared,
 			       buffers->count);
 	if (err)
 		goto out_free;
@@ -84,7 +79,7 @@ int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers)
 	err = xl_slow_begin(pool, ~0ULL);
 	if (!err) {
 		err = xl_make_slots(pool, buffers);
-		if (!err && !buffers->cuda)
+		if (!err && buffers->chain == &pool->owned.cpu)
 			xl_demand_end(pool);
 		xl_turn_end(&pool->slow);
 	}

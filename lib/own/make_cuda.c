@@ -40,7 +40,6 @@ static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
  */
 static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buffers)
 {
-	const struct xl_gpu_buffers *cuda = buffers->cuda;
 	struct xl_error before;
 	int err;
 
@@ -53,8 +52,10 @@ static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buff
 	err = make(pool, buffers);
 	if (!err)
 		xl_error_restore(&before);
-	return err == -ENOMEM ? xl_fail_gpu_full(pool, cuda->chain->device, cuda->gpu->ordinal,
-						 buffers->count * buffers->bytes) : err;
+	if (err != -ENOMEM)
+		return err;
+	return xl_fail_gpu_full(pool, buffers->chain->device, buffers->gpu->ordinal,
+				buffers->count * buffers->bytes);
 }
 
 /* May handles be tried, after descriptors have failed? */
@@ -67,25 +68,25 @@ int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 			const struct xmem_preallocate_options *o)
 {
 	struct xl_gpu *gpu = xl_gpu(o->device_id);
-	struct xl_gpu_buffers cuda = { .gpu = gpu };
 	struct xl_error before;
-	int err = gpu ? choose(gpu, o->flags, &cuda.flags) : xl_last_error();
+	int err = gpu ? choose(gpu, o->flags, &buffers->attach_flags) : xl_last_error();
 
 	if (err)
 		return err;
 	/* A host lets other clients write only memory that it keeps itself. */
-	if (cuda.flags & XMEM_ATTACH_HANDLE)
+	if (buffers->attach_flags & XMEM_ATTACH_HANDLE)
 		buffers->flags |= XMEM_MEMORY_SEALED;
-	buffers->cuda = &cuda;
-	cuda.chain = xl_owned_chain(pool, gpu);
-	if (!cuda.chain)
+	buffers->place = &xl_place_gpu;
+	buffers->gpu = gpu;
+	buffers->chain = xl_owned_chain(pool, gpu);
+	if (!buffers->chain)
 		return -ENOMEM;
 	xl_error_save(&before);
 	err = make_or_collect(pool, buffers);
-	if (err != -EOPNOTSUPP || !may_use_handles(gpu, cuda.flags))
+	if (err != -EOPNOTSUPP || !may_use_handles(gpu, buffers->attach_flags))
 		return err;
 	/* The driver's attributes promise descriptors, but it has none. */
-	cuda.flags |= XMEM_ATTACH_HANDLE;
+	buffers->attach_flags |= XMEM_ATTACH_HANDLE;
 	buffers->flags |= XMEM_MEMORY_SEALED;
 	err = make_or_collect(pool, buffers);
 	if (!err)

@@ -40,7 +40,7 @@ static int check_options(const struct xmem_preallocate_options *o)
 XMEM_API int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 			      const struct xmem_preallocate_options *options)
 {
-	struct xl_buffers buffers = { .count = count, .bytes = bytes };
+	struct xl_buffers buffers = { .place = &xl_place_cpu, .count = count, .bytes = bytes };
 	struct xmem_preallocate_options o = { 0 };
 	int err;
 	XL_USE(pool);
@@ -56,6 +56,7 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t cou
 		return xl_fail_died(pool);
 	if (!count || count > pool->map.slots || !bytes || bytes > XL_MAX_BYTES / count)
 		return bad_numbers(pool, count, bytes);
+	buffers.chain = &pool->owned.cpu;
 	buffers.ret_slots = o.ret_slots;
 	buffers.flags = o.flags & FOR_CPU;
 	return o.flags & XMEM_MEMORY_CUDA ? xl_preallocate_cuda(pool, &buffers, &o) :

@@ -32,21 +32,21 @@ static enum xl_memory_kind kind_of(u32 flags, int fd)
 	return fd < 0 ? XL_MEMORY_HANDLE : XL_MEMORY_POOL;
 }
 
-int xl_cuda_make(struct xmem_pool *pool, const struct xl_gpu_buffers *buffers, u64 bytes,
-		 struct xl_mapping *mapping, int *ret_fd)
+static int make(struct xmem_pool *pool, struct xl_making *making, u64 bytes,
+		struct xl_mapping *mapping, int *ret_fd)
 {
+	const struct xl_buffers *buffers = &making->buffers;
 	int err = xl_cuda_places(pool);
 
-	if (!err && buffers->flags & XMEM_ATTACH_HANDLE)
+	if (!err && buffers->attach_flags & XMEM_ATTACH_HANDLE)
 		err = xl_cuda_bury_prepare(pool);
 	if (!err)
-		err = xl_memory_make(buffers->gpu, kind_of(buffers->flags, -1), bytes,
+		err = xl_memory_make(buffers->gpu, kind_of(buffers->attach_flags, -1), bytes,
 				     &mapping->memory, ret_fd);
 	if (err)
 		return err;
 	mapping->kind = &xl_payload_cuda;
-	mapping->chain = buffers->chain;
-	mapping->flags = buffers->flags;
+	mapping->flags = buffers->attach_flags;
 	mapping->bytes = mapping->memory->bytes;
 	XM_STEP(XM_STEP_CUDA_MADE);
 	return 0;
@@ -102,6 +102,19 @@ int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int
 	}
 	return xl_fail(-err, "%s: attach memory of a GPU: %s", name, xl_request_error(err));
 }
+
+static int refused_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
+{
+	return err == -ENOSPC ? xl_fail_too_few_slots(pool, buffers->count) :
+				xl_cuda_attach_refused(pool, buffers->gpu, err);
+}
+
+const struct xl_buffer_place xl_place_gpu = {
+	.alignment = 512,		/* enough for every use of a GPU's memory */
+	.make = make,
+	.describe = xl_cuda_describe,
+	.refused = refused_buffers,
+};
 
 static void unmap(struct xl_mapping *mapping)
 {

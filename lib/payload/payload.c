@@ -17,7 +17,6 @@
  * are small. But a host limits the number of files, so one call makes at most MAX_FILES.
  */
 #define MAX_FILES	1024u
-#define CUDA_ALIGNMENT	512u		/* enough for every use of a GPU's memory */
 
 /* ---- attaching ---- */
 
@@ -37,19 +36,13 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	xl_drain_posts(pool);
 }
 
-/*
- * Describe the failure. Call this before detaching, so that the message has the numbers at the
- * failure.
- */
-static int attach_failed(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
+static int refused(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
 {
 	u32 count = buffers->count;
 	char space[XL_NAME_BYTES];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
 	char limit[XL_LIMIT_BYTES];
 
-	if (buffers->cuda && err != -ENOSPC)
-		return xl_cuda_attach_refused(pool, buffers->cuda->gpu, err);
 	if (err == -EDQUOT)
 		return xl_fail(EDQUOT,
 			       "%s: attach buffers (%u): %s; a file has at most %u buffers and "
@@ -78,8 +71,8 @@ static int attach(struct xmem_pool *pool, int fd, const struct xl_buffers *buffe
 	u32 i;
 	int err;
 
-	if (mapping->memory)
-		xl_cuda_describe(mapping, &request);
+	if (buffers->place->describe)
+		buffers->place->describe(mapping, &request);
 	err = xl_request_until(pool, XMEM_IOC_ATTACH, &request, answer_by);
 	if (err)
 		return err;
@@ -96,21 +89,13 @@ static int attach(struct xmem_pool *pool, int fd, const struct xl_buffers *buffe
 
 /* ---- files ---- */
 
-/* The buffers of one call, and how many of them are made. */
-struct making {
-	struct xl_buffers buffers;	/* with their stride */
-	u32 per_file;
-	u32 done;			/* buffers */
-	u64 looked;			/* bytes that were made when the free memory was last
-					 * checked */
-	struct xl_mapping *list;	/* of the new files */
-};
-
 static u64 stride_of(const struct xl_buffers *buffers)
 {
 	u64 bytes = buffers->bytes, page = xl_page_bytes();
-	u64 unit = buffers->cuda ? CUDA_ALIGNMENT :
-		   bytes >= page || bytes >= XL_AT_PAGES ? page : 64;
+	u64 unit = buffers->place->alignment;
+
+	if (!unit)
+		unit = bytes >= page || bytes >= XL_AT_PAGES ? page : 64;
 
 	return (bytes + unit - 1) / unit * unit;
 }
@@ -126,20 +111,20 @@ static u64 most_bytes(const struct xl_buffers *buffers, u64 stride)
 
 	if (buffers->demand)
 		return buffers->count * stride;
-	if (buffers->flags & XMEM_MEMORY_HUGE && !buffers->cuda)
+	if (buffers->flags & XMEM_MEMORY_HUGE)
 		huge = xl_huge_page_bytes();
 	return huge > XL_FILE_BYTES ? huge : XL_FILE_BYTES;
 }
 
 /* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would kill the program. */
-static int find_shape(const struct xl_buffers *buffers, struct making *ret)
+static int find_shape(const struct xl_buffers *buffers, struct xl_making *ret)
 {
 	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers);
 	u64 most = most_bytes(buffers, stride) / stride;
 	u32 least = (buffers->count + MAX_FILES - 1) / MAX_FILES;
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
-	if (!buffers->cuda)
+	if (buffers->place->in_files)
 		getrlimit(RLIMIT_FSIZE, &limit);
 	if (stride > limit.rlim_cur)
 		return xl_fail(EFBIG, "memory: a buffer needs a file of %llu bytes, but this "
@@ -148,13 +133,13 @@ static int find_shape(const struct xl_buffers *buffers, struct making *ret)
 	most = most < least ? least : most;
 	most = most > XMEM_GROUP_SLOTS ? XMEM_GROUP_SLOTS : most;
 	most = most > limit.rlim_cur / stride ? limit.rlim_cur / stride : most;
-	*ret = (struct making){ .buffers = *buffers, .per_file = most ? most : 1 };
+	*ret = (struct xl_making){ .buffers = *buffers, .per_file = most ? most : 1 };
 	ret->buffers.stride = stride;
 	return 0;
 }
 
 /* Is there memory for the rest? This is checked at first, and again after each XL_FILE_BYTES. */
-static int check_room(struct making *making)
+static int check_room(struct xl_making *making)
 {
 	const struct xl_buffers *buffers = &making->buffers;
 	u64 made = making->done * buffers->stride;
@@ -170,7 +155,7 @@ static int check_room(struct making *making)
  * demand and is smaller than a huge page asks for none, because the kernel would take a whole one.
  * Returns a descriptor or -errno.
  */
-static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping)
+static int new_file(struct xl_making *making, u64 bytes, struct xl_mapping *mapping)
 {
 	bool huge = making->buffers.flags & XMEM_MEMORY_HUGE;
 	int fd = 0, err;
@@ -192,18 +177,16 @@ static int new_file(struct making *making, u64 bytes, struct xl_mapping *mapping
 	return mapping->kind->make(mapping, bytes);
 }
 
-/* Make a payload of any kind. 0 and *ret_fd, which is -1 if there is none; or -errno, noted. */
-static int new_payload(struct xmem_pool *pool, struct making *making, u64 bytes,
-		       struct xl_mapping *mapping, int *ret_fd)
+static int make(struct xmem_pool *pool, struct xl_making *making, u64 bytes,
+		struct xl_mapping *mapping, int *ret_fd)
 {
-	const struct xl_gpu_buffers *cuda = making->buffers.cuda;
-
-	mapping->shared = !(making->buffers.flags & XMEM_MEMORY_SEALED);
-	if (cuda)
-		return xl_cuda_make(pool, cuda, bytes, mapping, ret_fd);
 	*ret_fd = new_file(making, bytes, mapping);
 	return *ret_fd < 0 ? *ret_fd : 0;
 }
+
+const struct xl_buffer_place xl_place_cpu = {
+	.in_files = true, .make = make, .refused = refused,
+};
 
 /* The size of a file. On demand it is whole pages, as the system counts it. */
 static u64 file_bytes(const struct xl_buffers *buffers, u32 count)
@@ -214,7 +197,7 @@ static u64 file_bytes(const struct xl_buffers *buffers, u32 count)
 }
 
 /* Make a file of @count buffers, attach them, and add its mapping to the list. */
-static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u16 *ret_slot)
+static int make_file(struct xmem_pool *pool, struct xl_making *making, u32 count, u16 *ret_slot)
 {
 	const struct xl_buffers *buffers = &making->buffers;
 	struct xl_mapping *mapping = calloc(1, sizeof(*mapping));
@@ -226,9 +209,10 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 	mapping->demand = buffers->demand;
 	mapping->slots = count;
 	mapping->buffer_bytes = buffers->bytes;
-	mapping->chain = &pool->owned.cpu;
+	mapping->chain = buffers->chain;
+	mapping->shared = !(buffers->flags & XMEM_MEMORY_SEALED);
 	do
-		err = new_payload(pool, making, file_bytes(buffers, count), mapping, &fd);
+		err = buffers->place->make(pool, making, file_bytes(buffers, count), mapping, &fd);
 	while (err && xl_payload_made_room(pool, err));
 	if (err) {
 		free(mapping);
@@ -239,7 +223,7 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 		xl_file_close(fd);	/* the host has a descriptor of its own */
 	if (err) {
 		xl_mappings_unmap(mapping);
-		return attach_failed(pool, buffers, err);
+		return buffers->place->refused(pool, buffers, err);
 	}
 	mapping->next = making->list;
 	making->list = mapping;
@@ -250,7 +234,7 @@ static int make_file(struct xmem_pool *pool, struct making *making, u32 count, u
 int xl_payload_make(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *ret_slot)
 {
 	struct xl_mapping *mapping;
-	struct making making = { .done = 0 };
+	struct xl_making making = { .done = 0 };
 	u32 left;
 	int err = find_shape(buffers, &making);
 

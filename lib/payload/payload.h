@@ -119,16 +119,39 @@ extern const struct xl_payload_kind xl_payload_hugetlb;	/* make returns 0 if the
 
 /* ---- making (payload.c) ---- */
 
-/* Parameters for making buffers in memory of a GPU. */
-struct xl_gpu_buffers {
-	struct xl_gpu *gpu;
-	struct xl_chain *chain;
-	u32 flags;		/* XMEM_ATTACH_* */
+struct xl_buffers;
+struct xl_making;
+
+/* Where buffers are made: a row for the CPU (payload.c), and one for GPUs (cuda.c). */
+struct xl_buffer_place {
+	u64 alignment;		/* of each buffer; 0: pages or 64 bytes, as the size wants it */
+	bool in_files;		/* RLIMIT_FSIZE limits the payloads */
+
+	/*
+	 * Make a payload of @bytes. 0, with mapping->kind and the rest set, and *ret_fd, which is
+	 * -1 if there is no descriptor; or -errno, noted.
+	 */
+	int (*make)(struct xmem_pool *pool, struct xl_making *making, u64 bytes,
+		    struct xl_mapping *mapping, int *ret_fd);
+
+	/* Describe the payload in a request to attach it. */
+	void (*describe)(const struct xl_mapping *mapping, struct xmem_attach_request *request);
+
+	/*
+	 * A message for the host's refusal to attach it. Call this before detaching, so that the
+	 * message has the numbers at the failure. Returns -errno, noted.
+	 */
+	int (*refused)(struct xmem_pool *pool, const struct xl_buffers *buffers, int err);
 };
+
+extern const struct xl_buffer_place xl_place_cpu, xl_place_gpu;
 
 /* Parameters for making buffers. */
 struct xl_buffers {
-	const struct xl_gpu_buffers *cuda;	/* NULL: in memory of the CPU */
+	const struct xl_buffer_place *place;
+	struct xl_chain *chain;	/* that the buffers join */
+	struct xl_gpu *gpu;	/* of xl_place_gpu */
+	u32 attach_flags;	/* and its XMEM_ATTACH_* */
 	u32 count;
 	u32 flags;		/* XMEM_MEMORY_* */
 	bool ordinary;		/* use no huge pages of the system's pool, even if the flags want
@@ -139,6 +162,16 @@ struct xl_buffers {
 	u64 answer_by;		/* the deadline for the host's answers; 0: none */
 	bool demand;		/* made for an acquire */
 	u32 *ret_slots;		/* NULL, or where to store the slots that they get */
+};
+
+/* The buffers of one call, and how many of them are made. */
+struct xl_making {
+	struct xl_buffers buffers;	/* with their stride */
+	u32 per_file;
+	u32 done;			/* buffers */
+	u64 looked;			/* bytes that were made when the free memory was last
+					 * checked */
+	struct xl_mapping *list;	/* of the new files */
 };
 
 /* The size of the huge pages of the system's pool. 0: it has none. */
@@ -296,9 +329,6 @@ static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
 
 /* ---- memory of GPUs (cuda.c) ---- */
 
-/* Make memory for buffers. 0, with *ret_fd as in xl_memory_make, or -errno, noted. */
-int xl_cuda_make(struct xmem_pool *pool, const struct xl_gpu_buffers *buffers, u64 bytes,
-		 struct xl_mapping *mapping, int *ret_fd);
 /* Describe the memory in a request to attach it. */
 void xl_cuda_describe(const struct xl_mapping *mapping, struct xmem_attach_request *request);
 
