@@ -43,7 +43,8 @@
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  *	EDQUOT	a limit of the host is reached (xmem_limit_next)
  *	ENOMEM, EMFILE, ENFILE  memory or descriptors have run out
- * Every function that makes a handle can fail with ENOMEM. After the host has gone, a function
+ * Every function that makes a handle can fail with ENOMEM, and every function that waits for an
+ * answer from the host can fail with EINTR. After the host has gone, a function
  * fails with ENOTCONN if it makes a handle of a buffer or of a subscription, if it publishes, or if
  * it needs an answer from the host. Opening, preallocating, waiting, and mapping data for the first
  * time need an answer. Buffers that are held stay readable. To go on, the program must close the
@@ -53,7 +54,8 @@
  * alive, so handles can be dropped in any order and by any thread. Every function accepts NULL for
  * a handle: functions without a result do nothing, those that return a size or a token return 0,
  * and the others fail with EINVAL. The use of a handle after it was dropped is detected: the
- * function fails with EBADF, or does nothing and leaves EBADF as the last error.
+ * function fails with EBADF, or does nothing. A function of buffers that does nothing leaves EBADF
+ * as the last error.
  *
  * Threads. Each function says which threads may call it. "any" is any thread at any time, even with
  * handles that other threads are using; the comment of xmem_pool_close has exceptions. No function
@@ -99,6 +101,8 @@ struct xmem_subscription;
  * the structs of xmem.hpp do so by themselves.
  *
  *	struct xmem_pool_info info = XMEM_INIT(info);
+ *
+ * In C++, -Wmissing-field-initializers warns of it.
  */
 #ifdef __cplusplus
 #define XMEM_INIT(object)	{ sizeof(object) }

@@ -33,15 +33,15 @@ struct xmem_pool;
 struct xmem_buffer;
 
 /*
- * Set how many references a buffer has: that of this handle, and claims for the others.
+ * Set how many references a buffer has: one of this handle, which is counted in, and one for each
+ * client that is to take one. All of them are claims, and xmem_claims counts them.
  * @buffer: held for reading; or being written, with complete contents of the length that was
  *	acquired. Such a buffer is held for reading afterwards, and is published to nobody.
  * @count: references in all, 1 to 65535. Existing claims are counted in.
  * @timeout_ns: how long the claims last, in nanoseconds; 0: 10 seconds; XMEM_FOREVER: as long as
  *	the buffer's owner lives. Only the owner may set more than 60 seconds. If there were claims,
- *	the later of both ends counts.
- * One of the references belongs to this handle: xmem_release drops it, and xmem_forget leaves it to
- * the next client.
+ *	all of them end at the later time.
+ * xmem_release drops the reference of this handle, and xmem_forget leaves it to the next client.
  * Returns: 0, or an error, and then nothing has changed:
  *	-EBUSY	another handle that this client has of the buffer is counted in
  *	-ERANGE	@count is 0 or more than 65535

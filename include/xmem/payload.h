@@ -40,7 +40,7 @@ struct xmem_buffer;
  *	ENOEXEC	the memfd lacks seals; the message names them
  *	EACCES	the descriptor is not open for reading, or only names the file (O_PATH)
  *	ERANGE	the contents reach beyond the end of the file, or the file has holes
- *	EBUSY	a process has a lease of the file (F_SETLEASE), or runs it as a program
+ *	EBUSY	a process has a write lease of the file (F_SETLEASE), or runs it as a program
  *	ENOSPC	the pool has no slot left
  *	EAGAIN	the ring is full of publications that subscribers with XMEM_SUBSCRIBE_WAITS have yet
  *		to receive, as xmem_acquire says it

@@ -103,7 +103,8 @@ struct xmem_pool_options {
  * run. XMEM_BACKEND in the environment insists on one of them (docs/environment.md).
  *
  * Returns: the pool, or NULL:
- *	EINVAL	a name, number, label or flag is out of its range; the message says which
+ *	EINVAL	a name, number, label or flag is out of its range, or a reader asks for something
+ *		that only writers have; the message says which
  *	EBADF	`fd` is not a pool's descriptor
  *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another user's
  *		and gives this user no role
@@ -130,10 +131,10 @@ struct xmem_pool *xmem_pool_open(const char *name, const struct xmem_pool_option
 /*
  * Drop the handle of a pool. The client ends when its buffers and subscriptions have been dropped
  * too. Until then its buffers can be read, published and copied, but set_ref_count, offer, forget
- * and copy_to of such a buffer fail with EBADF.
- * Threads: any, but no other thread may run xmem_get with this handle or close it meanwhile, and a
- * function that xmem_limbo_hook has set may not call it. Calls that wait in this handle or its
- * subscriptions end with ECANCELED. When this call returns, other calls with the handle have
+ * and copy_to of such a buffer fail with EBADF. Threads: any, but no other thread may run xmem_get
+ * with this handle or close it meanwhile, and a function that xmem_limbo_hook has set may not call
+ * it. Calls that wait in this handle or its subscriptions end with ECANCELED; a receive that begins
+ * later waits (call xmem_cancel first). When this call returns, other calls with the handle have
  * finished or fail with EBADF, as later ones do until another pool is opened. Since: 0.1.
  */
 void xmem_pool_close(struct xmem_pool *pool);
@@ -180,7 +181,8 @@ int xmem_pool_poll_fd(struct xmem_pool *pool);
  * Returns: as xmem_pool_open, and
  *	EOPNOTSUPP  the pool was opened without XMEM_OPEN_INHERIT, and it is anonymous, or of a user
  *		that has no number in this user namespace
- *	EBADF	the handle has been closed, or the pool of its descriptor has ended
+ *	EBADF	this process has closed the handle; or a child has, and the pool was opened with
+ *		XMEM_OPEN_INHERIT; or the pool of its descriptor has ended
  * Ownership: the caller calls xmem_pool_close. Threads: any. Since: 0.4.
  */
 struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);

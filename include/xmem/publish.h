@@ -26,8 +26,8 @@ struct CUstream_st;
  * If no buffer is free, a writer makes one as far as demand_bytes of struct xmem_pool_options
  * allows. Otherwise the call takes the oldest publication that no client holds. Subscribers for
  * which the writer does not wait lose it. The writer waits for the others within the pool's
- * wait_bound_ns. If a subscriber uses XMEM_SUBSCRIBE_WAITS, at most ring_entries buffers may be
- * acquired and not yet published.
+ * wait_bound_ns. If a subscriber uses XMEM_SUBSCRIBE_WAITS, the buffers that are acquired
+ * and the publications that it has yet to receive are together at most ring_entries.
  *
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0; or none that large can be made because all slots

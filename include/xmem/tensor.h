@@ -37,7 +37,7 @@ struct xmem_buffer;
  *	element. NULL: the last dimension is dense, and the others follow in order.
  * Returns: 0, or an error, and then the metadata is as it was:
  *	-EINVAL	there is no such type, or a number is out of its range; the message says which
- *	-ERANGE	the tensor has more bytes than were acquired, or than 64 bits can count
+ *	-ERANGE	the tensor has more bytes than were acquired, or than 63 bits can count
  *	-EPERM	the buffer is held for reading
  * Threads: one thread at a time describes a buffer. Since: 0.4.
  */

@@ -136,6 +136,8 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 	int err;
 	XL_USE(pool);
 
+	if (ret_subscription)
+		*ret_subscription = NULL;
 	if (!pool || timeout_ns < 0) {
 		xl_fail_fast(EINVAL, pool ? "receive: a negative timeout" : "receive: no pool");
 		return NULL;
@@ -152,8 +154,8 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 	else if (err)
 		xl_fail_receive(pool, err, XL_NOT_DROPPED);
 	xl_poll_update(pool, POLLIN);
-	if (ret_subscription)
-		*ret_subscription = !err || err == -EPIPE ? (void *)handle : NULL;
+	if (ret_subscription && (!err || err == -EPIPE))
+		*ret_subscription = (void *)handle;
 	xl_wait_end(&pool->calls);
 	return err ? NULL : buffer;
 }

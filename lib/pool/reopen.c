@@ -32,13 +32,18 @@ static struct xmem_pool *join_by_name(const char *name, const struct xmem_pool_o
 {
 	struct xmem_pool_options there = as_it_is(options), new = *options;
 	struct xmem_pool *pool;
+	struct xl_error before;
 
 	there.flags |= XMEM_OPEN_EXISTING;
+	xl_error_save(&before);
 	pool = xmem_pool_open(name, &there);
 	if (pool || options->flags & XMEM_OPEN_EXISTING || xl_last_error() != -ENOENT)
 		return pool;
 	new.flags &= ~XMEM_OPEN_EXCLUSIVE;
-	return xmem_pool_open(name, &new);
+	pool = xmem_pool_open(name, &new);
+	if (pool)
+		xl_error_restore(&before);
+	return pool;
 }
 
 /* Join by the inherited descriptor, or by the name. */

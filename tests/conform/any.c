@@ -194,3 +194,23 @@ TEST_WITHIN(P9_receive_any_ends_with_the_last_subscription, 60)
 	}
 	scene_end();
 }
+
+/* The answer after an error, also after one that is found before anything is received. */
+TEST(API_receive_any_names_no_subscription_after_an_error)
+{
+	struct xmem_subscription *poison = (void *)&scene, *one = poison;
+	struct xmem_pool *pool = open_reader(new_name());
+
+	REFUSED(xmem_receive_any(NULL, 0, &one), EINVAL);
+	CHECK(!one);
+	one = poison;
+	REFUSED(xmem_receive_any(pool, -1, &one), EINVAL);
+	CHECK(!one);
+	one = poison;
+	REFUSED(xmem_receive_any(pool, 0, &one), ENOENT);
+	CHECK(!one);
+	xmem_pool_close(pool);
+	one = poison;
+	REFUSED(xmem_receive_any(pool, 0, &one), EBADF);
+	CHECK(!one);
+}

@@ -162,7 +162,9 @@ static void reopen_is(void *argument)
 
 	hear_parent();		/* the parent has closed the pool by now */
 	pool = xmem_pool_reopen(heir->pool);
-	tell_parent(pool ? 0 : -xmem_peek_last_error(NULL));
+	/* After success there is no last error, although the pool was not found at first. */
+	CHECK(!pool == !!xmem_peek_last_error(NULL));
+	tell_parent(-xmem_peek_last_error(NULL));
 	hear_parent();
 }
 
