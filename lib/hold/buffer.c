@@ -211,7 +211,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 		return NULL;
 	}
 	if (xm_load(&buffer->mode) & XL_WRITING) {
-		xl_fail_fast(EPERM, "clone: it is still being written");
+		xl_fail_fast(EPERM, "clone: the buffer is still being written");
 		return NULL;
 	}
 	if (xl_host_died(buffer->pool))
