@@ -5,8 +5,8 @@ FUZZ_TARGETS := metadata reader
 FUZZ_CC      := clang
 FUZZ_CFLAGS  := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
-FUZZ_SRC     := tests/fuzz/host.c tests/fuzz/look.c lib/host/wire.c lib/host/turn.c \
-	$(filter-out lib/host/%,$(LIB_SRC))
+FUZZ_SRC     := tests/fuzz/host.c tests/fuzz/look.c \
+	$(filter-out $(addprefix lib/host/,address.c daemon.c exchange.c kmod.c start.c),$(LIB_SRC))
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=build/fuzz/obj/%.o)
 
 .SECONDARY: $(FUZZ_OBJ) $(FUZZ_TARGETS:%=build/fuzz/obj/tests/fuzz/%.o)
