@@ -241,7 +241,7 @@ bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b)
 	return false;
 }
 
-/* Do both payers have the same users, who are refused by the same rules? */
+/* Do both payers have equal users, and are both unlimited or both limited? */
 bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
 {
 	u32 i;

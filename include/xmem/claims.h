@@ -33,8 +33,8 @@ struct xmem_pool;
 struct xmem_buffer;
 
 /*
- * Set how many references a buffer has: one of this handle, which is counted in, and one for each
- * client that is to take one. All of them are claims, and xmem_claims counts them.
+ * Set how many references a buffer has. One is this handle's, which is *counted in*. The others are
+ * for clients that will take them. All of them are claims, and xmem_claims counts them.
  * @buffer: held for reading; or being written, with complete contents of the length that was
  *	acquired. Such a buffer is held for reading afterwards, and is published to nobody.
  * @count: references in all, 1 to 65535. Existing claims are counted in.

@@ -9,7 +9,7 @@
 void xl_fork_lock(void);
 void xl_fork_unlock(void);
 
-/* What does one file do at a fork? A member that is NULL does nothing. */
+/* The functions that one file runs at a fork. A member may be NULL. */
 struct xl_fork_hook {
 	void (*before)(void);		/* in the parent, under the fork lock */
 	void (*after)(void);		/* in the parent */

@@ -67,7 +67,7 @@ struct xmem_buffer {
 		struct xl_owned_slot *own;	/* the slot that is written; */
 		struct xl_upgrade *upgrade;	/* XL_UPGRADED: what the slot becomes */
 	};
-	struct xl_view *view;		/* its private view, or NULL; under pool->share.lock */
+	struct xl_view *view;		/* its private view, or NULL; under mappings.lock */
 	u64 origin;			/* whose ring it was received from; see follow/label.c */
 	u32 counting;			/* XL_CLAIMS: when it was counted in (hold/claims.c) */
 	bool counted;			/* is in pool->share.out; under pool->share.lock */

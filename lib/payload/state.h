@@ -12,8 +12,8 @@ struct xl_place {
 };
 
 struct xl_mappings {
-	struct xl_lock lock;		/* guards all fields here, except places, and the views
-					 * of handles */
+	struct xl_lock lock;		/* guards the views of handles, and all fields here but
+					 * the places */
 	struct xl_place *place;		/* for each slot of the pool */
 	struct xl_place *device;	/* for each slot, its address on a GPU; NULL: not needed
 					 * yet */

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: MIT The distribution as users have it: pip installs it from the
-# repository, from a source distribution far from any repository, and against the libxmem of a
-# system; each time into an empty environment, in which installed.py judges it, and which it leaves
-# as it was. Then what PyPI would take, and what is said where something is missing.
+# SPDX-License-Identifier: MIT
+# Tests the distribution that users get. pip installs it from the repository, from a source
+# distribution far from any repository, and against the libxmem of a system. It does so each time
+# into an empty environment; installed.py judges the result, and pip removes it without a trace.
+# The script also checks that PyPI would take the distribution, and the messages when something is
+# missing.
 # Last line: "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 2
