@@ -26,6 +26,7 @@
  *     payload.c view.c              making the files of buffers; private views
  *   gpu/ orders.c goal.c wait.c     the order of contents on GPUs: when complete; waiting for it
  *     ready.c mark.c                where a GPU finds ready words; ready words that the CPU writes
+ *     passed.c                      handles that are dropped when a stream has written a word
  *     order.c data.c                what streams write and wait for; addresses of contents
  *   own/ sizes.c lacks.c keep.c     sizes on demand; what the ring says of them; kept publications
  *     owned.c demote.c collect.c    the lists of slots; slow subscribers; collecting unused slots

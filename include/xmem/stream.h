@@ -80,7 +80,10 @@ int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
  * @stream: the work that it has now may still read the contents.
  *
  * The handle is gone for the caller at once, and the buffer is held until the stream has done that
- * work. If the process ends before, the host keeps the buffer until the GPU can no longer read it.
+ * work. The library learns that up to a millisecond later, because the stream only writes a word in
+ * memory. So an xmem_acquire that does not wait may find no buffer just after the stream has been
+ * synchronized. If the process ends before, the host keeps the buffer until the GPU can no longer
+ * read it.
  * If the stream is captured, the handle is dropped when the graph first runs.
  *
  * Returns: 0, or -EPERM (the buffer is being written), -EINVAL, -EBADF, -ECHILD, -ENODEV, -EIO;

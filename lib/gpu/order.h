@@ -29,7 +29,8 @@
  *   ready.c      the addresses of ready words on a GPU: pages that are registered with the driver
  *   mark.c       words that a host function writes
  *   data.c       the addresses of contents on a GPU
- *   hold/release_on.c   dropping a handle when a stream reaches a point
+ *   passed.c     dropping handles when streams have written a word
+ *   hold/release_on.c   telling a stream to drop a handle
  *
  * A call of the driver may wait for a host function that has not run yet. So the host function of
  * release_on.c takes no lock under which the driver is called.
@@ -177,8 +178,8 @@ static inline bool xl_order_is_done(const struct xmem_buffer *buffer)
 /* ---- dropping (hold/release_on.c) ---- */
 
 /*
- * Is this thread one of the driver's, in a host function of the library? Then it must not call the
- * driver.
+ * Does this thread drop a handle for a stream? Then it must not call the driver, because it may be
+ * one of the driver's threads.
  */
 extern _Thread_local bool xl_in_driver __attribute__((visibility("hidden")));
 

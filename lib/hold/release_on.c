@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem_release_on: dropping a handle when a stream reaches that point. A host function in the
- * stream drops it, in a thread of the driver that must not call the driver. So the steps that call
- * the driver are left to other threads: closing memory is left to the program's next slow call, and
- * destroying a pool to a thread of its own.
+ * xmem_release_on: dropping a handle when a stream reaches that point. The stream writes a word
+ * there (gpu/passed.h). If it cannot, it calls a host function, in a thread of the driver that must
+ * not call the driver. So the steps that call the driver are left to other threads: closing memory
+ * is left to the program's next slow call, and destroying a pool to a thread of its own.
  *
- * After an error from which a context does not recover, the driver calls no host function any more,
- * and no kernel runs. The handles that wait for a host function are found by their mode
+ * After an error from which a context does not recover, the driver writes no word and calls no host
+ * function any more, and no kernel runs. The handles that wait are found by their mode
  * (XL_LEAVING). The thread that clears that bit drops the handle.
  */
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include "lib/cuda/own.h"
 #include "lib/gpu/data.h"
 #include "lib/gpu/order.h"
+#include "lib/gpu/passed.h"
 #include "lib/hold/claims.h"
 #include "lib/host/request.h"
 
@@ -35,32 +36,38 @@ static void put(struct xmem_pool *pool, u32 slot)
 		xl_post(pool, XMEM_IOC_COLLECT, &request);
 }
 
-/* Drop the handle, unless another thread does. Returns whether this call did. */
-static bool drop(struct xmem_buffer *buffer)
+/* Drop a handle. @mode: its mode before XL_LEAVING was cleared. */
+static void drop(struct xmem_buffer *buffer, u32 mode)
 {
 	struct xmem_pool *pool = buffer->pool;
-	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
+	bool was_in_driver = xl_in_driver;
+	struct xl_error saved;
 
-	if (!(mode & XL_LEAVING))
-		return false;
+	xl_error_save(&saved);
+	xl_in_driver = true;
 	if (mode & XL_CLAIMS)
 		xl_claim_drop(buffer);
 	XM_STEP(XM_STEP_CUDA_REACHED);
 	put(pool, buffer->slot);
 	XM_STEP(XM_STEP_CUDA_DROPPED);
 	xl_handle_drop(pool, buffer);
-	return true;
+	xl_in_driver = was_in_driver;
+	xl_error_restore(&saved);
 }
 
+/* Drop a handle, unless another thread does. */
+static void drop_once(struct xmem_buffer *buffer)
+{
+	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
+
+	if (mode & XL_LEAVING)
+		drop(buffer, mode);
+}
+
+/* The host function. */
 static void reached(void *user)
 {
-	struct xl_error saved;
-
-	xl_error_save(&saved);
-	xl_in_driver = true;
-	drop(user);
-	xl_in_driver = false;
-	xl_error_restore(&saved);
+	drop_once(user);
 }
 
 static void *destroy(void *user)
@@ -118,8 +125,10 @@ static const void *place_of_stream(const struct xl_gpu *gpu, CUstream stream)
 /* Drop a handle that waits for a stream of a lost place, because it would wait for ever. */
 static void drop_lost(struct xmem_buffer *buffer, void *place)
 {
-	if (xm_load(&buffer->leaves_in) == place)
-		drop(buffer);
+	if (xm_load(&buffer->leaves_in) != place)
+		return;
+	xl_passed_forget(buffer);
+	drop_once(buffer);
 }
 
 /*
@@ -136,8 +145,19 @@ static int refused(struct xmem_buffer *buffer, const void *place, CUresult resul
 	xl_bump(&buffer->name, -XL_NAME_STEP);
 	if (xl_cuda_is_lost(result))
 		xl_handles_leaving(drop_lost, (void *)place);
-	return xl_cuda_fail(result, "release_on: the stream takes no host function; the buffer is "
+	return xl_cuda_fail(result, "release_on: the stream takes no more work; the buffer is "
 				    "still held");
+}
+
+/* Let the stream drop the handle. Returns the driver's result. */
+static CUresult put_into(struct xl_gpu *gpu, CUstream stream, struct xmem_buffer *buffer)
+{
+	CUresult result = xl_passed_put(gpu, stream, drop, buffer);
+
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		XL_ON_STREAM(gpu, stream, result,
+			     xl_cuda()->launch_host_func(stream, reached, buffer));
+	return result;
 }
 
 XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *stream)
@@ -157,12 +177,12 @@ XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *str
 		return xl_last_error();
 	place = place_of_stream(gpu, stream);
 	xm_store(&buffer->leaves_in, place);
-	/* The host function may run before the driver returns, so the name goes now. */
+	/* The handle may be dropped before the driver returns, so the name goes now. */
 	xl_bump(&buffer->name, XL_NAME_STEP);
 	xl_mode_add(buffer, XL_LEAVING);
 	XM_STEP(XM_STEP_CUDA_LEAVES);
-	XL_ON_STREAM(gpu, stream, result,
-		     xl_cuda()->launch_host_func(stream, reached, buffer));
+	result = put_into(gpu, stream, buffer);
 	XM_STEP(XM_STEP_CUDA_LEFT);
+	xl_passed_look();
 	return likely(!result) ? 0 : refused(buffer, place, result);
 }

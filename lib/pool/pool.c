@@ -7,6 +7,7 @@
 #include "lib/base/handle.h"
 #include "lib/follow/wait.h"
 #include "lib/gpu/order.h"
+#include "lib/gpu/passed.h"
 #include "lib/host/pages.h"
 #include "lib/host/reach.h"
 #include "lib/host/request.h"
@@ -193,6 +194,7 @@ XMEM_API void xmem_pool_close(struct xmem_pool *pool)
 	xl_owned_close(pool);
 	/* Do this now: the last handle may be dropped in a stream, where a thread cannot wait. */
 	xl_orders_wait_idle(pool);
+	xl_passed_look();
 	xl_pool_unshare(pool);
 }
 

@@ -582,7 +582,7 @@ static void lose_one(int device, int reads, int lost)
 	other = publish_at(&two, device < 0 ? -1 : !device);
 	close_gate(&two.work[reads]);
 	WORKED(xmem_release_on(buffer, two.work[reads].stream));
-	driver_fails("cuLaunchHostFunc:1:719");
+	driver_fails("cuStreamWriteValue64_v2:1:719");
 	SAME(xmem_release_on(other, two.work[lost].stream), -EIO);
 	driver_fails(NULL);
 	SAME(held_in(&two), reads == lost ? 1 : 2);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+/* Handles that are dropped when a stream has written a word: lib/gpu/passed.h. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "scene.h"
+
+#define WORDS	512		/* of a process */
+#define MORE	8
+
+/* A pool of one buffer on a GPU, whose contents are held by @count handles. */
+static struct xmem_pool *hold_many(struct xmem_buffer **handle, unsigned int count)
+{
+	struct xmem_pool *pool = cuda_writer(new_name(), 1, WORK_BYTES, 0);
+	unsigned int i;
+
+	cuda_publish(pool, WORK_BYTES, 1, &handle[0]);
+	for (i = 1; i < count; i++) {
+		handle[i] = xmem_clone(handle[0]);
+		CHECK(handle[i]);
+	}
+	return pool;
+}
+
+TEST(CUDA_a_stream_drops_handles_without_host_functions)
+{
+	struct xmem_buffer *handle[3];
+	struct xmem_pool *pool = hold_many(handle, 3);
+	struct work work;
+	unsigned int i;
+
+	fake_only("it counts calls");
+	begin_work(&work);
+	for (i = 0; i < 3; i++)
+		WORKED(xmem_release_on(handle[i], work.stream));
+	SAME(driver_calls("cuStreamWriteValue64"), 3);
+	SAME(driver_calls("cuLaunchHostFunc"), 0);
+	EVENTUALLY(!stat_of(pool).held);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* Read the first line of a file. false: there is none. */
+static bool read_line(const char *path, char *ret, int bytes)
+{
+	FILE *file = fopen(path, "re");
+	bool read = file && fgets(ret, bytes, file);
+
+	if (file)
+		fclose(file);
+	if (read)
+		ret[strcspn(ret, "\n")] = '\0';
+	return read;
+}
+
+/* Is the thread that looks at the words in a system call that sleeps until it is woken? */
+static bool watcher_sleeps(void)
+{
+	char path[300], line[64] = "";
+	struct dirent *task;
+	bool sleeps = false;
+	DIR *tasks = opendir("/proc/self/task");
+
+	CHECK(tasks);
+	while ((task = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+		if (!read_line(path, line, sizeof(line)) || strcmp(line, "xmem-streams"))
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", task->d_name);
+		sleeps = read_line(path, line, sizeof(line)) && atol(line) == SYS_futex;
+	}
+	closedir(tasks);
+	return sleeps;
+}
+
+/* No call of the library's looks at the words; its thread does, also after it has slept. */
+TEST(CUDA_handles_are_dropped_although_no_call_follows)
+{
+	struct xmem_buffer *handle[1];
+	struct xmem_pool *pool = hold_many(handle, 1);
+	unsigned int round;
+	struct work work;
+
+	begin_work(&work);
+	for (round = 0; round < 2; round++) {
+		close_gate(&work);
+		WORKED(xmem_release_on(handle[0], work.stream));
+		open_gate(&work);
+		EVENTUALLY(!stat_of(pool).held);
+		EVENTUALLY(watcher_sleeps());
+		cuda_publish(pool, WORK_BYTES, round, &handle[0]);
+	}
+	xmem_release(handle[0]);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* A word that was written for one handle says nothing about the next one that uses it. */
+TEST(CUDA_a_word_is_used_again_for_another_handle)
+{
+	struct xmem_buffer *handle[3];
+	struct xmem_pool *pool = hold_many(handle, 3);
+	uint32_t slot = xm_token_slot(xmem_token(handle[0]));
+	struct work work;
+
+	begin_work(&work);
+	WORKED(xmem_release_on(handle[0], work.stream));
+	EVENTUALLY(xmem_pool_holds(pool, xmem_pool_client(pool), slot) == 2);
+	close_gate(&work);
+	WORKED(xmem_release_on(handle[1], work.stream));
+	WORKED(xmem_release_on(handle[2], work.stream));	/* looks at the words */
+	SAME(stat_of(pool).held, 1);
+	open_gate(&work);
+	EVENTUALLY(!stat_of(pool).held);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* Host functions drop the others. */
+TEST(CUDA_more_handles_wait_for_streams_than_there_are_words)
+{
+	struct xmem_buffer *handle[WORDS + MORE];
+	struct xmem_pool *pool = hold_many(handle, WORDS + MORE);
+	unsigned long functions;
+	struct work work;
+	unsigned int i;
+
+	begin_work(&work);
+	close_gate(&work);
+	functions = driver_calls("cuLaunchHostFunc");
+	for (i = 0; i < WORDS + MORE; i++)
+		WORKED(xmem_release_on(handle[i], work.stream));
+	ON_FAKE(SAME(driver_calls("cuLaunchHostFunc") - functions, MORE));
+	SAME(stat_of(pool).held, 1);
+	open_gate(&work);
+	EVENTUALLY(!stat_of(pool).held);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* Its parent's words are not its own. */
+static void use_a_pool(void *argument)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer;
+
+	WORKED(xmem_preallocate(pool, WORK_BYTES, 1, NULL));
+	buffer = xmem_acquire(pool, WORK_BYTES, 0);
+	CHECK(buffer);
+	xmem_release(buffer);
+	xmem_pool_close(pool);
+}
+
+TEST(CUDA_a_forked_child_drops_no_handle_of_its_parent)
+{
+	struct xmem_buffer *handle[1];
+	struct xmem_pool *pool = hold_many(handle, 1);
+	struct work work;
+
+	begin_work(&work);
+	close_gate(&work);
+	WORKED(xmem_release_on(handle[0], work.stream));
+	in_child(use_a_pool, NULL);
+	SAME(stat_of(pool).held, 1);
+	open_gate(&work);
+	EVENTUALLY(!stat_of(pool).held);
+	xmem_pool_close(pool);
+	no_violations();
+}
