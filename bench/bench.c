@@ -23,6 +23,7 @@
 static const struct {
 	const char *name;
 	int sides;
+	bool unpinned;
 	void (*run)(struct bench *bench, int side);
 	void (*contest)(struct bench *bench);
 } cases[] = {
@@ -37,6 +38,7 @@ static const struct {
 	{ .name = "large", .sides = 2, .run = case_large },
 	{ .name = "copy", .sides = 2, .run = case_copy },
 	{ .name = "gpu", .sides = 2, .run = case_gpu },
+	{ .name = "streams", .sides = 2, .unpinned = true, .run = case_streams },
 	{ .name = "syscalls", .sides = 1, .run = case_syscalls },
 	{ .name = "memory", .sides = 2, .run = case_memory },
 	{ .name = "demand", .sides = 1, .run = case_demand },
@@ -54,7 +56,8 @@ static pid_t start_side(struct bench *bench, void (*run)(struct bench *bench, in
 		return child;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(CASE_SECONDS);
-	pin_to(cpu);
+	if (!bench->unpinned)
+		pin_to(cpu);
 	run(bench, side);
 	_exit(0);
 }
@@ -126,6 +129,7 @@ static void run_case(struct bench *bench, unsigned int n)
 {
 	bench->clients = 0;
 	bench->failed = false;
+	bench->unpinned = cases[n].unpinned;
 	snprintf(bench->name, sizeof(bench->name), "bench.%d.%u", (int)getpid(), n);
 	if (cases[n].contest)
 		cases[n].contest(bench);

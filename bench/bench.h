@@ -61,6 +61,7 @@ struct bench {
 	unsigned int reps;			/* of short batches; slow cases take part of it */
 	uint64_t hand_overs;			/* of the memory case */
 	bool failed;				/* the present case */
+	bool unpinned;				/* the present case */
 	bool untimed;				/* the machine is emulated: times are no results */
 	char name[32];				/* the present case's pool */
 	uint32_t clients;			/* clients for which the pool has room; 0: the
@@ -74,7 +75,8 @@ struct bench {
 	_Alignas(64) uint64_t arrived[2];
 	_Alignas(64) uint32_t came[2];		/* for meet_asleep: futexes */
 	_Alignas(64) uint64_t note[2][8];
-	struct driver_handle parcel[2];		/* of gpu_torch.c */
+	struct driver_handle parcel[2];		/* of gpu_torch.c and streams.c */
+	_Alignas(4096) uint64_t words[512];	/* of streams.c, whose GPU writes them */
 	struct raw_shared raw;
 	struct contest contest;
 	struct machine machine;
@@ -185,6 +187,7 @@ void case_ping_pong(struct bench *bench, int side);
 void case_large(struct bench *bench, int side);
 void case_copy(struct bench *bench, int side);
 void case_gpu(struct bench *bench, int side);
+void case_streams(struct bench *bench, int side);
 void case_wake(struct bench *bench, int side);
 void case_kill(struct bench *bench, int side);
 void case_memory(struct bench *bench, int side);

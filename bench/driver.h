@@ -24,6 +24,15 @@ struct driver_handle {
 	X(retain, cuDevicePrimaryCtxRetain, (void **ret_context, int device)) \
 	X(set_current, cuCtxSetCurrent, (void *context)) \
 	X(alloc, cuMemAlloc_v2, (unsigned long long *ret, size_t bytes)) \
+	X(memset, cuMemsetD8Async, (unsigned long long at, unsigned char value, size_t bytes, \
+				    struct CUstream_st *stream)) \
+	X(host_register, cuMemHostRegister_v2, (void *at, size_t bytes, unsigned int flags)) \
+	X(write_value, cuStreamWriteValue64_v2, \
+	  (struct CUstream_st *stream, unsigned long long at, uint64_t value, \
+	   unsigned int flags)) \
+	X(wait_value, cuStreamWaitValue64_v2, \
+	  (struct CUstream_st *stream, unsigned long long at, uint64_t value, \
+	   unsigned int flags)) \
 	X(stream_create, cuStreamCreate, (struct CUstream_st **ret, unsigned int flags)) \
 	X(stream_sync, cuStreamSynchronize, (struct CUstream_st *stream)) \
 	X(stream_wait, cuStreamWaitEvent, \

@@ -5,8 +5,8 @@
  * hand-over are counted, against PyTorch's scheme (gpu_torch.c).
  *
  * On the fake driver (tests/fakecuda) the counts are those of any driver. A time there is that of
- * the library, which calls no driver in a hand-over; it says nothing about a GPU. Hand-overs on
- * streams are timed only on a GPU (bench/cuda).
+ * the library, which calls no driver in a hand-over; it says nothing about a GPU. streams.c times
+ * hand-overs on streams.
  */
 #include "gpu.h"
 
@@ -133,16 +133,6 @@ static void receive_gpu(struct line *line)
 	xmem_release(buffer);
 }
 
-/* A stream may have yet to release a buffer, so this may wait for buffers. */
-static void send_on(struct line *line)
-{
-	struct xmem_buffer *buffer = xmem_acquire_cuda(line->gpu.pool, BYTES, 0, 1000000000);
-
-	if (!buffer || xmem_wait_on(buffer, line->stream) || !xmem_cuda_ptr_mut(buffer) ||
-	    xmem_publish(buffer, XMEM_OPTIONS(xmem_publish_options, .stream = line->stream), NULL))
-		die("xmem_publish");
-}
-
 static void receive_on(struct line *line)
 {
 	struct xmem_buffer *buffer = receive(&line->gpu);
@@ -182,16 +172,6 @@ static double with_gpu(void *line)
 	return ping_pong(line, send_gpu, receive_gpu, ROUNDS);
 }
 
-/* Wait until the streams have released their buffers, because the next hand-over does not wait. */
-static double with_streams(void *argument)
-{
-	struct line *line = argument;
-	double ns = ping_pong(line, send_on, receive_on, ROUNDS / 10);
-
-	driver_must(line->driver->stream_sync(line->stream), "cuStreamSynchronize");
-	return ns;
-}
-
 static void time_it(struct line *line)
 {
 	static struct series series;
@@ -201,11 +181,6 @@ static void time_it(struct line *line)
 	if (!line->side)
 		row_series(line->bench, "hand-over of memory of a GPU", "of the CPU", TARGET_MOST,
 			   1.3, &series);
-	if (line->driver->calls)	/* streams of the fake driver are threads */
-		return;
-	series_run(&series, reps / 10 + 11, with_gpu, with_streams, line);
-	if (!line->side)
-		row_series(line->bench, "hand-over on streams", "without", TARGET_NONE, 0, &series);
 }
 
 /* ---- calls of the driver ---- */

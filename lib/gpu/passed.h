@@ -17,9 +17,9 @@
 
 /*
  * Let the stream write a word after its present work. When the library sees the word it clears
- * XL_LEAVING of @buffer and calls @drop, unless the bit is clear already. @drop is always the same
- * function; it gets the mode from before, is called in any thread under no lock, and calls no
- * driver. The call may come before this function returns. Returns the driver's result.
+ * XL_LEAVING of @buffer and calls @drop, unless the bit is clear already. All calls name one
+ * function as @drop; it gets the mode from before, is called in any thread under no lock, and calls
+ * no driver. The call may come before this function returns. Returns the driver's result.
  * CUDA_ERROR_NOT_SUPPORTED: this GPU writes no words, or all words are in use; the caller uses a
  * host function.
  */
