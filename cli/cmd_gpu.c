@@ -22,6 +22,7 @@ static const struct {
 	{ "register", XMEM_CUDA_CAN_REGISTER },
 	{ "register_read_only", XMEM_CUDA_CAN_REGISTER_READ_ONLY },
 	{ "host_atomics", XMEM_CUDA_CAN_HOST_ATOMICS },
+	{ "mps", XMEM_CUDA_CAN_MPS },
 };
 #define MECHANISMS	(sizeof(mechanisms) / sizeof(*mechanisms))
 

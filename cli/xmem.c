@@ -71,6 +71,7 @@ static const char gpu_more[] =
 	"  register            memory of the host that streams can use,\n"
 	"  register_read_only  also if this process can only read it\n"
 	"  host_atomics        and that the GPU changes atomically\n"
+	"  mps                 MPS serves processes, so hand-overs on streams are fast\n"
 	"Without a driver or a GPU, a message says why, and the status is 1.\n";
 
 static const struct cli_command commands[] = {

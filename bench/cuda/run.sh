@@ -3,8 +3,8 @@
 # run.sh: the last step of make bench-cuda, after everything is built. On this machine's GPU, or
 # with the driver that XMEM_CUDA_DRIVER names, it measures hand-overs of memory of a GPU, and
 # hand-overs on streams beside other ways and torch.multiprocessing. If NVIDIA's MPS is installed
-# and does not run, it measures the latter again under an MPS of its own. The tables for docs/cuda.md
-# come last. It takes about two minutes. Without a GPU it says so and exits with 0.
+# and does not run, it measures the latter again under an MPS of its own. At the end it prints the
+# tables for docs/cuda.md. It takes about two minutes. Without a GPU it says so and exits with 0.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

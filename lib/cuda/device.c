@@ -92,6 +92,7 @@ static void find_abilities(struct probe *probe)
 	can->host_read_only = can->host_register && HAS(HOST, READ_ONLY_HOST_REGISTER_SUPPORTED);
 	can->host_address = can->host_register &&
 		HAS(HOST, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+	can->mps = HAS(CORE, MPS_ENABLED);
 	can->host_atomics = HAS(CORE, HOST_NATIVE_ATOMIC_SUPPORTED);
 }
 

@@ -24,6 +24,7 @@ struct xl_gpu_can {
 	bool host_read_only;	/* can register memory that the process may only read */
 	bool host_address;	/* uses the host's address for registered memory */
 	bool host_atomics;	/* can change registered memory atomically */
+	bool mps;		/* MPS runs work of several processes at a time */
 	bool unified;		/* its addresses differ from those of all other memory */
 };
 

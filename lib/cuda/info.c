@@ -33,7 +33,8 @@ static u32 abilities(const struct xl_gpu_can *can)
 		(can->memops ? XMEM_CUDA_CAN_MEMOPS : 0) |
 		(can->host_register ? XMEM_CUDA_CAN_REGISTER : 0) |
 		(can->host_read_only ? XMEM_CUDA_CAN_REGISTER_READ_ONLY : 0) |
-		(can->host_atomics ? XMEM_CUDA_CAN_HOST_ATOMICS : 0);
+		(can->host_atomics ? XMEM_CUDA_CAN_HOST_ATOMICS : 0) |
+		(can->mps ? XMEM_CUDA_CAN_MPS : 0);
 }
 
 XMEM_API int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info)

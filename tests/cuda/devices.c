@@ -134,6 +134,24 @@ static const struct {
 	{ "113=0", XMEM_CUDA_CAN_REGISTER_READ_ONLY },
 };
 
+static void tells_all(void *mps)
+{
+	struct xmem_cuda_device_info info = { .size = sizeof(info) };
+
+	if (mps)
+		use_attributes("133=1");
+	WORKED(xmem_cuda_device_query(0, &info));
+	tell_parent(info.can);
+}
+
+TEST(CUDA_a_device_says_that_MPS_serves_it)
+{
+	struct child *child = spawn(tells_all, "");
+
+	CHECK(hear(child) & XMEM_CUDA_CAN_MPS);
+	finish_child(child);
+}
+
 static uint32_t whole;			/* the abilities with all attributes */
 
 static void loses(void *row)
@@ -146,14 +164,6 @@ static void loses(void *row)
 	SAME(info.can, whole & ~losses[i].lost);
 	CHECK(!info.granularity == !(info.can & XMEM_CUDA_CAN_EXPORT));
 	ON_FAKE(SAME(info.granularity, info.can & XMEM_CUDA_CAN_EXPORT ? 2 << 20 : 0));
-}
-
-static void tells_all(void *argument)
-{
-	struct xmem_cuda_device_info info = { .size = sizeof(info) };
-
-	WORKED(xmem_cuda_device_query(0, &info));
-	tell_parent(info.can);
 }
 
 TEST(CUDA_what_works_follows_the_attributes)

@@ -119,6 +119,8 @@ class CudaCanFlags(enum.IntFlag):
     REGISTER_READ_ONLY = 0x20
     #: and changed atomically
     HOST_ATOMICS = 0x40
+    #: MPS serves this process: the GPU changes between processes without a delay of 140 us.
+    MPS = 0x80
 
 
 class TensorFlags(enum.IntFlag):

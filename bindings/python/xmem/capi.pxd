@@ -358,6 +358,7 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_CUDA_CAN_REGISTER
     const uint32_t XMEM_CUDA_CAN_REGISTER_READ_ONLY
     const uint32_t XMEM_CUDA_CAN_HOST_ATOMICS
+    const uint32_t XMEM_CUDA_CAN_MPS
 
     const uint32_t XMEM_TENSOR_DENSE
     const uint32_t XMEM_TENSOR_ALIGNED
