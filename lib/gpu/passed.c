@@ -180,7 +180,7 @@ static void wake_watcher(struct page *page)
 
 /*
  * The library's thread. A GPU cannot wake it, so it looks again and again while words are in use,
- * and naps in between. While no handle is dropped, each nap is twice as long as the last one.
+ * and naps in between. While no handle is dropped, each nap is longer than the last by an eighth.
  */
 static void *watch(void *user)
 {
@@ -191,7 +191,7 @@ static void *watch(void *user)
 	prctl(PR_SET_TIMERSLACK, 1000UL);	/* ns; the usual 50 us would double a short nap */
 	for (;;) {
 		sleep_until_used(page);
-		nap.tv_nsec = look(page) ? FIRST_NAP_NS : nap.tv_nsec * 2;
+		nap.tv_nsec = look(page) ? FIRST_NAP_NS : nap.tv_nsec * 9 / 8;
 		if (nap.tv_nsec > LAST_NAP_NS)
 			nap.tv_nsec = LAST_NAP_NS;
 		if (xm_load(&page->in_use))

@@ -78,12 +78,17 @@ static inline void relax(void)
 #endif
 }
 
-/* Take a nap, and double the length of the next. 0, or -EINTR, noted. */
+/*
+ * Take a nap, and make the next one longer by an eighth. So a wait ends at most about an eighth too
+ * late, and a long wait uses little of a CPU. 0, or -EINTR, noted.
+ */
 static int take_nap(struct timespec *nap, const sigset_t *signals)
 {
 	if (ppoll(NULL, 0, nap, signals) < 0 && errno == EINTR)
 		return xl_fail_fast(EINTR, "wait: a signal came");
-	nap->tv_nsec = nap->tv_nsec * 2 < LAST_NAP_NS ? nap->tv_nsec * 2 : LAST_NAP_NS;
+	nap->tv_nsec += nap->tv_nsec / 8;
+	if (nap->tv_nsec > LAST_NAP_NS)
+		nap->tv_nsec = LAST_NAP_NS;
 	return 0;
 }
 
