@@ -380,28 +380,41 @@ TEST(CUDA_starting_the_driver_is_no_cancellation_point)
 
 static void *use_at_once(void *argument)
 {
-	const struct xl_cuda *cuda;
+	const struct xl_cuda *cuda = xl_cuda();
 
-	pthread_barrier_wait(&barrier);
-	cuda = xl_cuda();
 	if (xl_cuda_need("a test") || cuda->mem_free(4096) || xl_gpu_count() != 1)
 		return NULL;
+	pthread_barrier_wait(&barrier);
 	return xl_gpu(0);
 }
 
 #define THREADS	16
 
+/*
+ * The first thread is within the driver's start until each other one has come as far as it can: to
+ * the lock, where it sleeps, or into a second start. They come one by one, so none of them sleeps
+ * for another reason.
+ */
 static void many_threads(void *argument)
 {
 	pthread_t threads[THREADS];
 	struct small *small = argument;
 	void *first = NULL, *gpu;
+	char byte;
 	int i;
 
 	small->starts = 0;
+	small->in_start = say_and_wait;
+	CHECK(!pipe(in_start) && !pipe(go_on));
 	pthread_barrier_init(&barrier, NULL, THREADS);
-	for (i = 0; i < THREADS; i++)
+	for (i = 0; i < THREADS; i++) {
 		SAME(pthread_create(&threads[i], NULL, use_at_once, NULL), 0);
+		if (!i)
+			CHECK(read(in_start[0], &byte, 1) == 1);
+		EVENTUALLY(others_sleep());
+		SAME(__atomic_load_n(&small->starts, __ATOMIC_RELAXED), 1);
+	}
+	CHECK(write(go_on[1], &byte, 1) == 1);
 	for (i = 0; i < THREADS; i++) {
 		SAME(pthread_join(threads[i], &gpu), 0);
 		CHECK(gpu && (!first || gpu == first));
@@ -415,7 +428,7 @@ TEST_WITHIN(CUDA_many_threads_start_the_driver_once, 60)
 	struct small *small = use_small("whole");
 	unsigned int i;
 
-	for (i = 0; i < scaled(40); i++)
+	for (i = 0; i < scaled(10); i++)
 		in_child(many_threads, small);
 }
 
