@@ -65,7 +65,8 @@ static struct fk_alloc *alloc_locked(struct fk_context *context, size_t bytes)
 	return span ? fk_alloc_make_locked(span, bytes, 512) : NULL;
 }
 
-FK_DEFINE(cuMemAlloc, 3020, cuMemAlloc_v2, FK_CONTEXT, CUdeviceptr *ret_ptr, size_t bytes)
+FK_DEFINE(cuMemAlloc, 3020, cuMemAlloc_v2, FK_CONTEXT | FK_UNSAFE,
+	  CUdeviceptr *ret_ptr, size_t bytes)
 {
 	struct fk_alloc *alloc;
 
@@ -124,7 +125,8 @@ static CUresult free_locked(CUdeviceptr ptr)
 	return FK_OK;
 }
 
-FK_DEFINE(cuMemFree, 3020, cuMemFree_v2, FK_CONTEXT, CUdeviceptr ptr)
+FK_DEFINE(cuMemFree, 3020, cuMemFree_v2, FK_CONTEXT | FK_UNSAFE,
+	  CUdeviceptr ptr)
 {
 	CUresult err;
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "capture.h"
 #include "fake.h"
 
 #define DEPTH 64
@@ -232,7 +233,12 @@ FK_DEFINE(cuCtxGetApiVersion, 3020, cuCtxGetApiVersion, FK_INIT, CUcontext conte
 
 FK_DEFINE(cuCtxSynchronize, 2000, cuCtxSynchronize, FK_CONTEXT, void)
 {
+	CUresult spoilt;
+
 	FK_ENTER(cuCtxSynchronize);
+	spoilt = fk_capture_spoil_all(fk_context_current());
+	if (spoilt)
+		return spoilt;
 	fk_stream_drain(fk_context_current());
 	return fk_sticky();
 }

@@ -87,6 +87,8 @@ CUresult fk_enter(struct fk_function *function)
 		err = state.sticky;
 	if (!err && (function->needs & FK_CONTEXT))
 		err = check_context();
+	if (!err && (function->needs & FK_UNSAFE))
+		err = fk_capture_check_unsafe();
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "capture.h"
 #include "event_share.h"
 #include "stream.h"
 
@@ -187,7 +188,8 @@ static CUresult record_flags(bool own, CUevent handle, CUstream stream_handle, u
 		return why;
 	if (stream->context != event->context)
 		return FK_INVALID_HANDLE;
-	return record(event, stream);
+	why = fk_capture_spoil(stream);		/* not implemented as a node */
+	return why ? why : record(event, stream);
 }
 
 static CUresult record_plain(bool own, CUevent event, CUstream stream)
@@ -310,6 +312,9 @@ static CUresult wait_event(bool own, CUstream stream_handle, CUevent handle, uns
 		return FK_INVALID_VALUE;
 	stream = fk_stream_find(stream_handle, own, &why);
 	if (!stream)
+		return why;
+	why = fk_capture_spoil(stream);
+	if (why)
 		return why;
 	target = target_of(event);
 	if (target.none)

@@ -39,7 +39,9 @@ enum {
 	FK_PEER_ACCESS_NOT_ENABLED = 705, FK_PRIMARY_CONTEXT_ACTIVE = 708,
 	FK_CONTEXT_IS_DESTROYED = 709, FK_TOO_MANY_PEERS = 711,
 	FK_HOST_ALREADY_REGISTERED = 712, FK_HOST_NOT_REGISTERED = 713, FK_LAUNCH_FAILED = 719,
-	FK_NOT_PERMITTED = 800, FK_NOT_SUPPORTED = 801, FK_UNKNOWN = 999,
+	FK_NOT_PERMITTED = 800, FK_NOT_SUPPORTED = 801, FK_CAPTURE_UNSUPPORTED = 900,
+	FK_CAPTURE_INVALID = 901, FK_CAPTURE_IMPLICIT = 906, FK_CAPTURE_WRONG_THREAD = 908,
+	FK_UNKNOWN = 999,
 };
 
 /* ---- Entry points ---- */
@@ -52,6 +54,7 @@ enum {
 #define FK_WORK		(1u << 1)	/* and the process has no sticky error */
 #define FK_CONTEXT	(1u << 2)	/* and the thread has a current context that lives */
 #define FK_PER_THREAD	(1u << 3)	/* a variant for per-thread default streams */
+#define FK_UNSAFE	(1u << 4)	/* not while a stream is captured (capture.c) */
 
 struct fk_function {
 	const char *name;	/* as dlsym() knows it: cuMemAlloc_v2 */
@@ -233,5 +236,8 @@ void fk_stream_drain_all(void);
 void fk_stream_context_gone(struct fk_context *context);
 struct fk_context *fk_stream_context(CUstream stream);	/* NULL: no stream of ours */
 void fk_stream_stop(void);
+
+/* An unsafe call while a stream is captured: 900, and the capture is invalid. */
+CUresult fk_capture_check_unsafe(void);
 
 #endif

@@ -178,8 +178,8 @@ static CUresult check(CUdeviceptr base, size_t bytes, unsigned int flags)
 	return FK_OK;
 }
 
-FK_DEFINE(cuMemHostRegister, 6050, cuMemHostRegister_v2, FK_CONTEXT, void *ptr, size_t bytes,
-	  unsigned int flags)
+FK_DEFINE(cuMemHostRegister, 6050, cuMemHostRegister_v2, FK_CONTEXT | FK_UNSAFE,
+	  void *ptr, size_t bytes, unsigned int flags)
 {
 	CUresult err;
 
@@ -237,7 +237,8 @@ void fk_host_stop_locked(void)
 	}
 }
 
-FK_DEFINE(cuMemHostUnregister, 4000, cuMemHostUnregister, FK_CONTEXT, void *ptr)
+FK_DEFINE(cuMemHostUnregister, 4000, cuMemHostUnregister, FK_CONTEXT | FK_UNSAFE,
+	  void *ptr)
 {
 	FK_ENTER(cuMemHostUnregister);
 	return ptr ? remove_host(ptr, false, FK_HOST_NOT_REGISTERED) : FK_INVALID_VALUE;
@@ -298,20 +299,22 @@ static CUresult host_alloc(void **ret_ptr, size_t bytes, unsigned int flags)
 	return err;
 }
 
-FK_DEFINE(cuMemHostAlloc, 2020, cuMemHostAlloc, FK_CONTEXT, void **ret_ptr, size_t bytes,
-	  unsigned int flags)
+FK_DEFINE(cuMemHostAlloc, 2020, cuMemHostAlloc, FK_CONTEXT | FK_UNSAFE,
+	  void **ret_ptr, size_t bytes, unsigned int flags)
 {
 	FK_ENTER(cuMemHostAlloc);
 	return flags > 7 ? FK_INVALID_VALUE : host_alloc(ret_ptr, bytes, flags & 3);
 }
 
-FK_DEFINE(cuMemAllocHost, 3020, cuMemAllocHost_v2, FK_CONTEXT, void **ret_ptr, size_t bytes)
+FK_DEFINE(cuMemAllocHost, 3020, cuMemAllocHost_v2, FK_CONTEXT | FK_UNSAFE,
+	  void **ret_ptr, size_t bytes)
 {
 	FK_ENTER(cuMemAllocHost_v2);
 	return host_alloc(ret_ptr, bytes, 0);
 }
 
-FK_DEFINE(cuMemFreeHost, 2000, cuMemFreeHost, FK_CONTEXT, void *ptr)
+FK_DEFINE(cuMemFreeHost, 2000, cuMemFreeHost, FK_CONTEXT | FK_UNSAFE,
+	  void *ptr)
 {
 	FK_ENTER(cuMemFreeHost);
 	return ptr ? remove_host(ptr, true, FK_INVALID_VALUE) : FK_INVALID_VALUE;

@@ -4,6 +4,7 @@
  * callbacks. They may not call the driver. As on a real driver, one thread of the process runs all
  * of them: one that waits for another never ends.
  */
+#include "capture.h"
 #include "stream.h"
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
@@ -36,6 +37,7 @@ static CUresult queue(bool own, CUstream handle, CUhostFn function, CUstreamCall
 	struct host_function *host;
 	struct fk_stream *stream;
 	CUresult why;
+	uint64_t seq;
 
 	if (!function && !callback)
 		return FK_INVALID_VALUE;
@@ -49,8 +51,8 @@ static CUresult queue(bool own, CUstream handle, CUhostFn function, CUstreamCall
 	host->function = function;
 	host->callback = callback;
 	host->user = user;
-	fk_submit(stream, &host->op);
-	return FK_OK;
+	host->op.node = FK_HOST_NODE;
+	return fk_enqueue(stream, &host->op, &seq);
 }
 
 static CUresult launch(bool own, CUstream stream, CUhostFn function, void *user)

@@ -231,15 +231,15 @@ static CUresult open_handle(CUdeviceptr *ret_ptr, const CUipcMemHandle *bytes, u
 	return err;
 }
 
-FK_DEFINE(cuIpcOpenMemHandle, 11000, cuIpcOpenMemHandle_v2, FK_CONTEXT, CUdeviceptr *ret_ptr,
-	  CUipcMemHandle handle, unsigned int flags)
+FK_DEFINE(cuIpcOpenMemHandle, 11000, cuIpcOpenMemHandle_v2, FK_CONTEXT | FK_UNSAFE,
+	  CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsigned int flags)
 {
 	FK_ENTER(cuIpcOpenMemHandle_v2);
 	return open_handle(ret_ptr, &handle, flags);
 }
 
-FK_DEFINE(cuIpcOpenMemHandle, 4010, cuIpcOpenMemHandle, FK_CONTEXT, CUdeviceptr *ret_ptr,
-	  CUipcMemHandle handle, unsigned int flags)
+FK_DEFINE(cuIpcOpenMemHandle, 4010, cuIpcOpenMemHandle, FK_CONTEXT | FK_UNSAFE,
+	  CUdeviceptr *ret_ptr, CUipcMemHandle handle, unsigned int flags)
 {
 	FK_ENTER(cuIpcOpenMemHandle);
 	return open_handle(ret_ptr, &handle, flags);
@@ -263,7 +263,8 @@ static CUresult close_locked(CUdeviceptr ptr)
 	return FK_OK;
 }
 
-FK_DEFINE(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle, FK_CONTEXT, CUdeviceptr ptr)
+FK_DEFINE(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle, FK_CONTEXT | FK_UNSAFE,
+	  CUdeviceptr ptr)
 {
 	CUresult err;
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "lack.h"
 #include "stream.h"
-#include "twin.h"
 
 #define MOST_PARAMETERS 16
 #define MOST_THREADS_OF_A_BLOCK 1024
@@ -268,6 +268,17 @@ static bool is_possible(const struct fk_grid *grid)
 		MOST_THREADS_OF_A_BLOCK;
 }
 
+static void set(struct launch *launch, const struct function *function,
+		const struct fk_grid *grid, void **parameters)
+{
+	unsigned int i;
+
+	launch->twin = function->twin;
+	launch->grid = *grid;
+	for (i = 0; i < launch->twin->count; i++)
+		memcpy(&launch->values[i], parameters[i], launch->twin->parameters[i].bytes);
+}
+
 static CUresult launch(bool own, CUfunction handle, const struct fk_grid *grid, CUstream stream,
 		       void **parameters)
 {
@@ -275,7 +286,7 @@ static CUresult launch(bool own, CUfunction handle, const struct fk_grid *grid, 
 	struct fk_stream *on;
 	struct launch *launch;
 	CUresult why;
-	unsigned int i;
+	uint64_t seq;
 
 	if (!function)
 		return FK_INVALID_HANDLE;
@@ -287,12 +298,9 @@ static CUresult launch(bool own, CUfunction handle, const struct fk_grid *grid, 
 	if (!is_possible(grid) || !parameters || function->twin->count > MOST_PARAMETERS)
 		return FK_INVALID_VALUE;
 	launch = fk_op_new(sizeof(*launch), run_launch);
-	launch->twin = function->twin;
-	launch->grid = *grid;
-	for (i = 0; i < launch->twin->count; i++)
-		memcpy(&launch->values[i], parameters[i], launch->twin->parameters[i].bytes);
-	fk_submit(on, &launch->op);
-	return FK_OK;
+	launch->op.node = FK_KERNEL_NODE;
+	set(launch, function, grid, parameters);
+	return fk_enqueue(on, &launch->op, &seq);
 }
 
 static CUresult launch_plain(bool own, CUfunction function, unsigned int grid_x,
@@ -334,3 +342,42 @@ FK_DEFINE_BOTH(cuLaunchKernelEx, 11060, cuLaunchKernelEx, cuLaunchKernelEx_ptsz,
 	       launch_config,
 	       (const struct launch_config *config, CUfunction function, void **parameters,
 		void **extra), (config, function, parameters, extra))
+
+/* ---- New parameters of a node ---- */
+
+/* The form of CUDA 12 has two more fields. */
+struct node_params_v2 {
+	struct node_params params;
+	CUfunction kernel;		/* instead of the function */
+	CUcontext context;		/* NULL: the current one */
+};
+
+static CUresult set_node(CUgraphExec exec, CUgraphNode node, const struct node_params *params)
+{
+	struct fk_op *op = fk_exec_find(exec, node, FK_KERNEL_NODE);
+	struct function *function = params ? find_function(params->function) : NULL;
+
+	if (!op || !function || !is_possible(&params->grid) || !params->parameters ||
+	    function->twin->count > MOST_PARAMETERS)
+		return FK_INVALID_VALUE;
+	if (params->extra)
+		return FK_NOT_SUPPORTED;
+	set((struct launch *)op, function, &params->grid, params->parameters);
+	return FK_OK;
+}
+
+FK_DEFINE(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams, FK_WORK,
+	  CUgraphExec exec, CUgraphNode node, const struct node_params *params)
+{
+	FK_ENTER(cuGraphExecKernelNodeSetParams);
+	return set_node(exec, node, params);
+}
+
+FK_DEFINE(cuGraphExecKernelNodeSetParams, 12000, cuGraphExecKernelNodeSetParams_v2, FK_WORK,
+	  CUgraphExec exec, CUgraphNode node, const struct node_params_v2 *params)
+{
+	FK_ENTER(cuGraphExecKernelNodeSetParams_v2);
+	if (params && (params->kernel || params->context))
+		return FK_NOT_SUPPORTED;
+	return set_node(exec, node, params ? &params->params : NULL);
+}

@@ -6,6 +6,7 @@
  */
 #include <time.h>
 
+#include "capture.h"
 #include "stream.h"
 
 #define WAIT_32		1
@@ -158,6 +159,7 @@ static CUresult batch(bool own, CUstream handle, unsigned int count,
 	struct fk_stream *stream = fk_stream_find(handle, own, &result);
 	struct memop *memop;
 	unsigned int i;
+	uint64_t seq;
 
 	if (!stream)
 		return result;
@@ -169,11 +171,11 @@ static CUresult batch(bool own, CUstream handle, unsigned int count,
 			return result;
 	}
 	memop = fk_op_new(sizeof(*memop) + count * sizeof(*params), run_memop);
+	memop->op.node = FK_MEMOP_NODE;
 	memop->count = count;
 	for (i = 0; i < count; i++)
 		memop->params[i] = params[i];
-	fk_submit(stream, &memop->op);
-	return FK_OK;
+	return fk_enqueue(stream, &memop->op, &seq);
 }
 
 static CUresult one(bool own, CUstream stream, unsigned int operation, CUdeviceptr address,

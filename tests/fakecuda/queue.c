@@ -67,7 +67,17 @@ void *fk_op_new(size_t bytes, int (*run)(struct fk_op *op))
 	if (!op)
 		abort();
 	op->run = run;
+	op->bytes = bytes;
 	return op;
+}
+
+void *fk_op_copy(const struct fk_op *op)
+{
+	struct fk_op *copy = fk_op_new(op->bytes, op->run);
+
+	memcpy(copy, op, op->bytes);
+	copy->next = NULL;
+	return copy;
 }
 
 void fk_op_needs(struct fk_op *op, struct fk_stream *stream, uint64_t seq)
@@ -131,7 +141,7 @@ void fk_queue_stop(void)
 	pthread_mutex_unlock(&engine.lock);
 }
 
-static void release(struct fk_op *op)
+void fk_op_free(struct fk_op *op)
 {
 	if (op->end)
 		op->end(op);
@@ -179,7 +189,7 @@ static void *work(void *argument)
 		stream->done = op->seq;
 		pthread_cond_broadcast(&engine.progress);
 		pthread_mutex_unlock(&engine.lock);
-		release(op);
+		fk_op_free(op);
 		pthread_mutex_lock(&engine.lock);
 	}
 	move_to_gone_locked(stream);
@@ -286,7 +296,7 @@ void fk_wait_for_all(struct fk_context *context)
 	while (!needs_are_met(list))
 		pthread_cond_wait(&engine.progress, &engine.lock);
 	pthread_mutex_unlock(&engine.lock);
-	release(list);
+	fk_op_free(list);
 }
 
 bool fk_is_idle(struct fk_stream *stream)

@@ -49,6 +49,12 @@ struct fk_need {
 	uint64_t seq;
 };
 
+/* The kind of node that an operation becomes when its stream is captured. */
+enum fk_node_kind {
+	FK_NO_NODE,			/* it cannot be captured here */
+	FK_KERNEL_NODE, FK_COPY_NODE, FK_FILL_NODE, FK_HOST_NODE, FK_MEMOP_NODE,
+};
+
 /*
  * One piece of work of a stream, at the beginning of the struct that holds its details. run is
  * called in the stream's thread and returns a CUresult: after any other than 0 the context is
@@ -59,6 +65,8 @@ struct fk_op {
 	void (*end)(struct fk_op *op);	/* frees what it holds, or NULL */
 	bool always;
 	bool foreign;			/* a function of the program */
+	enum fk_node_kind node;
+	size_t bytes;			/* of the struct */
 	struct fk_stream *stream;
 	uint64_t seq;
 	struct fk_need *needs;
@@ -68,6 +76,11 @@ struct fk_op {
 
 /* A zeroed operation of so many bytes, which begin with struct fk_op. It never fails. */
 void *fk_op_new(size_t bytes, int (*run)(struct fk_op *op));
+
+/* Another operation with the same details. pre: it was not handed to a stream. */
+void *fk_op_copy(const struct fk_op *op);
+/* Frees an operation that is not handed to a stream. */
+void fk_op_free(struct fk_op *op);
 
 /* The operation begins no earlier than the end of that one, which may be over. */
 void fk_op_needs(struct fk_op *op, struct fk_stream *stream, uint64_t seq);

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "capture.h"
 #include "stream.h"
 
 #define LEGACY_HANDLE 1
@@ -62,10 +63,10 @@ static CUresult queue_call(CUstream handle, void (*what)(void *arg), void *arg, 
 	call->op.always = true;		/* it may free something, or a thread waits for it */
 	call->what = what;
 	call->arg = arg;
-	seq = fk_submit(stream, &call->op);
-	if (wait)
+	why = fk_enqueue(stream, &call->op, &seq);
+	if (!why && wait)
 		fk_wait_for(stream, seq);
-	return FK_OK;
+	return why;
 }
 
 CUresult fk_stream_queue(CUstream stream, void (*what)(void *arg), void *arg)
@@ -155,6 +156,7 @@ static CUresult destroy(CUstream handle)
 
 	if (!stream)
 		return FK_INVALID_HANDLE;
+	fk_capture_forget(stream);
 	fk_queue_close(stream);
 	return FK_OK;
 }
@@ -178,6 +180,9 @@ static CUresult query(bool own, CUstream handle)
 
 	if (!stream)
 		return why;
+	why = fk_capture_spoil(stream);
+	if (why)
+		return why;
 	return fk_is_idle(stream) ? FK_OK : FK_NOT_READY;
 }
 
@@ -195,6 +200,9 @@ static CUresult synchronize(bool own, CUstream handle)
 
 	if (!stream)
 		return why;
+	why = fk_capture_spoil(stream);
+	if (why)
+		return why;
 	if (fk_is_idle(stream))
 		return fk_sticky();
 	if (stream->kind == FK_STREAM_LEGACY) {
@@ -206,10 +214,10 @@ static CUresult synchronize(bool own, CUstream handle)
 	return fk_sticky();
 }
 
-FK_DEFINE_BOTH(cuStreamQuery, 2000, cuStreamQuery, cuStreamQuery_ptsz, FK_WORK, query,
-	       (CUstream handle), (handle))
-FK_DEFINE_BOTH(cuStreamSynchronize, 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz, FK_WORK,
-	       synchronize, (CUstream handle), (handle))
+FK_DEFINE_BOTH(cuStreamQuery, 2000, cuStreamQuery, cuStreamQuery_ptsz,
+	       FK_WORK | FK_UNSAFE, query, (CUstream handle), (handle))
+FK_DEFINE_BOTH(cuStreamSynchronize, 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz,
+	       FK_WORK | FK_UNSAFE, synchronize, (CUstream handle), (handle))
 
 static CUresult get_context(bool own, CUstream handle, CUcontext *ret_context)
 {
@@ -289,19 +297,6 @@ static CUresult get_id(bool own, CUstream handle, unsigned long long *ret_id)
 	return FK_OK;
 }
 
-/* Nothing is ever captured into a graph here. */
-static CUresult is_capturing(bool own, CUstream handle, int *ret_status)
-{
-	CUresult why;
-
-	if (!fk_stream_find(handle, own, &why))
-		return why;
-	if (!ret_status)
-		return FK_INVALID_VALUE;
-	*ret_status = 0;
-	return FK_OK;
-}
-
 FK_DEFINE_BOTH(cuStreamGetDevice, 12080, cuStreamGetDevice, cuStreamGetDevice_ptsz, FK_WORK,
 	       get_device, (CUstream handle, CUdevice *ret_device), (handle, ret_device))
 FK_DEFINE_BOTH(cuStreamGetFlags, 5050, cuStreamGetFlags, cuStreamGetFlags_ptsz, FK_WORK, get_flags,
@@ -310,20 +305,3 @@ FK_DEFINE_BOTH(cuStreamGetPriority, 5050, cuStreamGetPriority, cuStreamGetPriori
 	       get_priority, (CUstream handle, int *ret_priority), (handle, ret_priority))
 FK_DEFINE_BOTH(cuStreamGetId, 12000, cuStreamGetId, cuStreamGetId_ptsz, FK_WORK, get_id,
 	       (CUstream handle, unsigned long long *ret_id), (handle, ret_id))
-FK_DEFINE_BOTH(cuStreamIsCapturing, 10000, cuStreamIsCapturing, cuStreamIsCapturing_ptsz, FK_WORK,
-	       is_capturing, (CUstream handle, int *ret_status), (handle, ret_status))
-
-static __thread int capture_mode;
-
-FK_DEFINE(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode, FK_INIT,
-	  int *mode)
-{
-	int before = capture_mode;
-
-	FK_ENTER(cuThreadExchangeStreamCaptureMode);
-	if (!mode || *mode < 0 || *mode > 2)
-		return FK_INVALID_VALUE;
-	capture_mode = *mode;
-	*mode = before;
-	return FK_OK;
-}

@@ -2,11 +2,12 @@
 /*
  * Copies and fills that the fake driver's streams do. Those with unregistered CPU memory behave as
  * on a real driver: the bytes to read are taken at the call, and the call waits for the bytes that
- * they write. All others run later, in the stream's thread.
+ * they write. All others run later, in the stream's thread, and so do all that are captured.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "stream.h"
 
 struct copy {
@@ -79,21 +80,23 @@ static CUresult queue_copy(struct fk_stream *stream, CUdeviceptr to, struct fk_d
 		return result;
 	copy = fk_op_new(sizeof(*copy), run_copy);
 	copy->op.end = end_copy;
+	copy->op.node = FK_COPY_NODE;
 	copy->to = to;
 	copy->to_device = to_device;
 	copy->from = from;
 	copy->from_device = from_device;
 	copy->bytes = bytes;
-	if (from_pageable) {
+	if (from_pageable && !fk_is_captured(stream)) {
 		copy->staged = malloc(bytes);
 		if (!copy->staged)
 			abort();
 		memcpy(copy->staged, (const void *)(uintptr_t)from, bytes);
 	}
-	seq = fk_submit(stream, &copy->op);
-	if (to_pageable)
-		fk_wait_for(stream, seq);
-	return to_pageable ? fk_sticky() : FK_OK;
+	result = fk_enqueue(stream, &copy->op, &seq);
+	if (result || !to_pageable)
+		return result;
+	fk_wait_for(stream, seq);
+	return fk_sticky();
 }
 
 static CUresult copy_on(bool own, CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle)
@@ -165,6 +168,51 @@ FK_DEFINE_BOTH(cuMemcpyPeerAsync, 4000, cuMemcpyPeerAsync, cuMemcpyPeerAsync_pts
 		size_t bytes, CUstream stream),
 	       (to, to_context, from, from_context, bytes, stream))
 
+/* ---- New parameters of a node ---- */
+
+static CUdeviceptr address_of(const struct copy_side *side)
+{
+	return (side->type == 1 ? (uintptr_t)side->host : side->device) + side->x;
+}
+
+static bool is_line(const struct copy_params *p)
+{
+	return p->height == 1 && p->depth == 1 && (p->from.type == 1 || p->from.type == 2) &&
+	       (p->to.type == 1 || p->to.type == 2);
+}
+
+/* The kinds of memory on both sides must stay, and this driver has no other copies than lines. */
+FK_DEFINE(cuGraphExecMemcpyNodeSetParams, 10020, cuGraphExecMemcpyNodeSetParams, FK_WORK,
+	  CUgraphExec exec, CUgraphNode node, const struct copy_params *params, CUcontext context)
+{
+	struct copy *copy;
+	CUdeviceptr to, from;
+	bool pageable;
+	CUresult err;
+
+	FK_ENTER(cuGraphExecMemcpyNodeSetParams);
+	copy = (struct copy *)fk_exec_find(exec, node, FK_COPY_NODE);
+	if (!copy || !params || !params->bytes || !fk_context_valid(context))
+		return FK_INVALID_VALUE;
+	if (!is_line(params))
+		return FK_NOT_SUPPORTED;
+	to = address_of(&params->to);
+	from = address_of(&params->from);
+	if (fk_memory_is_device(to) != fk_memory_is_device(copy->to) ||
+	    fk_memory_is_device(from) != fk_memory_is_device(copy->from))
+		return FK_INVALID_VALUE;
+	err = check(to, params->bytes, context->device, FK_WRITE, &pageable);
+	if (!err)
+		err = check(from, params->bytes, context->device, FK_READ, &pageable);
+	if (err)
+		return err;
+	copy->to = to;
+	copy->from = from;
+	copy->to_device = copy->from_device = context->device;
+	copy->bytes = params->bytes;
+	return FK_OK;
+}
+
 /* ---- Fills ---- */
 
 struct fill {
@@ -200,6 +248,7 @@ static CUresult queue_fill(bool own, CUdeviceptr to, uint32_t value, unsigned in
 	struct fk_stream *stream = fk_stream_find(handle, own, &why);
 	struct fk_pin *pin = NULL;
 	struct fill *fill;
+	uint64_t seq;
 
 	if (!stream)
 		return why;
@@ -211,12 +260,12 @@ static CUresult queue_fill(bool own, CUdeviceptr to, uint32_t value, unsigned in
 		return FK_INVALID_VALUE;
 	fk_memory_done(pin);
 	fill = fk_op_new(sizeof(*fill), run_fill);
+	fill->op.node = FK_FILL_NODE;
 	fill->to = to;
 	fill->count = count;
 	fill->width = width;
 	fill->value = value;
-	fk_submit(stream, &fill->op);
-	return FK_OK;
+	return fk_enqueue(stream, &fill->op, &seq);
 }
 
 static CUresult fill8(bool own, CUdeviceptr to, unsigned char value, size_t count, CUstream stream)

@@ -68,6 +68,41 @@ static void kernels_compute(void)
 	CHECK(last == 7);
 }
 
+static void a_kernel_of_a_graph_gets_other_arguments(void)
+{
+	unsigned int value = 1;
+	unsigned long long count = 1;
+	struct node_params params = { .grid = { { 1, 1, 1 }, { 1, 1, 1 } } };
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraph graph;
+	CUdeviceptr at;
+	uint32_t got[2];
+	size_t nodes = 1;
+	CUstream a;
+
+	begin(300);
+	OK(cuMemAlloc_v2(&at, 8));
+	OK(cuStreamCreate(&a, 1));
+	params.function = function_of("xm_fill");
+	params.parameters = (void *[]){ &at, &value, &count };
+	OK(cuStreamBeginCapture_v2(a, 0));
+	OK(cuLaunchKernel(params.function, 1, 1, 1, 1, 1, 1, 0, a, params.parameters, NULL));
+	OK(cuStreamEndCapture(a, &graph));
+	OK(cuGraphGetNodes(graph, &node, &nodes));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphLaunch(exec, a));
+	at += 4;
+	value = 2;
+	OK(cuGraphExecKernelNodeSetParams(exec, node, &params));
+	OK(cuGraphLaunch(exec, a));
+	OK(cuStreamSynchronize(a));
+	OK(cuMemcpyDtoH_v2(got, at - 4, 8));
+	CHECK(got[0] == 1 && got[1] == 2);
+	params.function = NULL;
+	EXPECT(cuGraphExecKernelNodeSetParams(exec, node, &params), 1);
+}
+
 static void unknown_ones_are_not_found(void)
 {
 	CUfunction function;
@@ -125,6 +160,7 @@ static void a_bad_address_breaks_the_context(void)
 
 const struct test kernel_tests[] = {
 	TEST(kernels_compute),
+	TEST(a_kernel_of_a_graph_gets_other_arguments),
 	TEST(unknown_ones_are_not_found),
 	TEST(impossible_launches_are_refused),
 	TEST(a_bad_address_breaks_the_context),

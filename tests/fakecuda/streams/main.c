@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 {
 	static const struct test *const all[] = {
 		order_tests, host_tests, event_tests, ipc_tests, memop_tests, copy_tests,
-		kernel_tests, memory_tests, page_tests,
+		kernel_tests, memory_tests, page_tests, graph_tests,
 	};
 	int passed = 0, failed = 0;
 	const struct test *test;

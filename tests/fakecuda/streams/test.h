@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/fakecuda/stream.h"
+#include "tests/fakecuda/capture.h"
 #include "tests/fakecuda/tests.h"
 
 typedef struct { char bytes[64]; } CUipcMemHandle;
@@ -23,7 +23,7 @@ struct test {
 #define TEST(name) { #name, name }
 
 extern const struct test order_tests[], host_tests[], event_tests[], ipc_tests[], memop_tests[],
-	kernel_tests[], copy_tests[], memory_tests[], page_tests[];
+	kernel_tests[], copy_tests[], memory_tests[], page_tests[], graph_tests[];
 
 /* Ends the test, which has failed. */
 void fail_test(const char *file, int line, const char *format, ...)
@@ -88,6 +88,20 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *ret_context);
 CUresult cuStreamIsCapturing(CUstream stream, int *ret_status);
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *ret_graph);
+CUresult cuThreadExchangeStreamCaptureMode(int *mode);
+CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *ret_nodes, size_t *count);
+CUresult cuGraphNodeGetType(CUgraphNode node, int *ret_type);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *ret_exec, CUgraph graph,
+				     unsigned long long flags);
+CUresult cuGraphExecDestroy(CUgraphExec exec);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const struct copy_params *params, CUcontext context);
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+					const struct node_params *params);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user);
 CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *user);
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user,
