@@ -50,7 +50,7 @@ bool fk_is_captured(const struct fk_stream *stream)
 	return found;
 }
 
-/* ---- What spoils a capture ---- */
+/* ---- Spoiling a capture ---- */
 
 /* May the calling thread make unsafe calls as far as this capture is concerned? */
 static bool forbids(const struct capture *capture)
@@ -132,7 +132,7 @@ CUresult fk_capture_spoil_all(const struct fk_context *context)
 	return result;
 }
 
-/* ---- What is captured ---- */
+/* ---- Operations become nodes ---- */
 
 static CUresult capture_locked(struct capture *capture, struct fk_op *op)
 {

@@ -180,7 +180,7 @@ static void a_graph_does_not_run_beside_itself(void)
 	CHECK(count == 2);
 }
 
-/* ---- what spoils a capture ---- */
+/* ---- spoiling a capture ---- */
 
 static CUresult allocate(void)
 {
@@ -195,7 +195,7 @@ static void *allocate_in_thread(void *context)
 	return (void *)(intptr_t)allocate();
 }
 
-/* What an allocation gives, in this thread or in another one, and whether it has spoilt. */
+/* An allocation in this thread, or in another one: its result, and whether it has spoilt. */
 static void check_unsafe(CUcontext context, int mode, bool elsewhere, bool spoils)
 {
 	CUstream a = new_stream(1);
