@@ -274,6 +274,20 @@ static XL_COLD CUcontext first_context(struct xl_gpu *gpu)
 	return xm_load_acquire(&gpu->context);
 }
 
+/* If the driver lacks this call, it captures no streams, and the mode is not used. */
+CUstreamCaptureMode xl_capture_relax(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	xl_cuda()->thread_exchange_stream_capture_mode(&mode);
+	return mode;
+}
+
+void xl_capture_restore(CUstreamCaptureMode mode)
+{
+	xl_cuda()->thread_exchange_stream_capture_mode(&mode);
+}
+
 static int enter(struct xl_gpu *gpu, struct xl_gpu_scope *scope)
 {
 	const struct xl_cuda *cuda = xl_cuda();
@@ -299,10 +313,14 @@ int xl_gpu_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope)
 {
 	int err;
 
-	*ret_scope = (struct xl_gpu_scope){ .cancelling = xl_cancel_off() };
+	*ret_scope = (struct xl_gpu_scope){
+		.cancelling = xl_cancel_off(), .mode = xl_capture_relax(),
+	};
 	err = enter(gpu, ret_scope);
-	if (err)
-		xl_cancel_as(&ret_scope->cancelling);
+	if (!err)
+		return 0;
+	xl_capture_restore(ret_scope->mode);
+	xl_cancel_as(&ret_scope->cancelling);
 	return err;
 }
 
@@ -314,5 +332,6 @@ void xl_gpu_leave(const struct xl_gpu_scope *scope)
 	/* After a fatal error, even the pop may fail for a context. */
 	if (scope->pushed && (cuda->ctx_pop_current(&popped) || popped != scope->pushed))
 		cuda->ctx_set_current(scope->before);
+	xl_capture_restore(scope->mode);
 	xl_cancel_as(&scope->cancelling);
 }

@@ -55,14 +55,26 @@ int xl_gpu_count(void);
 void xl_gpu_uuid_text(const u8 uuid[XL_GPU_UUID_BYTES], char ret[XL_GPU_UUID_TEXT]);
 
 /*
- * A call of the driver that needs a context stands between enter and leave. Cancellation is off
- * between them, because it is not known which of the driver's calls are cancellation points.
+ * While the program captures a stream, the driver refuses calls that might wait for captured work,
+ * such as cuMemAlloc, in this thread or in all threads, and the refusal spoils the capture. No call
+ * of the library waits for captured work. So the library makes its calls in the mode in which the
+ * driver refuses none of them. In this mode, too, nothing may ask whether a captured stream is
+ * idle: xl_order_check_capture (gpu/order.h). Returns the mode before, for xl_capture_restore.
+ */
+CUstreamCaptureMode xl_capture_relax(void);
+void xl_capture_restore(CUstreamCaptureMode mode);
+
+/*
+ * A call of the driver that needs a context stands between enter and leave. There, the thread is in
+ * the relaxed mode. Cancellation is off, because it is not known which of the driver's calls are
+ * cancellation points.
  */
 struct xl_gpu_scope {
 	int cancelling;			/* the cancel state before */
 	CUcontext before;		/* the context that was current before */
 	CUcontext pushed;		/* the context that was pushed; NULL: it was current
 					 * already */
+	CUstreamCaptureMode mode;	/* from xl_capture_relax */
 };
 
 /*

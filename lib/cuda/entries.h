@@ -23,6 +23,7 @@
 	G(VMM, "memory exported as descriptors") \
 	G(POOL, "memory pools between processes") \
 	G(MEMOPS, "64-bit memory operations of streams") \
+	G(CAPTURE, "captures of streams") \
 	G(HOST, "registering host memory")
 
 #define XL_CUDA_ENTRIES(X) \
@@ -31,6 +32,7 @@
 	XL_CUDA_MEMORY(X) \
 	XL_CUDA_COPIES(X) \
 	XL_CUDA_STREAMS(X) \
+	XL_CUDA_CAPTURE_CALLS(X) \
 	XL_CUDA_IPC_CALLS(X) \
 	XL_CUDA_VMM_CALLS(X) \
 	XL_CUDA_POOL_CALLS(X) \
@@ -96,6 +98,12 @@
 	  (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned int flags)) \
 	X(stream_wait_value64, "cuStreamWaitValue64_v2", 11070, MEMOPS, \
 	  (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned int flags))
+
+#define XL_CUDA_CAPTURE_CALLS(X) \
+	X(stream_is_capturing, "cuStreamIsCapturing", 10000, CAPTURE, \
+	  (CUstream stream, CUstreamCaptureStatus *ret)) \
+	X(thread_exchange_stream_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010, \
+	  CAPTURE, (CUstreamCaptureMode *mode))
 
 #define XL_CUDA_IPC_CALLS(X) \
 	X(ipc_get_mem_handle, "cuIpcGetMemHandle", 4010, IPC, \

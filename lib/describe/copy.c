@@ -156,7 +156,9 @@ static int copy_between(struct xl_copy *copy, struct xmem_buffer *to, u64 to_off
 	if (to == from)
 		return xl_fail(EINVAL, "%s: both arguments are the same buffer, or NULL",
 			       copy->what);
-	err = find(copy, &copy->to, to, to_offset, true);
+	err = xl_copy_check(copy, xl_buffer(to), xl_buffer(from));
+	if (!err)
+		err = find(copy, &copy->to, to, to_offset, true);
 	if (!err)
 		err = find(copy, &copy->from, from, from_offset, false);
 	return err ? err : run(copy);
@@ -207,8 +209,10 @@ XMEM_API int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const vo
 				 size_t bytes, struct CUstream_st *stream)
 {
 	struct xl_copy copy = { .what = "copy_from_host", .bytes = bytes, .stream = stream };
-	int err = find(&copy, &copy.to, to, offset, true);
+	int err = xl_copy_check(&copy, xl_buffer(to), NULL);
 
+	if (!err)
+		err = find(&copy, &copy.to, to, offset, true);
 	if (!err)
 		err = find_memory(&copy, &copy.from, from);
 	return err ? err : run(&copy);
@@ -218,8 +222,10 @@ XMEM_API int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset
 			       struct CUstream_st *stream)
 {
 	struct xl_copy copy = { .what = "copy_to_host", .bytes = bytes, .stream = stream };
-	int err = find(&copy, &copy.from, from, offset, false);
+	int err = xl_copy_check(&copy, NULL, xl_buffer(from));
 
+	if (!err)
+		err = find(&copy, &copy.from, from, offset, false);
 	if (!err)
 		err = find_memory(&copy, &copy.to, to);
 	return err ? err : run(&copy);

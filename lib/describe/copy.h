@@ -21,6 +21,13 @@ struct xl_copy {
 };
 
 /*
+ * May the stream take the copy? A copy without a stream uses the default stream if a buffer is on a
+ * GPU. 0, or -EPERM, noted: it is captured. NULL stands for memory of this process.
+ */
+int xl_copy_check(const struct xl_copy *copy, const struct xmem_buffer *to,
+		  const struct xmem_buffer *from);
+
+/*
  * Find the address of a buffer on a GPU. Work of other streams there comes before the
  * copy. If copy->to is on a GPU, it must be found before copy->from. 0, or -errno, noted.
  */

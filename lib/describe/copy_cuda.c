@@ -20,6 +20,20 @@ static struct xmem_pool *pool_of(const struct xl_copy *copy)
 	return copy->to.buffer ? copy->to.buffer->pool : copy->from.buffer->pool;
 }
 
+int xl_copy_check(const struct xl_copy *copy, const struct xmem_buffer *to,
+		  const struct xmem_buffer *from)
+{
+	const struct xmem_buffer *place = to && xl_is_on_gpu(to) ? to :
+					  from && xl_is_on_gpu(from) ? from : NULL;
+	struct xl_gpu *gpu;
+
+	if (!place && !copy->stream)
+		return 0;
+	gpu = place ? xl_cuda_gpu(place) : xl_gpu(0);
+	return gpu ? xl_order_check_capture(gpu, copy->stream ? copy->stream : CU_STREAM_LEGACY,
+					    copy->what) : xl_last_error();
+}
+
 int xl_copy_find(const struct xl_copy *copy, struct xl_side *side, bool writes)
 {
 	struct xmem_buffer *buffer = side->buffer;

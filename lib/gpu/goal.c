@@ -131,6 +131,7 @@ static int host_died(struct xmem_pool *pool, const struct xl_goal *goal)
 
 int xl_goal_still_works(const struct xmem_buffer *buffer, const struct xl_goal *goal)
 {
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	struct xl_gpu_scope scope;
 	struct xl_gpu *gpu;
 	CUresult result;
@@ -144,7 +145,10 @@ int xl_goal_still_works(const struct xmem_buffer *buffer, const struct xl_goal *
 	err = xl_gpu_enter(gpu, &scope);
 	if (err)
 		return err;
-	result = xl_cuda()->stream_query(CU_STREAM_PER_THREAD);
+	/* The program may capture this stream, and then a question would spoil the capture. */
+	result = xl_cuda()->stream_is_capturing(CU_STREAM_PER_THREAD, &status);
+	if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+		result = xl_cuda()->stream_query(CU_STREAM_PER_THREAD);
 	xl_gpu_leave(&scope);
 	return result && result != CUDA_ERROR_NOT_READY ?
 	       xl_cuda_fail(result, "wait: GPU %d does not finish the contents", gpu->ordinal) : 0;

@@ -94,13 +94,17 @@ int xl_order_wait_on(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream st
 XMEM_API int xmem_wait_on(struct xmem_buffer *handle, struct CUstream_st *stream)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xl_gpu *gpu;
+	int err;
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "wait_on");
 	if (unlikely(!xl_is_on_gpu(buffer)))
 		return xl_fail_fast(EMEDIUMTYPE, "wait_on: the buffer is in memory of the CPU, "
 						 "whose contents are always complete");
-	return xl_order_wait_on(buffer, NULL, stream);
+	gpu = xl_cuda_gpu(buffer);
+	err = gpu ? xl_order_check_capture(gpu, stream, "wait_on") : xl_last_error();
+	return err ? err : xl_order_wait_on(buffer, gpu, stream);
 }
 
 /* ---- publishing ---- */
@@ -147,9 +151,11 @@ static int write_word(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu, CUst
  */
 static int synchronise(struct xl_gpu *gpu, CUstream stream)
 {
+	CUstreamCaptureMode mode = xl_capture_relax();
 	CUresult result;
 
 	XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_synchronize(stream));
+	xl_capture_restore(mode);
 	return result ? xl_cuda_fail(result, "the stream has failed") : 0;
 }
 
@@ -228,6 +234,9 @@ int xl_order_publish(struct xmem_buffer *buffer, struct CUstream_st *stream)
 
 	if (unlikely(!gpu))
 		return xl_last_error();
+	err = xl_order_check_capture(gpu, stream, "publish");
+	if (unlikely(err))
+		return err;
 	err = xm_load(&buffer->mode) & XL_UPGRADED ? xl_order_finish(buffer->pool, gpu, stream) :
 						     put_order(buffer, gpu, stream);
 	if (likely(!err))

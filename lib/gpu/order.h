@@ -152,6 +152,16 @@ CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope);
 } while (0)
 
 /*
+ * May the library put work into a stream of @gpu? 0, or -EPERM, noted, with @what as the name of
+ * the call: the program captures this stream, or one with which the default stream is ordered. A
+ * captured stream makes each call a part of the program's graph, without an error. Each launch of
+ * the graph would repeat it: write an old value into the ready word, wait for old contents, drop a
+ * handle that has other contents by then. So a call asks this before it changes anything. Other
+ * errors of the driver are left to the call itself.
+ */
+int xl_order_check_capture(struct xl_gpu *gpu, CUstream stream, const char *what);
+
+/*
  * Is there nothing to wait for? The usual answer costs a load or two. Contents for which a stream
  * was told to wait count as complete, unless they never will be. For the writer of the buffer, its
  * own work in streams counts as done, too.

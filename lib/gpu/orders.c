@@ -52,6 +52,32 @@ CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope)
 	return result;
 }
 
+/*
+ * EPERM is also the error for the driver's own refusals while a stream is captured (cuda/error.h).
+ */
+static XL_COLD int captured(const char *what, bool itself)
+{
+	if (itself)
+		return xl_fail(EPERM, "%s: the stream is being captured, and the graph would "
+			       "repeat this call for the present buffer: capture the program's own "
+			       "work only, and make this call before or after cuGraphLaunch", what);
+	return xl_fail(EPERM, "%s: the default stream cannot be used while a stream that is "
+		       "ordered with it is being captured: end the capture first, or capture a "
+		       "stream with CU_STREAM_NON_BLOCKING", what);
+}
+
+int xl_order_check_capture(struct xl_gpu *gpu, CUstream stream, const char *what)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult result;
+
+	XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_is_capturing(stream, &status));
+	if (likely(!result && status == CU_STREAM_CAPTURE_STATUS_NONE))
+		return 0;
+	return !result || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ?
+	       captured(what, !result) : 0;
+}
+
 XL_COLD u64 xl_not_cuda(void)
 {
 	xl_fail_fast(EMEDIUMTYPE, "cuda_ptr: the contents are in memory of the CPU: use xmem_data");

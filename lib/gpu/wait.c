@@ -215,6 +215,17 @@ static void end_words(struct xmem_pool *pool)
 	xl_error_restore(&error);
 }
 
+/* 0; CUDA_ERROR_NOT_READY; or the error of a stream that has failed. */
+static CUresult query(struct xl_gpu *gpu, CUstream stream)
+{
+	CUstreamCaptureMode mode = xl_capture_relax();
+	CUresult result;
+
+	XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_query(stream));
+	xl_capture_restore(mode);
+	return result;
+}
+
 int xl_order_finish(struct xmem_pool *pool, struct xl_gpu *gpu, CUstream stream)
 {
 	const struct limit limit = limit_of(pool, ~0ULL);
@@ -226,7 +237,7 @@ int xl_order_finish(struct xmem_pool *pool, struct xl_gpu *gpu, CUstream stream)
 
 	block_signals(&signals);
 	for (;;) {
-		XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_query(stream));
+		result = query(gpu, stream);
 		if (result != CUDA_ERROR_NOT_READY)
 			return result ? xl_cuda_fail(result, "the stream has failed") : 0;
 		err = is_ended(pool, &limit);

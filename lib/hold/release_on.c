@@ -175,6 +175,8 @@ XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *str
 	gpu = xl_is_on_gpu(buffer) ? xl_cuda_gpu(buffer) : xl_gpu(0);
 	if (unlikely(!gpu))
 		return xl_last_error();
+	if (unlikely(xl_order_check_capture(gpu, stream, "release_on")))
+		return xl_last_error();
 	place = place_of_stream(gpu, stream);
 	xm_store(&buffer->leaves_in, place);
 	/* The handle may be dropped before the driver returns, so the name goes now. */

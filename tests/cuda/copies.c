@@ -627,8 +627,11 @@ TEST(CUDA_a_copy_is_waited_for_if_its_stream_takes_no_word)
 	end(pool);
 }
 
-/* One call asks for the context, one copies, and one writes the word. */
-TEST(CUDA_a_copy_on_a_stream_takes_three_calls_of_the_driver)
+/*
+ * One call asks whether the stream is captured, one asks for the context, two change the thread's
+ * mode for captures, one copies, and one writes the word.
+ */
+TEST(CUDA_a_copy_on_a_stream_takes_six_calls_of_the_driver)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, BYTES, 0);
 	struct work *work = new_work();
@@ -646,16 +649,16 @@ TEST(CUDA_a_copy_on_a_stream_takes_three_calls_of_the_driver)
 		before = driver_calls(NULL);
 		copy_in(buffer, 1, work);
 		if (i)			/* the page of the word has been registered */
-			SAME(driver_calls(NULL) - before, 3);
+			SAME(driver_calls(NULL) - before, 6);
 		before = driver_calls(NULL);
 		WORKED(xmem_wait_on(buffer, work->stream));
 		CHECK(xmem_cuda_ptr_mut(buffer));
 		if (i % 2) {
 			WORKED(xmem_publish(buffer, NULL, NULL));
-			SAME(driver_calls(NULL) - before, 0);
+			SAME(driver_calls(NULL) - before, 1);
 		} else {
 			WORKED(publish_on(buffer, work->stream));
-			SAME(driver_calls(NULL) - before, 1);
+			SAME(driver_calls(NULL) - before, 3);
 		}
 		finish(work);
 	}

@@ -555,7 +555,7 @@ TEST(CUDA_waits_for_a_lost_context_end)
 
 /* ---- costs ---- */
 
-TEST(CUDA_a_hand_over_on_streams_takes_a_call_of_the_driver_each)
+TEST(CUDA_a_hand_over_on_streams_takes_two_calls_of_the_driver_each)
 {
 	unsigned long before;
 	struct xmem_buffer *buffer;
@@ -573,7 +573,7 @@ TEST(CUDA_a_hand_over_on_streams_takes_a_call_of_the_driver_each)
 		CHECK(xmem_cuda_ptr(buffer));
 		WORKED(xmem_release_on(buffer, work.stream));
 		if (i > 4)		/* every buffer has been opened */
-			CALLS(driver_calls(NULL) - before, 2);
+			CALLS(driver_calls(NULL) - before, 4);
 		order_writer(&scene, OPEN_GATE);
 	}
 	must(xl_cuda()->stream_synchronize(work.stream));	/* it has dropped all of them */

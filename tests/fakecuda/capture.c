@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The capture of the fake driver's streams. What happens here was seen on an H200 with driver 580,
- * or NVIDIA's documentation of cuThreadExchangeStreamCaptureMode says so:
+ * The capture of the fake driver's streams. An H200 with driver 580 has shown these rules, or
+ * NVIDIA documents them (cuThreadExchangeStreamCaptureMode):
  *
  *   - Operations of a captured stream succeed without a word and become nodes of a graph.
  *   - Some calls are unsafe (FK_UNSAFE): they could wait for work that is only captured. Depending
