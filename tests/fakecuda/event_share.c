@@ -230,7 +230,7 @@ int fk_share_wait(struct fk_shared_event *event, uint32_t number, const _Atomic 
 	while (!fk_share_is_complete(event, number, &result)) {
 		uint32_t done = record->done;
 
-		if (give_up && *give_up)
+		if ((give_up && *give_up) || fk_sticky())
 			break;
 		if ((int32_t)(done - number) < 0)
 			syscall(SYS_futex, &record->done, FUTEX_WAIT, done, &a_while, NULL, 0);

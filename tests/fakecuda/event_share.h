@@ -56,7 +56,10 @@ void fk_share_complete(struct fk_shared_event *event, uint32_t number);
 bool fk_share_last(struct fk_shared_event *event, uint32_t *ret_number);
 bool fk_share_is_complete(struct fk_shared_event *event, uint32_t number, int *ret_result);
 
-/* Waits for that record, unless *give_up (may be NULL). Returns a CUresult. */
+/*
+ * Waits until that record is complete, a context is lost, or *give_up (which may be NULL) is set.
+ * Returns a CUresult.
+ */
 int fk_share_wait(struct fk_shared_event *event, uint32_t number, const _Atomic bool *give_up);
 
 #endif

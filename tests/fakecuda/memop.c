@@ -125,8 +125,11 @@ static int run_memop(struct fk_op *op)
 
 		if (p->operation == FLUSH || p->operation == BARRIER)
 			continue;
-		while (!act(p, device, &result) && !op->stream->abandoned)
+		while (!act(p, device, &result)) {
+			if (fk_gives_up(op->stream))
+				return FK_OK;
 			nanosleep(&a_moment, NULL);
+		}
 	}
 	return result;
 }

@@ -141,6 +141,11 @@ void fk_queue_stop(void)
 	pthread_mutex_unlock(&engine.lock);
 }
 
+bool fk_gives_up(const struct fk_stream *stream)
+{
+	return stream->abandoned || fk_sticky();
+}
+
 void fk_op_free(struct fk_op *op)
 {
 	if (op->end)

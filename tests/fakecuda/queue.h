@@ -121,6 +121,12 @@ void fk_queue_end_context(struct fk_context *context);
 /* The driver ends: running operations finish, and no operation begins any more. */
 void fk_queue_stop(void);
 
+/*
+ * Must the stream's running operation wait no longer? The stream's context ends, or an error has
+ * lost it.
+ */
+bool fk_gives_up(const struct fk_stream *stream);
+
 /* Is nothing left to do in the stream and in the streams that the legacy stream waits for? */
 bool fk_is_idle(struct fk_stream *stream);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Streams that write words and wait for them, in memory of the CPU and of the device. */
+#include <sched.h>
+#include <semaphore.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -122,15 +124,17 @@ static void words_order_processes(void)
 	other_end(other);
 }
 
+struct word {
+	unsigned int operation;
+	CUdeviceptr at;
+	uint64_t value;
+	unsigned int flags;
+	uint64_t rest[2];
+};
+
 static void batches_are_done_in_order(void)
 {
-	struct {
-		unsigned int operation;
-		CUdeviceptr at;
-		uint64_t value;
-		unsigned int flags;
-		uint64_t rest[2];
-	} batch[3] = {
+	struct word batch[3] = {
 		{ .operation = 5, .value = 1 },
 		{ .operation = 4, .value = 2, .flags = GEQ },
 		{ .operation = 2, .value = 3 },
@@ -191,6 +195,39 @@ static void words_may_be_device_memory(void)
 	CHECK(word == 44);
 }
 
+static void note_end(CUstream stream, CUresult status, void *user)
+{
+	page[3] = status;
+	sem_post(user);
+}
+
+/* Rule 47: a lost context's work does not run, and its streams do not wait. */
+static void a_lost_context_ends_waits(void)
+{
+	struct word batch[3] = {
+		{ .operation = 5, .value = 1 },
+		{ .operation = 4, .value = 1, .flags = GEQ },
+		{ .operation = 5, .value = 1 },
+	};
+	sem_t ended;
+	CUstream a;
+
+	begin(0);
+	register_page();
+	CHECK(!sem_init(&ended, 0, 0));
+	a = new_stream();
+	batch[0].at = words;		/* shows that the operation has begun */
+	batch[1].at = words + 8;
+	batch[2].at = words + 16;
+	OK(cuStreamBatchMemOp_v2(a, 3, batch, 0));
+	OK(cuStreamAddCallback(a, note_end, &ended, 0));
+	while (!page[0])
+		sched_yield();
+	cuFakeSticky(700);
+	CHECK(!sem_wait(&ended));
+	CHECK(page[1] == 0 && page[2] == 0 && page[3] == 700);
+}
+
 const struct test memop_tests[] = {
 	TEST(streams_write_words),
 	TEST(waits_compare),
@@ -198,5 +235,6 @@ const struct test memop_tests[] = {
 	TEST(batches_are_done_in_order),
 	TEST(wrong_words_are_refused),
 	TEST(words_may_be_device_memory),
+	TEST(a_lost_context_ends_waits),
 	{ 0 },
 };
