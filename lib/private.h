@@ -20,7 +20,7 @@
  *     pages.c taken.c               reading the pool's pages; naming the clients with slots
  *   cuda/ error.c driver.c own.c    NVIDIA's driver: its errors; opening it; its own threads
  *     device.c info.c               the devices and contexts of the driver
- *     memory.c take.c               memory of GPUs that this library or the program has made
+ *     register.c memory.c take.c    memory of GPUs that this library or the program has made
  *   payload/ room.c idle.c memfd.c  free memory; idle private views; memory of the CPU
  *     remnant.c mapping.c cuda.c    leftovers of a pool; mapped files; memory of GPUs
  *     payload.c view.c              making the files of buffers; private views
@@ -63,8 +63,8 @@
  *   follows.list         the list of subscriptions, and the threads that wait in poll()
  *   a subscription's     all fields of that subscription, and of its rings
  *   owned.lock           the slots that this client owns, and its ring
- *   gpus.opening         one thread at a time opens memory of GPUs
- *   mappings.lock        the mapped payloads, but not the places of slots and views of handles
+ *   mappings.lock        the mapped payloads, and those of GPUs that threads are opening, but not
+ *                        the places of slots and views of handles
  *   share.lock           the count of shares, and the counted contents of handles
  *   labels.lock          changes of the remembered labels
  *   gpus.lock            the making of the structs for GPUs
@@ -73,12 +73,14 @@
  *
  * A thread takes them in this order, in which semicolons separate the levels:
  *
- *   slow, follows.subscribing; follows.list; a subscription's lock, owned.lock; gpus.opening;
+ *   slow, follows.subscribing; follows.list; a subscription's lock, owned.lock;
  *   mappings.lock, share.lock, labels.lock, gpus.lock, hook.lock, polls.lock
  *
- * A request that may take the host long is made under slow, follows.subscribing or gpus.opening
- * only, or under no lock. Under owned.lock the host is only asked briefly (host/request.h). The
- * register of memory of GPUs has a lock under which only the driver is called.
+ * A request that may take the host long is made under slow or follows.subscribing only, or under
+ * no lock. Under owned.lock the host is only asked briefly (host/request.h).
+ *
+ * The driver is called under no lock and in no turn (xl_check_no_lock): its call may wait for a
+ * stream that waits for another thread.
  */
 #ifndef XMEM_PRIVATE_H
 #define XMEM_PRIVATE_H

@@ -197,6 +197,7 @@ static void forked(void)
 	depot.blocks = NULL;
 	depot.spare = NULL;
 	depot.lock = (struct xl_lock){ 0 };
+	xl_forget_locks();		/* the thread that forked had this one */
 	forget_magazine();
 }
 

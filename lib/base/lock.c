@@ -126,6 +126,7 @@ void xl_lock_slow(struct xl_lock *lock)
 		xl_futex_wake_private(&lock->held, 1);
 	}
 	mutex_lock(lock);
+	xl_count_lock(1);
 	if (xm_load_acquire(&lock->bias) == XL_UNBIASED)
 		count_turn(lock);
 	else if (xm_load(&lock->bias) != XL_REVOKED)
@@ -137,6 +138,7 @@ void xl_unlock_mutex(struct xl_lock *lock)
 {
 	int saved = errno;
 
+	xl_count_lock(-1);
 	mutex_unlock(lock);
 	errno = saved;
 }

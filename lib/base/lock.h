@@ -52,10 +52,27 @@ struct xl_self {
 					 * called */
 	u32 thread;			/* its number */
 	bool registered;		/* its handles are given back when it ends */
+#ifdef XMEM_STEPS
+	int locks;			/* how many locks and turns it has */
+#endif
 };
 
 extern __thread struct xl_self xl_self
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+/*
+ * A call of the driver may wait for a stream, and the stream for another thread of the program. So
+ * no thread that has a lock or a turn may call the driver. Builds for tests count both.
+ */
+#ifdef XMEM_STEPS
+#define xl_count_lock(more)	((void)(xl_self.locks += (more)))
+#define xl_forget_locks()	((void)(xl_self.locks = 0))
+#define xl_check_no_lock()	xm_check(!xl_self.locks)
+#else
+#define xl_count_lock(more)	((void)0)
+#define xl_forget_locks()	((void)0)
+#define xl_check_no_lock()	((void)0)
+#endif
 
 void xl_lock_slow(struct xl_lock *lock) __attribute__((visibility("hidden")));
 void xl_unlock_mutex(struct xl_lock *lock) __attribute__((visibility("hidden")));
@@ -89,12 +106,16 @@ static inline bool xl_lock_biased(struct xl_lock *lock, u32 me)
 		return false;
 	xm_store(&lock->held, me);
 	xl_compiler_barrier();
-	return __builtin_expect(xm_is_acquire(&lock->bias, me), 1);
+	if (__builtin_expect(!xm_is_acquire(&lock->bias, me), 0))
+		return false;
+	xl_count_lock(1);
+	return true;
 }
 
 /* Unlock a lock that xl_lock_biased took. After false the caller must call xl_unlock_revoked. */
 static inline bool xl_unlock_biased(struct xl_lock *lock, u32 me)
 {
+	xl_count_lock(-1);
 	xm_store_release(&lock->held, 0);
 	xl_compiler_barrier();
 	return __builtin_expect(xl_peek(&lock->bias) == me, 1);

@@ -286,6 +286,7 @@ static XL_COLD const struct xl_cuda *find_table(void)
 
 const struct xl_cuda *xl_cuda(void)
 {
+	xl_check_no_lock();
 	return is_caller() ? &table : find_table();
 }
 

@@ -14,74 +14,9 @@
 #include "lib/cuda/own.h"
 #include "lib/cuda/register.h"
 
-static struct {
-	struct xl_lock lock;		/* guards all fields here, and `users` and `mates` */
-	struct xl_memory *first;
-	struct xl_memory *stuck;	/* memory without users that the driver failed to free */
-	u64 stuck_bytes;		/* atomic */
-} all;
-
-/* ---- the register ---- */
-
-void xl_register_lock(void)
-{
-	xl_lock(&all.lock);
-}
-
-void xl_register_unlock(void)
-{
-	xl_unlock(&all.lock);
-}
-
-void xl_register_add(struct xl_memory *memory)
-{
-	memory->users = 1;
-	memory->next = all.first;
-	all.first = memory;
-}
-
-struct xl_memory *xl_register_first(void)
-{
-	return all.first;
-}
-
-/*
- * A name comes from another process, so the memory that it names must also be what the host says.
- */
-static struct xl_memory *find(const struct xl_gpu *gpu, const struct xl_memory_name *name)
-{
-	struct xl_memory *memory;
-
-	for (memory = all.first; memory; memory = memory->next)
-		if (memory->kind == name->kind && memory->gpu == gpu &&
-		    memory->bytes == name->bytes &&
-		    !memcmp(memory->handle, name->handle, sizeof(memory->handle)))
-			return memory;
-	return NULL;
-}
-
-static void forget(const struct xl_memory *memory)
-{
-	struct xl_memory **link = &all.first;
-
-	while (*link != memory)
-		link = &(*link)->next;
-	*link = memory->next;
-}
-
-struct xl_memory *xl_memory_new(struct xl_gpu *gpu, enum xl_memory_kind kind, u64 bytes)
-{
-	struct xl_memory *memory = calloc(1, sizeof(*memory));
-
-	if (!memory) {
-		xl_fail_fast(ENOMEM, "no memory to record memory of a GPU");
-		return NULL;
-	}
-	memory->gpu = gpu;
-	memory->kind = kind;
-	memory->bytes = bytes;
-	return memory;
-}
+/* Memory without users that the driver failed to free. */
+static struct xl_memory *stuck;		/* under the register's lock; atomic */
+static u64 stuck_bytes;			/* and of lost memory; atomic */
 
 /* ---- memory behind a descriptor ---- */
 
@@ -322,46 +257,38 @@ static int open_kind(struct xl_memory *memory, int fd)
 	return open_pool(memory, fd);
 }
 
-/* Under the register's lock. */
-static int open_new(struct xl_gpu *gpu, const struct xl_memory_name *name, int fd,
-		    struct xl_memory **ret)
+/* The register has the memory as changing. 0 or -errno, noted. */
+static int open_new(struct xl_memory *memory, int fd)
 {
-	struct xl_memory *memory = xl_memory_new(gpu, name->kind, name->bytes);
 	struct xl_gpu_scope scope;
-	int err;
+	int err = xl_gpu_enter(memory->gpu, &scope);
 
-	if (!memory)
-		return -ENOMEM;
-	memcpy(memory->handle, name->handle, sizeof(memory->handle));
-	err = xl_gpu_enter(gpu, &scope);
-	if (!err) {
-		err = open_kind(memory, fd);
-		xl_gpu_leave(&scope);
-	}
-	if (err) {
-		free(memory);
+	if (err)
 		return err;
-	}
-	xl_register_add(memory);
-	*ret = memory;
-	return 0;
+	err = open_kind(memory, fd);
+	xl_gpu_leave(&scope);
+	return err;
 }
 
 int xl_memory_open(struct xl_gpu *gpu, const struct xl_memory_name *name, int fd,
 		   struct xl_memory **ret)
 {
-	struct xl_memory *memory;
-	int err = 0;
+	struct xl_memory *memory = xl_memory_new(gpu, name->kind, name->bytes);
+	int err;
 
-	xl_register_lock();
-	memory = find(gpu, name);
-	if (memory) {
-		memory->users++;
-		*ret = memory;
-	} else {
-		err = open_new(gpu, name, fd, ret);
+	if (!memory)
+		return -ENOMEM;
+	memcpy(memory->handle, name->handle, sizeof(memory->handle));
+	*ret = xl_register_find_or_add(memory);
+	if (*ret) {
+		free(memory);
+		return 0;
 	}
-	xl_register_unlock();
+	err = open_new(memory, fd);
+	xl_register_changed(memory, !err);
+	*ret = memory;
+	if (err)
+		free(memory);
 	return err;
 }
 
@@ -412,57 +339,59 @@ static enum fate free_memory(const struct xl_memory *memory)
 	return fate;
 }
 
-/* The bytes of lost memory stay counted. Under the lock. */
-static void count_lost(const struct xl_memory *memory)
-{
-	if (memory->made)
-		__atomic_fetch_add(&all.stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
-}
-
-/* Under the lock. */
+/* The driver has failed to free the memory: it may be tried again. */
 static void keep_stuck(struct xl_memory *memory)
 {
-	memory->next = all.stuck;
-	__atomic_store_n(&all.stuck, memory, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&all.stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
+	xl_register_lock();
+	memory->next = stuck;
+	__atomic_store_n(&stuck, memory, __ATOMIC_RELAXED);
+	xl_register_unlock();
 }
 
-static void retry_stuck(void)
+/* Count memory that was not freed. Memory of others that is lost takes nothing of ours. */
+static void count_kept(const struct xl_memory *memory, enum fate fate)
 {
-	struct xl_memory *list = all.stuck, *memory;
+	if (fate == STUCK || (fate == LOST && memory->made))
+		__atomic_fetch_add(&stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
+}
+
+static void retry(struct xl_memory *list)
+{
+	struct xl_memory *memory;
 	enum fate fate;
 
-	__atomic_store_n(&all.stuck, NULL, __ATOMIC_RELAXED);
 	while ((memory = list)) {
 		list = memory->next;
-		__atomic_fetch_sub(&all.stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
 		fate = free_memory(memory);
 		if (fate == STUCK) {
 			keep_stuck(memory);
 			continue;
 		}
-		if (fate == LOST)
-			count_lost(memory);
+		__atomic_fetch_sub(&stuck_bytes, memory->bytes, __ATOMIC_RELAXED);
+		count_kept(memory, fate);
 		free(memory);
 	}
 }
 
 void xl_memory_retry(void)
 {
+	struct xl_memory *list;
 	struct xl_error error;
 
-	if (likely(!__atomic_load_n(&all.stuck, __ATOMIC_RELAXED)))
+	if (likely(!__atomic_load_n(&stuck, __ATOMIC_RELAXED)))
 		return;
-	xl_error_save(&error);
 	xl_register_lock();
-	retry_stuck();
+	list = stuck;
+	__atomic_store_n(&stuck, NULL, __ATOMIC_RELAXED);
 	xl_register_unlock();
+	xl_error_save(&error);
+	retry(list);
 	xl_error_restore(&error);
 }
 
 u64 xl_memory_stuck(void)
 {
-	return __atomic_load_n(&all.stuck_bytes, __ATOMIC_RELAXED);
+	return __atomic_load_n(&stuck_bytes, __ATOMIC_RELAXED);
 }
 
 /*
@@ -474,7 +403,7 @@ static struct xl_memory *find_mate(const struct xl_memory *memory)
 {
 	struct xl_memory *other;
 
-	for (other = all.first; other; other = other->next)
+	for (other = xl_register_first(); other; other = other->next)
 		if (other->taken && other->kind == XL_MEMORY_HANDLE && other->gpu == memory->gpu &&
 		    !memcmp(other->handle, memory->handle, sizeof(memory->handle)))
 			return other;
@@ -535,45 +464,51 @@ static void give_back(struct xl_memory *list)
 	}
 }
 
-/* The last user has put it. Under the lock. */
-static enum fate end(struct xl_memory *memory)
-{
-	enum fate fate;
-	struct xl_error error;
-
-	forget(memory);
-	if (waits_for_mate(memory))
-		return STUCK;
-	xl_error_save(&error);		/* that there is no driver any more is no error */
-	fate = free_memory(memory);
-	xl_error_restore(&error);
-	if (fate == STUCK)
-		keep_stuck(memory);
-	else if (fate == LOST)
-		count_lost(memory);
-	return fate;
-}
-
 /* Is it memory of another process, which frees the memory when we report that we have closed it? */
 static bool is_opened_by_name(const struct xl_memory *memory)
 {
 	return !memory->made && !memory->taken && memory->kind != XL_MEMORY_FILE;
 }
 
+/*
+ * Drop one user. Returns whether it was the last one, and the memory is to be freed. While the
+ * memory of another process is closed, no thread may open it once more: not all drivers count the
+ * openings. A second import of a descriptor has another address, so it need not wait.
+ */
+static bool drop_user(struct xl_memory *memory)
+{
+	bool frees = false;
+
+	xl_register_lock();
+	if (!--memory->users) {
+		memory->changing = is_opened_by_name(memory);
+		if (!memory->changing)
+			xl_register_remove(memory);
+		frees = !waits_for_mate(memory);
+	}
+	xl_register_unlock();
+	return frees;
+}
+
 bool xl_memory_put(struct xl_memory *memory)
 {
-	enum fate fate = STUCK;
-	bool open = false;
+	bool named = is_opened_by_name(memory);
+	struct xl_error error;
+	enum fate fate;
 
 	xl_own_park();
 	xl_memory_retry();
-	xl_register_lock();
-	if (!--memory->users) {
-		fate = end(memory);
-		open = fate != GONE && is_opened_by_name(memory);
-	}
-	xl_register_unlock();
-	if (fate != STUCK)
+	if (!drop_user(memory))
+		return true;
+	xl_error_save(&error);		/* that there is no driver any more is no error */
+	fate = free_memory(memory);
+	xl_error_restore(&error);
+	if (named)
+		xl_register_changed(memory, false);
+	count_kept(memory, fate);
+	if (fate == STUCK)
+		keep_stuck(memory);
+	else
 		give_back(memory);
-	return !open;
+	return fate == GONE || !named;
 }

@@ -6,8 +6,8 @@
  *
  * All structs are in one register, which finds them by the 64 bytes that name them between
  * processes. So a process opens each allocation once, even if several pools use it, and the process
- * that made it finds its own address. One lock covers finding, opening and entering, and also
- * removing and closing. So memory is not opened while it is being closed.
+ * that made it finds its own address. register.h says how threads open and close one allocation one
+ * after the other, although no lock is held while the driver is called.
  */
 #ifndef XMEM_CUDA_MEMORY_H
 #define XMEM_CUDA_MEMORY_H
@@ -34,6 +34,7 @@ struct xl_memory {
 	struct xl_memory *mates;	/* taken: other memory that is given back together with
 					 * this one */
 	u32 users;		/* under the register's lock */
+	bool changing;		/* a thread opens or closes it; under that lock */
 	enum xl_memory_kind kind;
 	bool made;		/* by this process; if neither made nor taken, it was opened */
 	bool taken;		/* handed over by the program */

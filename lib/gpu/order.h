@@ -50,6 +50,7 @@ struct xl_ready_page {
 				 * registered */
 	struct xl_gpu *gpu;	/* the GPU in whose context it was registered */
 	void *at;
+	bool changing;		/* a thread registers it, or asks for an address */
 	bool retiring;		/* a thread unregisters the page, and must be joined: */
 	pthread_t thread;
 	struct xl_orders *orders;	/* the struct that has this page */
@@ -68,7 +69,7 @@ struct xl_order {
 
 /* The state of all slots of a pool. */
 struct xl_orders {
-	struct xl_lock lock;		/* guards page; no thread waits for a stream under it */
+	struct xl_lock lock;		/* guards page, except that one which is `changing` */
 	struct xl_order *slot;		/* for each slot of the pool; atomic fields */
 	struct xl_ready_page **page;	/* for each group */
 };

@@ -9,12 +9,15 @@
  * owner's process has exited. But the work before them in the streams may wait for something that
  * this process has yet to do, in this thread or in another. Therefore:
  *
- *   Nothing here waits for a stream, least of all under orders->lock. A page that must go is
- *   retired: no more waits for it are put into streams. A thread of its own waits until the streams
- *   have passed the existing waits, and then unregisters it. Until then, threads wait for words of
- *   the new owner themselves, as they do if the GPU cannot reach the words.
+ *   Nothing here waits for a stream, and nothing calls the driver under orders->lock. A page that
+ *   must go is retired: no more waits for it are put into streams. A thread of its own waits until
+ *   the streams have passed the existing waits, and then unregisters it. Until then, threads wait
+ *   for words of the new owner themselves, as they do if the GPU cannot reach the words.
  *
  * A retired page has one such thread, so there are at most as many as groups.
+ *
+ * No lock is held while the driver registers a page. Another thread that needs the page meanwhile
+ * does not wait, but does what it would do if the GPU could not reach the words.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -117,7 +120,8 @@ static int register_page(struct xl_gpu *gpu, struct xl_ready_page *page, void *a
 		return xl_cuda_fail(result, "GPU %d does not take a page of the pool",
 				    gpu->ordinal);
 	*page = (struct xl_ready_page){
-		.origin = origin, .gpu = gpu, .at = at, .orders = page->orders,
+		.origin = origin, .gpu = gpu, .at = at, .changing = true,
+		.orders = page->orders,
 	};
 	return 0;
 }
@@ -175,41 +179,55 @@ static struct xl_ready_page *page_of(struct xl_orders *orders, u32 group)
 	return *page;
 }
 
-/* Under orders->lock. */
-static int find_locked(struct xmem_pool *pool, struct xl_orders *orders, u32 slot,
-		       struct xl_gpu *gpu, CUdeviceptr *ret)
+/*
+ * Find the page that has @slot's ready word, which must be registered. 0: *ret is this page.
+ * -EAGAIN: the caller must first ask the driver, and page->changing is set for this. -EOPNOTSUPP,
+ * or -ENOMEM, noted. Under orders->lock.
+ */
+static int find_page(struct xmem_pool *pool, struct xl_orders *orders, u32 slot, u64 origin,
+		     struct xl_gpu *gpu, struct xl_ready_page **ret)
 {
-	u64 word = (u64)xm_ready_word(&pool->map, slot);
-	u64 within = word & (xl_page_bytes() - 1), origin = origin_of(pool, slot);
 	struct xl_ready_page *page = page_of(orders, slot / XMEM_GROUP_SLOTS);
-	bool writable = is_writable(pool, slot);
-	int err = 0;
 
 	if (!page)
 		return -ENOMEM;
-	/* When the owner has ended, the registered page may be that of an earlier owner. */
-	if (!origin || !reaches(gpu, writable))
+	if (page->changing)
 		return -EOPNOTSUPP;
 	if (page->origin && page->origin != origin) {
 		start_retiring(page);
 		return -EOPNOTSUPP;
 	}
-	if (unlikely(!page->origin || !page->device[gpu->ordinal]))
-		err = enter_and_find(gpu, page, (void *)(word - within), origin, writable);
-	if (!err)
-		*ret = page->device[gpu->ordinal] + within;
-	return err;
+	*ret = page;
+	if (likely(page->origin && page->device[gpu->ordinal]))
+		return 0;
+	page->changing = true;
+	return -EAGAIN;
 }
 
 int xl_ready_find(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu, CUdeviceptr *ret)
 {
 	struct xl_orders *orders = xl_orders(pool);
+	u64 word = (u64)xm_ready_word(&pool->map, slot), origin = origin_of(pool, slot);
+	u64 within = word & (xl_page_bytes() - 1);
+	bool writable = is_writable(pool, slot);
+	struct xl_ready_page *page;
 	int err;
 
 	if (!orders)
 		return -ENOMEM;
+	/* When the owner has ended, the registered page may be that of an earlier owner. */
+	if (!origin || !reaches(gpu, writable))
+		return -EOPNOTSUPP;
 	xl_lock(&orders->lock);
-	err = find_locked(pool, orders, slot, gpu, ret);
+	err = find_page(pool, orders, slot, origin, gpu, &page);
+	if (unlikely(err == -EAGAIN)) {
+		xl_unlock(&orders->lock);
+		err = enter_and_find(gpu, page, (void *)(word - within), origin, writable);
+		xl_lock(&orders->lock);
+		page->changing = false;
+	}
+	if (!err)
+		*ret = page->device[gpu->ordinal] + within;
 	xl_unlock(&orders->lock);
 	return err;
 }

@@ -6,7 +6,9 @@
 #include "lib/base/lock.h"
 
 struct xl_on_gpus {
-	struct xl_lock opening;		/* serialises the opening of memory */
+	struct xl_opened_now *opening;	/* payloads that threads are opening; under
+					 * mappings.lock */
+	u32 openings;			/* how many of these have ended; a futex; atomic */
 	struct xl_lock lock;		/* guards the making of `orders` */
 	struct xl_orders *orders;	/* the values that streams write and wait for: order.h;
 					 * or NULL */

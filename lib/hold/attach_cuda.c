@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/base/handle.h"
+#include "lib/base/uncancelled.h"
 #include "lib/cuda/memory.h"
 #include "lib/follow/wait.h"
 #include "lib/hold/attach.h"
@@ -71,13 +72,15 @@ static int attach_mapping(struct xmem_pool *pool, struct xl_mapping *mapping, u6
 	return xl_attach_take(pool, *ret_slot, mapping);
 }
 
-/* Attach the memory. After an error the caller puts *ret_unused. Under pool->slow. */
-static int attach(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot,
-		  struct xl_memory **ret_unused)
+/*
+ * Take the memory and attach it. The driver is called under no lock, so only the second step is
+ * under pool->slow. 0 and *ret_slot, or -errno, noted; then the memory is the caller's as before.
+ */
+static int take_and_attach(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot)
 {
 	struct xl_mapping *mapping;
 	u64 offset;
-	int err = xl_cuda_places(pool), fd;
+	int fd, err = xl_cuda_places(pool);
 
 	if (err)
 		return err;
@@ -87,41 +90,37 @@ static int attach(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot
 	err = offset % 64 ? xl_fail(EINVAL, "attach_cuda: 0x%llx is %llu bytes behind the "
 				    "beginning of its allocation, not a multiple of 64",
 				    (unsigned long long)wish->at, (unsigned long long)offset) :
-			    attach_mapping(pool, mapping, offset, wish->bytes, fd, ret_slot);
+			    xl_slow_begin(pool, ~0ULL);
+	if (!err) {
+		err = attach_mapping(pool, mapping, offset, wish->bytes, fd, ret_slot);
+		xl_turn_end(&pool->slow);
+	}
 	if (fd >= 0)
 		xl_file_close(fd);
-	if (err) {
-		*ret_unused = mapping->memory;
-		free(mapping);
-		return err;
+	if (!err) {
+		/* Only now: after an error, `done` must not be called. */
+		mapping->memory->user = wish->user;
+		mapping->memory->done = wish->done;
+		return 0;
 	}
-	/* Only now: after an error the memory is the caller's as before. */
-	mapping->memory->user = wish->user;
-	mapping->memory->done = wish->done;
-	return 0;
+	/* Other memory may have waited for this, and is given back now. */
+	xl_memory_put(mapping->memory);
+	free(mapping);
+	return err;
 }
 
 static int attach_reserved(struct xmem_pool *pool, const struct wish *wish, u16 *ret_slot)
 {
-	int err = xl_reserve_entry(pool, "attach_cuda"), cancel;
-	struct xl_memory *unused = NULL;
-
-	if (err)
-		return err;
+	int err = xl_reserve_entry(pool, "attach_cuda");
 	/*
 	 * A thread that is cancelled here would keep the turn, and leak the mapping that it has
 	 * made.
 	 */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = xl_slow_begin(pool, ~0ULL);
-	if (!err) {
-		err = attach(pool, wish, ret_slot, &unused);
-		xl_turn_end(&pool->slow);
-	}
-	/* Other memory may have waited for this, and is given back now. */
-	if (unused)
-		xl_memory_put(unused);
-	pthread_setcancelstate(cancel, NULL);
+	XL_UNCANCELLED;
+
+	if (err)
+		return err;
+	err = take_and_attach(pool, wish, ret_slot);
 	if (err)
 		xl_unreserve_entry(pool);
 	return err;

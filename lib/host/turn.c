@@ -19,11 +19,13 @@ int xl_turn_take(u32 *turn, u64 deadline_ns)
 		if (err == -EINTR || err == -ETIMEDOUT)
 			return err;
 	}
+	xl_count_lock(1);
 	return 0;
 }
 
 void xl_turn_end(u32 *turn)
 {
+	xl_count_lock(-1);
 	if (xm_xchg_full(turn, 0) == 2)
 		xm_futex_wake_all(turn);
 }

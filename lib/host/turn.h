@@ -6,7 +6,7 @@
 #ifndef XMEM_TURN_H
 #define XMEM_TURN_H
 
-#include "core/env.h"
+#include "lib/base/lock.h"
 
 /* 0, -ETIMEDOUT at @deadline_ns of CLOCK_MONOTONIC (~0: never), or -EINTR. */
 int xl_turn_take(u32 *turn, u64 deadline_ns);
@@ -15,7 +15,10 @@ void xl_turn_end(u32 *turn);
 /* Take the turn if it is free. */
 static inline bool xl_turn_try(u32 *turn)
 {
-	return xm_cas_full(turn, 0, 1);
+	bool taken = xm_cas_full(turn, 0, 1);
+
+	xl_count_lock(taken);
+	return taken;
 }
 
 #endif

@@ -3,6 +3,9 @@
  * Making buffers in memory of GPUs: how other processes will get the memory, and what to do if the
  * GPU is full. lib/cuda/memory.c allocates it.
  */
+#include <stdlib.h>
+
+#include "lib/base/uncancelled.h"
 #include "lib/cuda/memory.h"
 #include "lib/follow/wait.h"
 #include "lib/hold/attach.h"
@@ -28,17 +31,67 @@ static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
 	return 0;
 }
 
-static int make(struct xmem_pool *pool, const struct xl_buffers *buffers)
+/* Make the memory of all payloads. 0 or -errno, noted; free_made frees the memory. */
+static int make_memory(struct xl_buffers *buffers)
 {
+	enum xl_memory_kind kind = buffers->attach_flags & XMEM_ATTACH_HANDLE ?
+				   XL_MEMORY_HANDLE : XL_MEMORY_FILE;
+	struct xl_making shape;
+	int err = xl_payload_shape(buffers, &shape);
+	u32 left = buffers->count, count, files;
+
+	if (err)
+		return err;
+	files = (left + shape.per_file - 1) / shape.per_file;
+	buffers->made = calloc(files, sizeof(*buffers->made));
+	if (!buffers->made)
+		return xl_fail(ENOMEM, "no memory for a list of %u payloads", files);
+	for (files = 0; !err && left; files++) {
+		count = left < shape.per_file ? left : shape.per_file;
+		err = xl_memory_make(buffers->gpu, kind, count * shape.buffers.stride,
+				     &buffers->made[files].memory, &buffers->made[files].fd);
+		left -= err ? 0 : count;
+	}
+	buffers->files = err ? files - 1 : files;
+	return err;
+}
+
+/* Free memory that was made and is in no pool, and the list of it. */
+static void free_made(struct xl_buffers *buffers, bool unused)
+{
+	struct xl_error error;
+
+	xl_error_save(&error);
+	for (; unused && buffers->files; buffers->files--) {
+		struct xl_made *made = &buffers->made[buffers->files - 1];
+
+		if (made->fd >= 0)
+			xl_file_close(made->fd);
+		xl_memory_put(made->memory);
+	}
+	xl_error_restore(&error);
+	free(buffers->made);
+	buffers->made = NULL;
+}
+
+static int make(struct xmem_pool *pool, struct xl_buffers *buffers)
+{
+	int err;
+	XL_UNCANCELLED;		/* a thread that is cancelled here would leak the memory */
+
 	xl_cuda_reap(pool, XL_HOST_NS);	/* frees what other clients have closed */
-	return xl_make_buffers(pool, buffers);
+	err = make_memory(buffers);
+	if (!err)
+		err = xl_make_buffers(pool, buffers);
+	free_made(buffers, err);
+	return err;
 }
 
 /*
  * Memory that no client uses any more may still be allocated. It is given back, and then this tries
  * again. If that works, the first attempt leaves no error.
  */
-static int make_or_collect(struct xmem_pool *pool, const struct xl_buffers *buffers)
+static int make_or_collect(struct xmem_pool *pool, struct xl_buffers *buffers)
 {
 	struct xl_error before;
 	int err;

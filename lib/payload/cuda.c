@@ -6,6 +6,7 @@
  * the memory ends with its owner, or is the program's, the owner frees it or gives it back only
  * when no client has it open.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 #include "lib/base/uncancelled.h"
 #include "lib/cuda/memory.h"
 #include "lib/host/died.h"
+#include "lib/host/futex.h"
 #include "lib/host/pages.h"
 #include "lib/host/quota.h"
 #include "lib/host/request.h"
@@ -32,22 +34,24 @@ static enum xl_memory_kind kind_of(u32 flags, int fd)
 	return fd < 0 ? XL_MEMORY_HANDLE : XL_MEMORY_POOL;
 }
 
-static int make(struct xmem_pool *pool, struct xl_making *making, u64 bytes,
-		struct xl_mapping *mapping, int *ret_fd)
+/* The memory was made before pool->slow was taken, because the driver is called under no lock. */
+static int take_made(struct xmem_pool *pool, struct xl_making *making, u64 bytes,
+		     struct xl_mapping *mapping, int *ret_fd)
 {
 	const struct xl_buffers *buffers = &making->buffers;
+	struct xl_made *made = &buffers->made[making->files];
 	int err = xl_cuda_places(pool);
 
 	if (!err && buffers->attach_flags & XMEM_ATTACH_HANDLE)
 		err = xl_cuda_bury_prepare(pool);
-	if (!err)
-		err = xl_memory_make(buffers->gpu, kind_of(buffers->attach_flags, -1), bytes,
-				     &mapping->memory, ret_fd);
 	if (err)
 		return err;
 	mapping->kind = &xl_payload_cuda;
+	mapping->memory = made->memory;
 	mapping->flags = buffers->attach_flags;
 	mapping->bytes = mapping->memory->bytes;
+	*ret_fd = made->fd;
+	made->fd = -1;
 	XM_STEP(XM_STEP_CUDA_MADE);
 	return 0;
 }
@@ -111,14 +115,15 @@ static int refused_buffers(struct xmem_pool *pool, const struct xl_buffers *buff
 
 const struct xl_buffer_place xl_place_gpu = {
 	.alignment = 512,		/* enough for every use of a GPU's memory */
-	.make = make,
+	.make = take_made,
 	.describe = xl_cuda_describe,
 	.refused = refused_buffers,
 };
 
+/* After an error, the caller of xl_payload_make frees the memory that it has made. */
 static void unmap(struct xl_mapping *mapping)
 {
-	xl_memory_put(mapping->memory);
+	mapping->memory = NULL;
 }
 
 const struct xl_payload_kind xl_payload_cuda = {
@@ -241,7 +246,7 @@ static struct xl_mapping *open_answer(struct xl_gpu *gpu,
 	return NULL;
 }
 
-/* Ask the host, and open the payload of that slot. Under pool->gpus.opening. */
+/* Ask the host, and open the payload of that slot, which no other thread is opening. */
 static struct xl_mapping *open_payload(struct xmem_pool *pool, const struct xmem_slot_row *row,
 				       u64 payload, struct xl_gpu *gpu)
 {
@@ -277,22 +282,76 @@ static bool within(const struct xmem_slot_row *row, const struct xl_mapping *map
 	return row->length <= mapping->bytes && row->offset <= mapping->bytes - row->length;
 }
 
-/* Under pool->gpus.opening. */
+/* A payload that a thread is opening, in the stack of that thread. */
+struct xl_opened_now {
+	struct xl_opened_now *next;
+	u64 payload;
+};
+
+/* Is a thread opening it? Under pool->mappings.lock. */
+static bool is_being_opened(const struct xmem_pool *pool, u64 payload)
+{
+	const struct xl_opened_now *now = pool->gpus.opening;
+
+	while (now && now->payload != payload)
+		now = now->next;
+	return now;
+}
+
+/*
+ * The mapping of now->payload. NULL: this thread is the one that opens it, and calls end_opening. A
+ * payload has one mapping, and is open for the host until this client closes it once. So a thread
+ * waits while another opens the payload, under no lock.
+ */
+static struct xl_mapping *find_or_begin(struct xmem_pool *pool, struct xl_opened_now *now)
+{
+	struct xl_mapping *mapping;
+	u32 seen;
+
+	xl_lock(&pool->mappings.lock);
+	while (!(mapping = xl_mapping_find(&pool->mappings, now->payload)) &&
+	       is_being_opened(pool, now->payload)) {
+		seen = xm_load(&pool->gpus.openings);
+		xl_unlock(&pool->mappings.lock);
+		XM_STEP(XM_STEP_WAIT);
+		xl_futex_wait_private(&pool->gpus.openings, seen);
+		xl_lock(&pool->mappings.lock);
+	}
+	if (!mapping) {
+		now->next = pool->gpus.opening;
+		pool->gpus.opening = now;
+	}
+	xl_unlock(&pool->mappings.lock);
+	return mapping;
+}
+
+static void end_opening(struct xmem_pool *pool, const struct xl_opened_now *now)
+{
+	struct xl_opened_now **link = &pool->gpus.opening;
+
+	xl_lock(&pool->mappings.lock);
+	while (*link != now)
+		link = &(*link)->next;
+	*link = now->next;
+	xm_store(&pool->gpus.openings, pool->gpus.openings + 1);
+	xl_unlock(&pool->mappings.lock);
+	xl_futex_wake_private(&pool->gpus.openings, INT_MAX);
+}
+
 static int open_slot(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
-	u64 payload = xm_load(&row->payload);
-	struct xl_mapping *mapping;
+	struct xl_opened_now now = { .payload = xm_load(&row->payload) };
+	struct xl_mapping *mapping = find_or_begin(pool, &now);
 
-	xl_lock(&pool->mappings.lock);
-	mapping = xl_mapping_find(&pool->mappings, payload);
-	xl_unlock(&pool->mappings.lock);
-	if (!mapping)
-		mapping = open_payload(pool, row, payload, gpu);
+	if (!mapping) {
+		mapping = open_payload(pool, row, now.payload, gpu);
+		end_opening(pool, &now);
+	}
 	if (!mapping)
 		return xl_last_error();
 	if (!within(row, mapping))
-		return xl_fail(EIO, "slot %u lies outside payload %llu", slot, payload);
+		return xl_fail(EIO, "slot %u lies outside payload %llu", slot, now.payload);
 	xl_place(pool, slot, mapping);
 	return 0;
 }
@@ -309,13 +368,11 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 	err = xl_cuda_places(pool);
 	if (err)
 		return err;
-	/* If the thread were cancelled here, the memory would stay open and the lock taken. */
+	/* If the thread were cancelled here, the memory would stay open, and others would wait. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_payload_unmap_some(pool);
 	xl_cuda_reap(pool, 0);
-	xl_lock(&pool->gpus.opening);
 	err = open_slot(pool, slot, gpu);
-	xl_unlock(&pool->gpus.opening);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
 }

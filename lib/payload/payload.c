@@ -117,7 +117,7 @@ static u64 most_bytes(const struct xl_buffers *buffers, u64 stride)
 }
 
 /* A file beyond RLIMIT_FSIZE would not only fail: SIGXFSZ would kill the program. */
-static int find_shape(const struct xl_buffers *buffers, struct xl_making *ret)
+int xl_payload_shape(const struct xl_buffers *buffers, struct xl_making *ret)
 {
 	u64 stride = buffers->stride ? buffers->stride : stride_of(buffers);
 	u64 most = most_bytes(buffers, stride) / stride;
@@ -228,6 +228,7 @@ static int make_file(struct xmem_pool *pool, struct xl_making *making, u32 count
 	mapping->next = making->list;
 	making->list = mapping;
 	making->done += count;
+	making->files++;
 	return 0;
 }
 
@@ -236,7 +237,7 @@ int xl_payload_make(struct xmem_pool *pool, const struct xl_buffers *buffers, u1
 	struct xl_mapping *mapping;
 	struct xl_making making = { .done = 0 };
 	u32 left;
-	int err = find_shape(buffers, &making);
+	int err = xl_payload_shape(buffers, &making);
 
 	if (err)
 		return err;

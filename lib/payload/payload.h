@@ -146,12 +146,20 @@ struct xl_buffer_place {
 
 extern const struct xl_buffer_place xl_place_cpu, xl_place_gpu;
 
+/* Memory of a GPU, for one payload, which no pool has yet. */
+struct xl_made {
+	struct xl_memory *memory;
+	int fd;			/* to attach; -1: it has none, or it was attached */
+};
+
 /* Parameters for making buffers. */
 struct xl_buffers {
 	const struct xl_buffer_place *place;
 	struct xl_chain *chain;	/* that the buffers join */
 	struct xl_gpu *gpu;	/* of xl_place_gpu */
-	u32 attach_flags;	/* and its XMEM_ATTACH_* */
+	u32 attach_flags;	/* its XMEM_ATTACH_*, */
+	struct xl_made *made;	/* and the memory of each payload, */
+	u32 files;		/* of which there are so many */
 	u32 count;
 	u32 flags;		/* XMEM_MEMORY_* */
 	bool ordinary;		/* use no huge pages of the system's pool, even if the flags want
@@ -168,7 +176,8 @@ struct xl_buffers {
 struct xl_making {
 	struct xl_buffers buffers;	/* with their stride */
 	u32 per_file;
-	u32 done;			/* buffers */
+	u32 done;			/* buffers, */
+	u32 files;			/* and files */
 	u64 looked;			/* bytes that were made when the free memory was last
 					 * checked */
 	struct xl_mapping *list;	/* of the new files */
@@ -183,7 +192,16 @@ static inline u64 xl_page_bytes(void)
 	return sysconf(_SC_PAGESIZE);
 }
 
-/* Make buffers and attach them: all of them or none. 0 or -errno, noted. */
+/*
+ * Find out how many buffers share a file, and how far they are apart. 0 or -errno, noted. The
+ * caller of xl_payload_make needs it for memory of GPUs, which it makes before.
+ */
+int xl_payload_shape(const struct xl_buffers *buffers, struct xl_making *ret);
+
+/*
+ * Make buffers and attach them: all of them or none. 0 or -errno, noted. Then memory of GPUs, which
+ * buffers->made has, is the caller's as before.
+ */
 int xl_payload_make(struct xmem_pool *pool, const struct xl_buffers *buffers, u16 *ret_slot);
 
 /* ---- mappings (mapping.c) ---- */
