@@ -97,6 +97,17 @@ int xl_memory_make_name(struct xl_memory *memory)
 	return xl_fail(EAGAIN, "the system has no random numbers to name memory of a GPU");
 }
 
+/*
+ * The driver's attributes promise descriptors, but a call for one says that a value is wrong. No
+ * value of ours is, so this driver has none; WSL2's answers so. Returns -EOPNOTSUPP, noted.
+ */
+static int no_descriptor(const struct xl_memory *memory)
+{
+	xl_cuda_result = CUDA_ERROR_INVALID_VALUE;
+	return xl_fail(EOPNOTSUPP, "GPU %d: the driver makes no memory that has a descriptor: "
+		       "CUDA_ERROR_INVALID_VALUE (1)", memory->gpu->ordinal);
+}
+
 static int make_file(struct xl_memory *memory, int *ret_fd)
 {
 	CUmemAllocationProp shape = shape_of(memory->gpu);
@@ -108,10 +119,14 @@ static int make_file(struct xl_memory *memory, int *ret_fd)
 	if (err)
 		return err;
 	result = cuda->mem_create(&allocation, memory->bytes, &shape, 0);
+	if (result == CUDA_ERROR_INVALID_VALUE)
+		return no_descriptor(memory);
 	if (result)
 		return xl_cuda_fail(result, "GPU %d: allocate %llu bytes", memory->gpu->ordinal,
 				    (unsigned long long)memory->bytes);
 	fd = xl_memory_export(allocation);
+	if (fd == -EINVAL && xl_cuda_result == CUDA_ERROR_INVALID_VALUE)
+		fd = no_descriptor(memory);
 	err = fd < 0 ? fd : map(memory, allocation);
 	if (err && fd >= 0)
 		xl_file_close(fd);

@@ -358,6 +358,7 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 {
 	static const char *const missing[] = {
 		"cuMemCreate:1+:801", "cuMemExportToShareableHandle:1+:801",
+		"cuMemCreate:1+:1", "cuMemExportToShareableHandle:1+:1",
 	};
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
 	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
@@ -366,7 +367,7 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 
 	fake_only("it fails on demand");
 	xmem_clear_last_error();
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 4; i++) {
 		driver_fails(missing[i]);
 		WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
 		SAME(xmem_peek_last_error(NULL), 0);
@@ -383,6 +384,22 @@ TEST(CUDA_without_descriptors_memory_goes_by_handle)
 	driver_fails(NULL);
 	xmem_pool_close(pool);
 	USED(0);
+	no_violations();
+}
+
+TEST(CUDA_without_descriptors_and_handles_there_is_no_memory_to_share)
+{
+	struct xmem_pool *pool;
+
+	use_attributes("125=0");	/* no handles */
+	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	fake_only("it fails on demand");
+	driver_fails("cuMemCreate:1+:1");
+	SAME(make_on_gpu(pool, BYTES, 1, 0, 0), -EOPNOTSUPP);
+	SAYS(EOPNOTSUPP, "no memory that has a descriptor", "CUDA_ERROR_INVALID_VALUE (1)");
+	SAME(last_result(), 1);
+	driver_fails(NULL);
+	xmem_pool_close(pool);
 	no_violations();
 }
 
