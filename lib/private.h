@@ -10,8 +10,8 @@
  *
  *   base/ error.c structs.c         the thread's last error; structs of the API that grow
  *     fork.c files.c lock.c         forks, and descriptors that a child closes; locks
- *     process.c time.c name.c       this process and its pools; the clock; names in messages
- *     handle.c calls.c              handles of buffers; counting calls that use a pool's handle
+ *     calls.c process.c             counting calls that use a pool's handle; this process's pools
+ *     time.c name.c handle.c        the clock; names in messages; handles of buffers
  *   host/ wire.c address.c          the format of datagrams; the address of xmemd
  *     datagram.c turn.c start.c     receiving a datagram; turns to wait; starting xmemd
  *     exchange.c daemon.c kmod.c    requests to xmemd; the two hosts, as tables of backend.h
@@ -128,6 +128,12 @@ struct xl_live {
 int xl_process_register(struct xmem_pool *pool);
 void xl_process_unregister(struct xmem_pool *pool);
 void xl_live_end(struct xmem_pool *pool);
+
+/*
+ * Call that with each open pool of this process. The calls count as calls of the pool
+ * (base/calls.h), so it is not closed meanwhile. Under no lock, and with cancellation off.
+ */
+void xl_each_pool(void (*call)(struct xmem_pool *pool, void *user), void *user);
 
 /* ---- numbers of clients ---- */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "lib/base/calls.h"
 #include "lib/base/fork.h"
 #include "lib/base/handle.h"
 
@@ -175,6 +176,38 @@ void xl_process_unregister(struct xmem_pool *pool)
 		}
 	}
 	xl_fork_unlock();
+}
+
+/*
+ * The first open pool of a part of the list, counted; or NULL. A counted pool stays in the list,
+ * because its close waits for the call. Under the fork lock.
+ */
+static struct xmem_pool *use_first(struct xmem_pool *pool)
+{
+	for (; pool; pool = pool->next) {
+		xl_wait_begin(&pool->calls);
+		if (xl_is_open(pool))
+			return pool;
+		xl_wait_end(&pool->calls);
+	}
+	return NULL;
+}
+
+void xl_each_pool(void (*call)(struct xmem_pool *pool, void *user), void *user)
+{
+	struct xmem_pool *pool, *last;
+
+	xl_fork_lock();
+	pool = use_first(pools);
+	xl_fork_unlock();
+	while (pool) {
+		call(pool, user);
+		last = pool;
+		xl_fork_lock();
+		pool = use_first(last->next);
+		xl_fork_unlock();
+		xl_wait_end(&last->calls);
+	}
 }
 
 int xl_fail_not_alive(const struct xmem_pool *pool)

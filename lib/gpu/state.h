@@ -14,6 +14,8 @@ struct xl_on_gpus {
 					 * or NULL */
 	struct xl_remnant *remnant;	/* for memory that the pool's end must not free:
 					 * pool/bury.h; or NULL; under `slow` */
+	bool buries;			/* this pool was joined to free such memory, and only
+					 * pool/bury.c uses it */
 };
 
 #endif

@@ -190,27 +190,53 @@ static u32 count_on_gpu(const struct xm_map *map, u32 device, struct xl_shares *
 	return slots;
 }
 
-int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal, u64 bytes)
+/* A message about a GPU, and the pool that it has described. */
+struct gpu_text {
+	struct xl_text text;
+	const struct xmem_pool *pool;
+	const u8 *uuid;
+};
+
+static void name_other_pool(struct xmem_pool *pool, void *user)
+{
+	const struct xmem_device_row *row;
+	struct gpu_text *to = user;
+	char name[XL_NAME_BYTES];
+	u32 device;
+
+	for (device = 1; pool != to->pool && device <= XMEM_MAX_DEVICES; device++) {
+		row = xm_device_row(&pool->map, device);
+		if (!xm_load(&row->bytes) || memcmp(row->uuid, to->uuid, XMEM_UUID_BYTES))
+			continue;
+		xl_print(&to->text, "; %s, which this process has open too, has %llu there",
+			 xl_pool_name(pool, name, sizeof(name)),
+			 (unsigned long long)xm_load(&row->bytes));
+	}
+}
+
+int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal,
+		     const u8 uuid[XMEM_UUID_BYTES], u64 bytes)
 {
 	const struct xmem_device_row *row;
 	char name[XL_NAME_BYTES];
-	struct xl_text text = { .used = 0 };
+	struct gpu_text to = { .pool = pool, .uuid = uuid };
 	struct xl_shares shares;
 	u32 slots, held;
 
-	xl_print(&text, "%s: GPU %d has too little memory left for buffers of %llu bytes in all",
+	xl_print(&to.text, "%s: GPU %d has too little memory left for buffers of %llu bytes in all",
 		 xl_pool_name(pool, name, sizeof(name)), ordinal, (unsigned long long)bytes);
 	if (device) {
 		row = xm_device_row(&pool->map, device);
-		xl_print(&text, "; this pool has %llu there",
+		xl_print(&to.text, "; this pool has %llu there",
 			 (unsigned long long)xm_load(&row->bytes));
 		if (xm_load(&row->closing_bytes))
-			xl_print(&text, ", of which %llu are freed when the clients that have them "
-				 "open have closed them",
+			xl_print(&to.text, ", of which %llu are freed when the clients that have "
+				 "them open have closed them",
 				 (unsigned long long)xm_load(&row->closing_bytes));
 		slots = count_on_gpu(&pool->map, device, &shares, &held);
-		xl_print(&text, ", and %u of %u buffers held", held, slots);
-		xl_name_clients(pool, &shares, ":", &text);
+		xl_print(&to.text, ", and %u of %u buffers held", held, slots);
+		xl_name_clients(pool, &shares, ":", &to.text);
 	}
-	return xl_fail(ENOMEM, "%s", text.bytes);
+	xl_each_pool(name_other_pool, &to);
+	return xl_fail(ENOMEM, "%s", to.text.bytes);
 }

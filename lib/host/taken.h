@@ -46,10 +46,12 @@ int xl_fail_too_few_slots(struct xmem_pool *pool, u32 count);
  */
 int xl_fail_no_slots(struct xmem_pool *pool);
 /*
- * Fail because the GPU @ordinal, whose number in the pool is @device (0: none), has too little
- * memory for @bytes. The message says what the pool has there, and which clients hold it. -ENOMEM,
- * noted.
+ * Fail because a GPU has too little memory for @bytes. @ordinal is its number in this process, and
+ * @device its number in the pool (0: none). The message says what this pool has there, and which
+ * clients hold it, and what the other pools of this process have there. -ENOMEM, noted. Under no
+ * lock, and with cancellation off.
  */
-int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal, u64 bytes);
+int xl_fail_gpu_full(struct xmem_pool *pool, u32 device, int ordinal,
+		     const u8 uuid[XMEM_UUID_BYTES], u64 bytes);
 
 #endif

@@ -87,28 +87,39 @@ static int make(struct xmem_pool *pool, struct xl_buffers *buffers)
 	return err;
 }
 
+/* Give back what the pool does not use any more, and free what other clients have closed. */
+static void settle(struct xmem_pool *pool, void *unused)
+{
+	if (pool->gpus.buries)
+		return;
+	if (xm_load(&pool->role) == XMEM_ROLE_WRITER)
+		xl_attached_drain(pool);
+	xl_payload_reap(pool, XL_HOST_NS);
+}
+
 /*
- * Memory that no client uses any more may still be allocated. It is given back, and then this tries
- * again. If that works, the first attempt leaves no error.
+ * Memory that no client uses any more may still be allocated, in this pool or in another one of
+ * this process. It is given back, and then this tries again. If that works, the first attempt
+ * leaves no error.
  */
-static int make_or_collect(struct xmem_pool *pool, struct xl_buffers *buffers)
+static int make_or_settle(struct xmem_pool *pool, struct xl_buffers *buffers)
 {
 	struct xl_error before;
+	XL_UNCANCELLED;
 	int err;
 
 	xl_error_save(&before);
 	err = make(pool, buffers);
 	if (err != -ENOMEM)
 		return err;
-	xl_attached_drain(pool);
-	xl_payload_reap(pool, XL_HOST_NS);
+	xl_each_pool(settle, NULL);
 	err = make(pool, buffers);
 	if (!err)
 		xl_error_restore(&before);
 	if (err != -ENOMEM)
 		return err;
 	return xl_fail_gpu_full(pool, buffers->chain->device, buffers->gpu->ordinal,
-				buffers->count * buffers->bytes);
+				buffers->gpu->uuid, buffers->count * buffers->bytes);
 }
 
 /* May handles be tried, after descriptors have failed? */
@@ -135,13 +146,13 @@ int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 	if (!buffers->chain)
 		return -ENOMEM;
 	xl_error_save(&before);
-	err = make_or_collect(pool, buffers);
+	err = make_or_settle(pool, buffers);
 	if (err != -EOPNOTSUPP || !may_use_handles(gpu, buffers->attach_flags))
 		return err;
 	/* The driver's attributes promise descriptors, but it has none. */
 	buffers->attach_flags |= XMEM_ATTACH_HANDLE;
 	buffers->flags |= XMEM_MEMORY_SEALED;
-	err = make_or_collect(pool, buffers);
+	err = make_or_settle(pool, buffers);
 	if (!err)
 		xl_error_restore(&before);
 	return err;

@@ -101,6 +101,7 @@ static struct xmem_pool *open_uncancelled(struct xmem_join_request *request,
 	pool->me = request->client;	/* the back end has checked it */
 	pool->role = request->role;
 	pool->holds = xm_hold(&pool->map, pool->me, 0);
+	pool->gpus.buries = deadline_ns != ~0ULL;	/* only join_as_reader has a deadline */
 	pool->share.out = 1;
 	pool->share.destroy = destroy;
 	err = xl_mappings_init(pool);

@@ -529,3 +529,45 @@ TEST(CUDA_no_memory_is_given_back_by_a_thread_of_ours_once_exit_has_begun)
 {
 	finish_child(spawn(exit_under_way, (void *)new_name()));
 }
+
+/* ---- memory for another pool ---- */
+
+/*
+ * A GPU of 64 MiB. The first pool's memory by handle is given back, a reader has closed it since,
+ * and no call of the first pool has freed it yet.
+ */
+TEST(CUDA_what_another_pool_of_the_process_can_free_makes_room)
+{
+	struct xmem_pool *pool, *other;
+	struct xmem_buffer *kept;
+	struct child *reader;
+	const char *name = new_name();
+	uint64_t token;
+
+	setenv("FAKECUDA_MEMORY_MIB", "64", 1);
+	reader = spawn(obey, (void *)name);
+	fake_only("a real GPU is not filled");
+	pool = cuda_writer(name, 1, 32 << 20, FLAGS);
+	token = cuda_publish(pool, BYTES, 1, &kept);
+	order(reader, OPEN_POOL);
+	let_look(reader, token);
+	xmem_release(kept);
+	order(reader, RELEASE);
+	CHECK(trim_pool(pool, 0) >= 0);
+	USED(32 << 20);			/* the reader still has it open, */
+	order(reader, STAT);
+	USED(32 << 20);			/* and now nobody */
+	other = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	xmem_clear_last_error();
+	WORKED(make_on_gpu(other, 16 << 20, 3, 0, 0));
+	SAME(xmem_peek_last_error(NULL), 0);
+	USED(48 << 20);
+	SAME(make_on_gpu(pool, 16 << 20, 2, 0, 0), -ENOMEM);
+	SAYS(ENOMEM, "GPU 0 has too little memory left", "which this process has open too, has "
+	     "50331648 there");
+	leave(reader);
+	xmem_pool_close(other);
+	xmem_pool_close(pool);
+	USED(0);
+	no_violations();
+}

@@ -135,14 +135,14 @@ static void make_in_vain(const char *function, unsigned int nth, uint32_t flags)
 	char rule[64];
 	int err;
 
-	snprintf(rule, sizeof(rule), "%s:%u:1", function, nth);
+	snprintf(rule, sizeof(rule), "%s:%u:400", function, nth);
 	driver_fails(rule);
 	before = driver_calls(function);
 	/* Three allocations. */
 	err = make_on_gpu(pool, 16 << 20, 3, 0, flags);
 	if (driver_calls(function) - before >= nth) {
 		SAME(err, -EINVAL);
-		SAME(last_result(), 1);
+		SAME(last_result(), 400);
 		info = stat_of(pool);
 		SAME(info.attached, 0);
 		USED(0);
