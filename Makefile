@@ -10,7 +10,8 @@
 #   make test-cuda      the tests of GPUs on this machine's GPU; skipped where there is none
 #   make python         the Python package in build/FLAVOUR/python, for PYTHONPATH
 #   make python-wheel   a wheel and a source distribution of it, in build/python/dist
-#   make check-python   its tests; make check-torch: with PyTorch 2 from PyPI, 5.5 GB
+#   make check-python   its tests; make check-torch: with PyTorch 2 from PyPI, 5.5 GB,
+#                       or make check-torch TORCH=2.5: with that release, 2 GB
 #   make bench          speed as ratios of one run, against targets
 #   make bench-instructions  counts them, and fails above bench/instructions.expected
 #   make bench-peers    beside iceoryx, Boost, POSIX and pipes; QUICK=1: below a minute

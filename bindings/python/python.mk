@@ -5,6 +5,7 @@
 #   make python-wheel    a wheel and a source distribution, in build/python/dist
 #   make check-python    the suites of Python, in virtual environments with what Debian has
 #   make check-torch     these suites with PyTorch 2 and numpy 2 from PyPI, 5.5 GB
+#   make check-torch TORCH=2.5   the tests of xmem.torch with another release of PyTorch, 2 GB
 #   make check-freethreaded  the tests on a CPython without a GIL: XMEM_PYTHON_FREETHREADED
 #
 # PYTHON is the interpreter with whose headers the extension is compiled. One set of objects is for
@@ -99,7 +100,8 @@ python-wheel: python-ready
 check-torch:
 	$(Q)scripts/needs.sh python-tests
 	$(Q)$(MAKE) -s FLAVOUR=test fakecuda
-	$(Q)bindings/python/tests/run.sh torch2
+	$(Q)cd bindings/python/tests && \
+		./run.sh $(if $(TORCH),torch-$(TORCH) test_torch_*.py,torch2)
 
 check-freethreaded:
 	$(Q)scripts/needs.sh python

@@ -93,9 +93,9 @@
 	"otherwise by the function of set_messages(). Raises what that function raises,\n" \
 	"ValueError, TypeError."
 #define XT_DOC_swap \
-	"swap(storage, other, /)\n--\n\n" \
-	"Exchange the memory of two storages of torch 1.13, by the addresses of their C++\n" \
-	"objects. xmem.torch.versions proves their layout. Raises ValueError."
+	"swap(memory, other, /)\n--\n\n" \
+	"Exchange the memory of two storages, by the addresses of the words that describe it\n" \
+	"in their C++ objects, which xmem.torch.versions finds and proves. Raises ValueError."
 #define XT_DOC_guard_capsule \
 	"guard_capsule(guard, integers, /)\n--\n\n" \
 	"Make a capsule of the contents of a guard, which keeps the buffer: the contents\n" \

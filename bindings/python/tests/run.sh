@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# run.sh debian|numpy2|torch2 [ARGUMENT of pytest...]: the tests of the Python package, against the
-# wheel as it is installed into that environment (environment.sh), which is built and made before.
+# run.sh ENVIRONMENT [ARGUMENT of pytest...]: the tests of the Python package, against the wheel as
+# it is installed into that environment of environment.sh, which is built and made before.
 # The fake driver (make FLAVOUR=test fakecuda) stands for a GPU's. The last line is
 # "N passed, N failed, N skipped".
 #
@@ -10,7 +10,8 @@
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 
-venv=$("$here/environment.sh" "${1:?usage: run.sh debian|numpy2|torch2 [ARGUMENT of pytest...]}")
+usage='usage: run.sh debian|numpy2|torch2|torch-RELEASE [ARGUMENT of pytest...]'
+venv=$("$here/environment.sh" "${1:?$usage}")
 shift
 
 # In a folder in which "import xmem" finds nothing but what is installed.

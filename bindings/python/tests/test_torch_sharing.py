@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.multiprocessing as multiprocessing     # noqa: E402
-from torch_children import (Child, ask, backward, both_see, describe, echo,  # noqa: E402
-                            fill, installed_pool, send_new, sum_of)
+from torch_children import (IS_TORCH_1, Child, ask, backward, both_see,     # noqa: E402
+                            describe, echo, fill, installed_pool, send_new, sum_of)
 
 import xmem                                         # noqa: E402
 import xmem.torch                                   # noqa: E402
@@ -218,7 +218,7 @@ def test_an_empty_view_of_a_storage_that_is_not_empty() -> None:
     assert again.shape == (0,) and again.storage_offset() == 2
 
 
-@pytest.mark.skipif(not versions.CAN_SWAP, reason="torch 1.13 cannot send meta tensors")
+@pytest.mark.skipif(IS_TORCH_1, reason="torch 1.13 cannot send meta tensors")
 def test_meta_tensors() -> None:
     tensor = torch.randn(5, 3, device="meta")
     again = pickle.loads(message(tensor))
@@ -294,7 +294,7 @@ def _train_a_little(model: Any) -> None:
 
 def test_sparse_tensors() -> None:
     dense = torch.tensor([[0.0, 2, 0], [3, 0, 0]])
-    kinds = [dense.to_sparse()] + ([dense.to_sparse_csr()] if versions.CAN_SWAP else [])
+    kinds = [dense.to_sparse()] + ([] if IS_TORCH_1 else [dense.to_sparse_csr()])
     with Child(echo) as child:
         for tensor in kinds:
             try:

@@ -24,6 +24,8 @@ import torch.multiprocessing as multiprocessing
 
 from support import LIMIT
 
+IS_TORCH_1 = torch.__version__ < "2"
+
 # A child by fork has none of the threads with which its parent's torch computes, but waits for
 # them.
 torch.set_num_threads(1)

@@ -27,7 +27,7 @@ from . import guards, loader, pools, reductions, state, storages
 from .modes import without_modes
 from .state import falls_back, is_idle, is_shared_by_torch, pool
 from .state import stock as _stock
-from .versions import UntypedStorage, check_exchange
+from .versions import UntypedStorage
 
 _LONGEST = 1e9                  # seconds; the library can count more
 
@@ -162,7 +162,6 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
             raise ValueError(f"{what} is {number}: it is to be from {least} to {most:g}")
     if pool_name is not None and state.installed() not in (None, pool_name):
         raise ValueError(f"the pool '{state.installed()}' is installed: uninstall() it first")
-    check_exchange()
     name = pool_name or state.live_name() or pools.new_name()
     sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
                         cache_time)

@@ -88,7 +88,6 @@ def move(pool: pools.Pool, storage: Any) -> None:
         if _torch.find(storage.data_ptr()) is not None:
             return
         guards.refuse_written(storage)
-        versions.check_exchange()
         new = make(pool, storage.nbytes(), storage.data_ptr())
         versions.exchange(storage, new)
         there = _torch.find(storage.data_ptr())

@@ -25,20 +25,39 @@ else:
 names_of: Callable[[torch.Tensor], bool] | None = getattr(torch.Tensor, "has_names", None)
 has_names: Callable[[torch.Tensor], bool] = names_of or (lambda tensor: False)
 
+#: The releases that work, in words.
+RELEASES = "1.13 and all from 2.0 to 2.15"
+
 #: Has torch a function that exchanges the memory of two storages? Otherwise _torch.swap does.
 CAN_SWAP = hasattr(UntypedStorage, "_swap_data_ptr_")
 
 # ---- the layout of a storage, where torch has no such function ----
 
-# The words of a storage, as in src/torch_swap.c.
-_USERS, _ADDRESS, _DEVICE, _NBYTES, _FLAGS, _ALLOCATOR, _WORDS = 1, 3, 6, 7, 8, 9, 10
+# The words of a storage, as in src/torch_swap.c: its header, and behind that what describes its
+# memory. The count of users is the low half of a word where the header has two words.
+_HEADERS, _USERS = (2, 3), 1
+_ADDRESS, _DEVICE, _NBYTES, _FLAGS, _ALLOCATOR, _WORDS = 0, 3, 4, 5, 6, 7
 _CPU = 0xff00               # the type of the device is 0, and its index -1
 _RESIZABLE = 0x000100       # of the three flags; the others are for symbolic sizes and for CUDA
-_unknown: str | None = "not looked at"      # how the layout differs from this
+_header = 0                 # words of the header in this torch; 0: unknown
 
 
-def _words(storage: Any) -> list[int]:
-    return list((ctypes.c_size_t * _WORDS).from_address(storage._cdata))
+def _words(at: int, count: int) -> list[int]:
+    return list((ctypes.c_size_t * count).from_address(at))
+
+
+def _users(storage: Any) -> int:
+    return _words(storage._cdata, _USERS + 1)[_USERS]
+
+
+def _memory(storage: Any) -> int:
+    """The address of the words that describe the memory of a storage."""
+    at: int = storage._cdata
+    return at + ctypes.sizeof(ctypes.c_size_t) * _header
+
+
+def _describing(storage: Any) -> list[int]:
+    return _words(_memory(storage), _WORDS)
 
 
 def _describes(words: list[int], storage: Any, resizable: bool) -> bool:
@@ -52,21 +71,26 @@ def _describes(words: list[int], storage: Any, resizable: bool) -> bool:
 @without_modes
 def _look() -> str | None:
     """Try an exchange with storages of our own. Returns what is wrong; None: nothing."""
+    global _header
     lent = bytearray(b"\1" * 24)
     unused = sys.getrefcount(lent)
     tensor = torch.full((5,), 2, dtype=torch.uint8, device="cpu")
     foreign = torch.frombuffer(lent, dtype=torch.uint8)
     storage, other = untyped(tensor), untyped(foreign)
-    words, others = _words(storage), _words(other)
+    first = _words(storage._cdata, _HEADERS[-1] + 1)
+    _header = next((size for size in _HEADERS if first[size] == storage.data_ptr()), 0)
+    if not _header:
+        return "the address of a storage's memory is not where it is in other releases"
+    words, others, users = _describing(storage), _describing(other), _users(storage)
     if not _describes(words, storage, True) or not _describes(others, other, False):
         return "the words of a storage are not what torch says of it"
     view = tensor[1:]
-    if _words(storage)[_USERS] != words[_USERS] + 1 or sys.getrefcount(lent) != unused + 1:
+    if _users(storage) != users + 1 or sys.getrefcount(lent) != unused + 1:
         return "the users of a storage are counted elsewhere"
-    _torch.swap(storage._cdata, other._cdata)
+    _torch.swap(_memory(storage), _memory(other))
     if (storage.data_ptr(), other.data_ptr()) != (others[_ADDRESS], words[_ADDRESS]) or \
-            not _describes(_words(storage), storage, False) or \
-            not _describes(_words(other), other, True) or \
+            not _describes(_describing(storage), storage, False) or \
+            not _describes(_describing(other), other, True) or \
             (storage.nbytes(), other.nbytes()) != (24, 5):
         return "an exchange gives other storages"
     if view.tolist() != [1] * 4 or foreign[:5].tolist() != [2] * 5:
@@ -78,21 +102,21 @@ def _look() -> str | None:
     return None if sys.getrefcount(lent) == unused else "memory is not freed with its storage"
 
 
-def check_exchange() -> None:
-    """Raise RuntimeError if the memory of storages cannot be exchanged in this torch."""
-    global _unknown
-    if _unknown is not None:
-        _unknown = None if CAN_SWAP else _look()
-    if _unknown is not None:
-        raise RuntimeError(f"tensors of torch {torch.__version__} cannot be moved into a pool: it "
-                           "has no UntypedStorage._swap_data_ptr_, and its storages are not those "
-                           f"of torch 1.13: {_unknown}")
+def check() -> None:
+    """Raise ImportError if the memory of storages cannot be exchanged in this torch."""
+    why = None if CAN_SWAP else _look()
+    if why:
+        raise ImportError(f"install another release of torch: {RELEASES} work. The memory of "
+                          f"storages of torch {torch.__version__} cannot be exchanged, as it has "
+                          f"no UntypedStorage._swap_data_ptr_, and {why}", name="torch")
 
 
 def exchange(storage: Any, other: Any) -> None:
     """Exchange the memory of two storages, so that all tensors of each move at once."""
     if CAN_SWAP:
         storage._swap_data_ptr_(other)
-        return
-    check_exchange()
-    _torch.swap(storage._cdata, other._cdata)
+    else:
+        _torch.swap(_memory(storage), _memory(other))
+
+
+check()
