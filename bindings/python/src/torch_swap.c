@@ -6,7 +6,7 @@
  *
  * A storage is a C++ object. It begins with its virtual functions and its two reference counts:
  * three words until torch 2.2, and two since 2.3. These belong to the object and stay. The next
- * seven words describe its memory: the address, the argument of the function that frees it and that
+ * seven words describe its memory: the address, the function that frees it and the argument of that
  * function, the device, the size, whether it can be resized, and the allocator for that. torch's
  * own share_memory_() exchanges these seven words. ../xmem/torch/versions.py finds them, proves
  * this layout when it is imported, and refuses a torch that has another one.

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.multiprocessing as multiprocessing     # noqa: E402
-from torch_children import (IS_TORCH_1, Child, ask, backward, both_see,     # noqa: E402
+from torch_children import (IS_OLD, Child, ask, backward, both_see,     # noqa: E402
                             describe, echo, fill, installed_pool, send_new, sum_of)
 
 import xmem                                         # noqa: E402
@@ -218,7 +218,7 @@ def test_an_empty_view_of_a_storage_that_is_not_empty() -> None:
     assert again.shape == (0,) and again.storage_offset() == 2
 
 
-@pytest.mark.skipif(IS_TORCH_1, reason="torch 1.13 cannot send meta tensors")
+@pytest.mark.skipif(IS_OLD, reason="torch cannot send meta tensors before 2.1")
 def test_meta_tensors() -> None:
     tensor = torch.randn(5, 3, device="meta")
     again = pickle.loads(message(tensor))
@@ -294,13 +294,13 @@ def _train_a_little(model: Any) -> None:
 
 def test_sparse_tensors() -> None:
     dense = torch.tensor([[0.0, 2, 0], [3, 0, 0]])
-    kinds = [dense.to_sparse()] + ([] if IS_TORCH_1 else [dense.to_sparse_csr()])
+    kinds = [dense.to_sparse()] + ([] if IS_OLD else [dense.to_sparse_csr()])
     with Child(echo) as child:
         for tensor in kinds:
             try:
                 torch.multiprocessing.reductions.reduce_tensor(tensor)
             except (NotImplementedError, RuntimeError):
-                continue        # torch 1.13 cannot send them
+                continue        # not before torch 2.1
             child.put(tensor)
             assert torch.equal(child.get().to_dense(), dense)
         child.put(None)
