@@ -16,8 +16,8 @@ stamp=$lib/stand-ins
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The libraries of NVIDIA that PyTorch's are linked with and does not bring, one per line. The driver
-# is not among them: it is found when PyTorch first looks for a GPU, and there is none.
+# Print the libraries of NVIDIA that PyTorch needs and does not bring. The driver is not among them:
+# PyTorch looks for it later, and there is none.
 lacking() {
 	local name
 	while read -r name; do
@@ -29,7 +29,8 @@ lacking() {
 
 # symbols defined|undefined FILE...: names without their versions.
 symbols() {
-	nm -D "--$1-only" "${@:2}" 2>/dev/null | awk 'NF > 1 { print $NF }' | sed 's/@.*//' | sort -u
+	nm -D "--$1-only" "${@:2}" 2>/dev/null | awk 'NF > 1 { print $NF }' |
+		sed 's/@.*//' | sort -u
 }
 
 runtime=$(lacking | grep '^libcudart\.so\.' || true)
@@ -50,7 +51,8 @@ symbols undefined $(find "$lib" -maxdepth 1 -name '*.so*') |
 {
 	echo '#include <stdio.h>'
 	echo '#include <stdlib.h>'
-	echo '#define STAND_IN(name) void name(void) { puts(#name ": not on this machine"); abort(); }'
+	echo '#define STAND_IN(name) \'
+	echo 'void name(void) { puts(#name ": not on this machine"); abort(); }'
 	sed 's/.*/STAND_IN(&)/' "$work/wanted"
 } >"$work/stand-ins.c"
 gcc -w -fno-builtin -fPIC -c -o "$work/stand-ins.o" "$work/stand-ins.c"
