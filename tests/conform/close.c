@@ -292,6 +292,58 @@ TEST_WITHIN(P9_closing_a_pool_under_any_call_that_makes_on_demand, 60)
 	close_under_all(1, true);
 }
 
+/* ---- closing in the middle of one ---- */
+
+static int in_step[2], go_on[2];
+
+static void say_and_wait(int step)
+{
+	char byte = 0;
+
+	CHECK(write(in_step[1], &byte, 1) == 1);
+	CHECK(read(go_on[0], &byte, 1) == 1);
+}
+
+static void *acquire_once(void *argument)
+{
+	xmem_release(xmem_acquire(argument, BYTES, XMEM_FOREVER));
+	return NULL;
+}
+
+static void *close_it(void *argument)
+{
+	xmem_pool_close(argument);
+	return NULL;
+}
+
+/* The acquire has made a buffer, and does not go on until the close has come as far as it can. */
+TEST(P9_closing_a_pool_waits_for_an_acquire)
+{
+	const char *name = new_name();
+	struct xmem_pool *watch = open_reader(name), *pool = open_for(name, true);
+	pthread_t acquires, closes;
+	char byte = 0;
+
+	steps_only();
+	CHECK(!pipe(in_step) && !pipe(go_on));
+	at_step(XM_STEP_FILE_MADE, 0, STEP_CALL, say_and_wait);
+	CHECK(!pthread_create(&acquires, NULL, acquire_once, pool));
+	CHECK(read(in_step[0], &byte, 1) == 1);
+	CHECK(!pthread_create(&closes, NULL, close_it, pool));
+	EVENTUALLY(others_sleep());
+	/* If the close had told the host that the client ends, the host would know that by now. */
+	host_has_served(watch);
+	SAME(stat_of(watch).clients, 2);
+	CHECK(write(go_on[1], &byte, 1) == 1);
+	CHECK(!pthread_join(acquires, NULL) && !pthread_join(closes, NULL));
+	check_quiet(watch, 1);
+	xmem_pool_close(watch);
+	close(in_step[0]);
+	close(in_step[1]);
+	close(go_on[0]);
+	close(go_on[1]);
+}
+
 /* ---- calls that come later ---- */
 
 static void all_refused(struct xmem_pool *closed)
