@@ -44,6 +44,7 @@ void begin_sums(struct sums *sums)
 	void *module;
 
 	WORKED(xl_gpu_enter(xl_gpu(0), &scope));
+	xl_capture_restore(scope.mode);		/* only the context stays */
 	must(xl_cuda()->stream_create(&sums->stream, CU_STREAM_NON_BLOCKING));
 	must(xl_cuda()->mem_alloc(&sums->sum, 8));
 	must(load(&module, text));

@@ -28,6 +28,7 @@ void begin_work_on(struct work *work, int gpu)
 	work->got = keep(WORK_BYTES);
 	SAME(sem_init(&work->gate, 0, 0), 0);
 	WORKED(xl_gpu_enter(xl_gpu(gpu), &scope));
+	xl_capture_restore(scope.mode);		/* only the context stays */
 	must(xl_cuda()->stream_create(&work->stream, CU_STREAM_NON_BLOCKING));
 	if (xl_gpu(gpu)->can.host_register)
 		must(xl_cuda()->mem_host_register(work->got, WORK_BYTES, 0));
