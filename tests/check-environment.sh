@@ -31,7 +31,8 @@ other=$(grep -v 'getenv("[A-Z_]*")$' <<<"$calls")
 [ -z "$other" ] || complain "a variable whose name this check cannot see: $other"
 # A variable that a script's caller may set has a default in the script: ${V:-...}. The variables
 # below are make's, the system's or NVIDIA's, or one script sets them for another.
-not_for_users='BACKEND|DEMO_[A-Z]*|DESTDIR|CUDA_MPS_[A-Z_]*|FAKECUDA_[A-Z_]*|GPU|TERM|TMPDIR|XMEM_BARE'
+not_for_users='BACKEND|CUDA_MPS_[A-Z_]*|DEMO_[A-Z]*|DESTDIR|FAKECUDA_[A-Z_]*|GPU|TERM|TMPDIR'
+not_for_users+='|XMEM_BARE'
 read_by_scripts=$(grep -hoE '\$\{[A-Z][A-Z_]+:-' "${scripts[@]}" | tr -d '${:-' | sort -u |
 	grep -vxE "$not_for_users")
 for name in $read_by_code $read_by_scripts; do
