@@ -112,7 +112,7 @@ TEST(CUDA_a_captured_stream_takes_no_call_of_the_library)
 }
 
 /* A blocking stream is captured, with which the default stream is ordered. */
-TEST(CUDA_the_default_stream_takes_no_call_while_one_that_it_waits_for_is_captured)
+TEST(CUDA_the_default_stream_is_not_used_beside_a_capture)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 2, WORK_BYTES, 0);
 	static uint64_t word[WORK_BYTES / 8];
@@ -253,7 +253,7 @@ TEST(CUDA_handles_beside_a_capture_spoil_nothing)
 }
 
 /* A thread that waits for its own GPU asks from time to time whether the GPU still works. */
-TEST(CUDA_a_thread_that_waits_does_not_ask_its_captured_default_stream)
+TEST(CUDA_a_wait_asks_no_captured_default_stream)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, WORK_BYTES, 0);
 	struct xmem_buffer *buffer = cuda_acquire(pool, WORK_BYTES);
