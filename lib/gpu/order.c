@@ -119,8 +119,10 @@ void xl_order_fill(const struct xmem_buffer *buffer, struct xmem_metadata *metad
 	const struct xl_order *order = xl_own_order(buffer);
 
 	if (!order || xl_order_is_idle(buffer->pool, buffer->slot)) {
-		metadata->order_kind = XMEM_ORDER_NONE;
-		metadata->order_value = 0;
+		if (unlikely(metadata->order_kind != XMEM_ORDER_NONE))
+			metadata->order_kind = XMEM_ORDER_NONE;
+		if (unlikely(metadata->order_value))
+			metadata->order_value = 0;
 		return;
 	}
 	metadata->order_value = order->issued;

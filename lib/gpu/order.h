@@ -230,7 +230,8 @@ void xl_marks_drop(struct xmem_pool *pool);
 
 /*
  * Set on which GPU the contents are, and when they are complete, whatever the program has written
- * there. For memory of the CPU, the program's values stay.
+ * there. For memory of the CPU, the program's values stay. Readers look at these fields, so a store
+ * that changes nothing would cost them a cache line.
  */
 static inline void xl_fill_storage(const struct xmem_buffer *buffer,
 				   struct xmem_metadata *metadata)
@@ -239,8 +240,10 @@ static inline void xl_fill_storage(const struct xmem_buffer *buffer,
 
 	if (likely(!(traits & XMEM_TRAIT_CUDA)))
 		return;
-	metadata->storage = XMEM_STORAGE_CUDA;
-	metadata->device = xm_device(traits);
+	if (unlikely(metadata->storage != XMEM_STORAGE_CUDA))
+		metadata->storage = XMEM_STORAGE_CUDA;
+	if (unlikely(metadata->device != xm_device(traits)))
+		metadata->device = xm_device(traits);
 	xl_order_fill(buffer, metadata);
 }
 
