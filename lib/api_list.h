@@ -70,6 +70,7 @@
 	X(copy_to_host) \
 	X(cuda_device) \
 	X(cuda_device_query) \
+	X(cuda_peer) \
 	X(cuda_ptr) \
 	X(cuda_ptr_mut) \
 	X(cuda_query) \

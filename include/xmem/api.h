@@ -118,6 +118,7 @@ struct xmem_api {
 			struct CUstream_st *stream);
 	int (*cuda_device)(struct xmem_buffer *buffer);
 	int (*cuda_device_query)(int device, struct xmem_cuda_device_info *ret_info);
+	int (*cuda_peer)(struct xmem_buffer *buffer, int device);
 	const void *(*cuda_ptr)(struct xmem_buffer *buffer);
 	void *(*cuda_ptr_mut)(struct xmem_buffer *buffer);
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);

@@ -118,6 +118,15 @@ public:
 			return on_gpu_mut(code);
 		}));
 	}
+	/* Lets another GPU of this process use the address, or says why it cannot. */
+	bool cuda_peer(int device, std::error_code &code) const noexcept
+	{
+		return detail::done(xmem_cuda_peer(raw(), device), code);
+	}
+	void cuda_peer(int device) const
+	{
+		detail::or_throw([&](std::error_code &code) { return cuda_peer(device, code); });
+	}
 	/* This process's number of the GPU; -1 after an error. */
 	int cuda_device(std::error_code &code) const noexcept
 	{

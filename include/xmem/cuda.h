@@ -144,8 +144,9 @@ struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t b
 /* ---- looking at contents ---- */
 
 /*
- * Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU. The first call for
- * an allocation opens it, which takes the driver about a millisecond.
+ * Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU; for another GPU
+ * xmem_cuda_peer says whether it can use the address. The first call for an allocation opens it,
+ * which takes the driver about a millisecond.
  * Returns: the device address, or NULL:
  *	EMEDIUMTYPE  the contents are in memory of the CPU: xmem_data
  *	EACCES	this client is a reader, and the owner gives the memory to writers only
@@ -168,6 +169,26 @@ const void *xmem_cuda_ptr(struct xmem_buffer *buffer);
  * Ownership: valid until the buffer is published or released. Threads: any. Since: 0.5.
  */
 void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
+
+/*
+ * Let another GPU of this process use the address of a buffer (xmem_cuda_ptr, xmem_cuda_ptr_mut).
+ * A kernel that uses the address on a GPU without access loses its context.
+ * @device: this process's number of the GPU that is going to use the address.
+ *
+ * Memory by descriptor, and of a memory pool, is open to all peers of its GPU, so the call only
+ * answers. Memory by handle is not: then the call makes the primary context of @device if there is
+ * none, which takes memory on @device, and enables access to all memory of the primary context of
+ * the buffer's GPU (cuCtxEnablePeerAccess).
+ * Returns: 0: work in the primary context of @device can use the address; it is the buffer's own
+ * GPU, or a peer. Or:
+ *	-EXDEV	it cannot: the GPUs are no peers, or the program has attached the memory and not
+ *		given @device access. The message names both GPUs. xmem_copy_to needs no access
+ *	-EUSERS	the driver has as many peers of @device as it can have
+ *	-ENODEV	also: there is no GPU @device
+ *	others as xmem_cuda_ptr, which it calls
+ * Threads: any. Since: 0.5.
+ */
+int xmem_cuda_peer(struct xmem_buffer *buffer, int device);
 
 /*
  * Get the number of the GPU that a buffer is on.

@@ -134,6 +134,19 @@ static int describe(struct xl_gpu *gpu, int ordinal)
 	return 0;
 }
 
+/* A driver that does not answer for a pair has no access for it. */
+static void find_peers(struct xl_gpu *list, int n)
+{
+	struct xl_gpu *home, *gpu;
+	int can;
+
+	for (home = list; home < list + n; home++)
+		for (gpu = list; gpu < list + n && gpu < list + XL_GPU_PEERS; gpu++)
+			if (gpu != home && !xl_cuda()->device_can_access_peer(&can, gpu->device,
+									      home->device) && can)
+				home->peers |= 1ULL << gpu->ordinal;
+}
+
 /* pre: the lock is taken. 0 or -errno, noted; then the next call tries again. */
 static int make_list(void)
 {
@@ -153,6 +166,7 @@ static int make_list(void)
 		free(list);
 		return err;
 	}
+	find_peers(list, n);
 	count = n;
 	xm_store_release(&gpus, list);
 	return 0;

@@ -38,10 +38,19 @@ struct xl_gpu {
 	u64 granularity;		/* of exported memory; 0: it cannot be exported */
 	u32 capability;			/* 10 * major + minor */
 	struct xl_gpu_can can;
+	u64 peers;			/* bits by ordinal: the GPUs that can access its memory */
 
 	CUcontext context;		/* the primary one; NULL: not retained yet; atomic */
 	bool released;			/* the process is ending; atomic */
 };
+
+/* Its ordinals beyond this have no peers; a machine with so many GPUs is not known. */
+#define XL_GPU_PEERS		64
+
+static inline bool xl_gpu_is_peer(const struct xl_gpu *home, const struct xl_gpu *gpu)
+{
+	return gpu->ordinal < XL_GPU_PEERS && home->peers >> gpu->ordinal & 1;
+}
 
 /* NULL, noted: for the reasons of xl_cuda_need, or ENODEV: there is no such device. */
 struct xl_gpu *xl_gpu(int ordinal);

@@ -62,6 +62,8 @@
 	X(ctx_push_current, "cuCtxPushCurrent_v2", 4000, CORE, (CUcontext context)) \
 	X(ctx_pop_current, "cuCtxPopCurrent_v2", 4000, CORE, (CUcontext *ret)) \
 	X(ctx_get_device, "cuCtxGetDevice", 2000, CORE, (CUdevice *ret)) \
+	X(ctx_enable_peer_access, "cuCtxEnablePeerAccess", 4000, CORE, \
+	  (CUcontext peer, unsigned int flags)) \
 	X(ctx_synchronize, "cuCtxSynchronize", 2000, CORE, (void))
 
 #define XL_CUDA_MEMORY(X) \
@@ -149,6 +151,8 @@
 	  (CUmemPoolPtrExportData *ret, CUdeviceptr at)) \
 	X(mem_pool_import_pointer, "cuMemPoolImportPointer", 11020, POOL, \
 	  (CUdeviceptr *ret, CUmemoryPool pool, CUmemPoolPtrExportData *data)) \
+	X(mem_pool_set_access, "cuMemPoolSetAccess", 11020, POOL, \
+	  (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)) \
 	X(mem_pool_destroy, "cuMemPoolDestroy", 11020, POOL, (CUmemoryPool pool))
 
 #define XL_CUDA_HOST_CALLS(X) \

@@ -52,6 +52,7 @@ static int map(struct xl_memory *memory, CUmemGenericAllocationHandle allocation
 	if (result)
 		goto out_unmap;
 	memory->address = at;
+	xl_memory_share(memory);
 	return 0;
 
 out_unmap:
@@ -220,6 +221,7 @@ static int open_pool(struct xl_memory *memory, int fd)
 	}
 	memory->pool = pool;
 	memory->address = at;
+	xl_memory_share(memory);
 	return 0;
 }
 

@@ -42,6 +42,7 @@ struct xl_memory {
 	u8 handle[XMEM_HANDLE_BYTES];
 	u64 address;
 	u64 bytes;
+	bool shared;		/* the driver has let the GPU's peers access it */
 	CUmemoryPool pool;	/* POOL, opened: the pool of the memory */
 	xl_memory_done *done;	/* taken: called with @user when all users have put it; or NULL */
 	void *user;
@@ -73,6 +74,17 @@ int xl_memory_open(struct xl_gpu *gpu, const struct xl_memory_name *name, int fd
  * the best mechanism for it. *ret_offset is the offset of @at in it. 0, or -errno, noted.
  */
 int xl_memory_take(void *at, u64 bytes, struct xl_memory **ret, u64 *ret_offset, int *ret_fd);
+
+/*
+ * Let the peers of its GPU access memory that has just been mapped, if the driver can do that
+ * without their contexts.
+ */
+void xl_memory_share(struct xl_memory *memory);
+/*
+ * May work on @gpu use the address of the memory? If the driver gives access only on demand, demand
+ * it. 0, or -errno, noted: EXDEV.
+ */
+int xl_memory_reach(const struct xl_memory *memory, struct xl_gpu *gpu);
 
 /*
  * Drop one user. false: it was the last user of another process's memory, and the driver failed to

@@ -119,6 +119,19 @@ XMEM_API void *xmem_cuda_ptr_mut(struct xmem_buffer *handle)
 	return (void *)xl_cuda_address_mut(buffer);
 }
 
+XMEM_API int xmem_cuda_peer(struct xmem_buffer *handle, int device)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct xl_gpu *gpu;
+
+	if (unlikely(!buffer))
+		return xl_no_buffer(handle, "cuda_peer");
+	if (!xl_cuda_address(buffer))
+		return xl_last_error();
+	gpu = xl_gpu(device);
+	return gpu ? xl_cuda_reach(buffer->pool, buffer->slot, gpu) : xl_last_error();
+}
+
 XMEM_API int xmem_cuda_device(struct xmem_buffer *handle)
 {
 	struct xmem_buffer *buffer = xl_buffer(handle);

@@ -377,6 +377,19 @@ int xl_cuda_open(struct xmem_pool *pool, u32 slot)
 	return err;
 }
 
+int xl_cuda_reach(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu)
+{
+	u64 payload = xm_load(&xm_slot_row(&pool->map, slot)->payload);
+	const struct xl_mapping *mapping;
+
+	xl_lock(&pool->mappings.lock);
+	mapping = xl_mapping_find(&pool->mappings, payload);
+	xl_unlock(&pool->mappings.lock);
+	/* The caller's handle keeps the payload, so the memory stays open. */
+	return mapping ? xl_memory_reach(mapping->memory, gpu) :
+			 xl_fail(EIO, "payload %llu is not open", payload);
+}
+
 /* ---- closing ---- */
 
 static void push(struct xl_mapping **list, struct xl_mapping *mapping)

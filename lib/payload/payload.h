@@ -362,6 +362,10 @@ struct xl_gpu *xl_payload_gpu(struct xmem_pool *pool, u32 traits);
 
 /* Open the payload of @slot, which is held or written. 0 or -errno, noted. */
 int xl_cuda_open(struct xmem_pool *pool, u32 slot);
+/*
+ * May work on @gpu use the address of that slot's memory, which is open? 0, or -errno, noted.
+ */
+int xl_cuda_reach(struct xmem_pool *pool, u32 slot, struct xl_gpu *gpu);
 
 /*
  * A mapping of a GPU is not used here any more, and is in no list. The next xl_cuda_reap closes

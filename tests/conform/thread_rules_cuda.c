@@ -43,6 +43,7 @@ ROW(attach_cuda)
 
 ROW(cuda_ptr)			{ REFUSED(xmem_cuda_ptr(stage.read), EMEDIUMTYPE); }
 ROW(cuda_ptr_mut)		{ REFUSED(xmem_cuda_ptr_mut(stage.written), EMEDIUMTYPE); }
+ROW(cuda_peer)			{ SAME(xmem_cuda_peer(stage.read, 0), -EMEDIUMTYPE); }
 ROW(cuda_device)		{ SAME(xmem_cuda_device(stage.read), -EMEDIUMTYPE); }
 
 /* With a stream, which belongs to a GPU. */

@@ -103,6 +103,9 @@ TEST(cuda_contents_go_from_one_client_to_another)
 	CHECK(static_cast<void *>(numbers.data()) == bytes.data());
 	CHECK(numbers.size() == bytes_each / sizeof(float));
 	CHECK(buffer.cuda_device() == 0);
+	buffer.cuda_peer(0);
+	CODE(0, buffer.cuda_peer(0, code));
+	CODE(ENODEV, buffer.cuda_peer(99, code));
 	xmem::copy_to_cuda(buffer, 0, wanted);
 	const xmem::buffer got = s.reader.get(buffer.publish(XMEM_PUBLISH_KEEP));
 
@@ -210,6 +213,7 @@ TEST(cuda_refuses_memory_of_the_CPU)
 	THROWS(ENOSPC, s.writer.acquire_cuda(1, 0));
 	THROWS(EMEDIUMTYPE, buffer.cuda_ptr());
 	THROWS(EMEDIUMTYPE, buffer.cuda_ptr_mut());
+	THROWS(EMEDIUMTYPE, buffer.cuda_peer(0));
 	THROWS(EMEDIUMTYPE, buffer.cuda_device());
 	xmem::copy_to_cuda(buffer, 0, stamped(1));
 	std::error_code code;
@@ -254,6 +258,7 @@ TEST(cuda_handles_that_are_empty_are_errors)
 	THROWS(EINVAL, pool.device_info(1));
 	THROWS(EINVAL, buffer.cuda_ptr());
 	THROWS(EINVAL, buffer.cuda_ptr_mut());
+	THROWS(EINVAL, buffer.cuda_peer(0));
 	THROWS(EINVAL, buffer.cuda_device());
 	THROWS(EINVAL, xmem::copy_to_cuda(buffer, 0, bytes));
 	THROWS(EINVAL, xmem::copy_to_cpu(bytes, buffer, 0));

@@ -149,3 +149,28 @@ void no_violations(void)
 {
 	ON_FAKE(SAME(((typeof(cuFakeViolations) *)fake("cuFakeViolations"))(), 0));
 }
+
+/* The argument of cuMemPoolCreate. */
+struct pool_properties {
+	uint32_t type, handle_types, location[2];
+	uint64_t reserved[9];
+};
+
+CUdeviceptr make_in_pool(size_t bytes)
+{
+	const struct pool_properties properties = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+	};
+	CUresult (*create)(CUmemoryPool *, const void *) = driver_call("cuMemPoolCreate");
+	CUresult (*alloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream) =
+		driver_call("cuMemAllocFromPoolAsync");
+	CUmemoryPool pool;
+	CUdeviceptr at;
+
+	SAME(create(&pool, &properties), 0);
+	SAME(alloc(&at, bytes, pool, NULL), 0);
+	SAME(xl_cuda()->ctx_synchronize(), 0);
+	return at;
+}

@@ -23,6 +23,12 @@ int publish_kept_on(struct xmem_buffer *buffer, CUstream stream);
 uint64_t cuda_publish(struct xmem_pool *pool, size_t bytes, uint64_t stamp,
 		      struct xmem_buffer **ret_kept);
 
+/*
+ * Memory of a memory pool on the first GPU, which can be exported. The context is current. Nothing
+ * frees it.
+ */
+CUdeviceptr make_in_pool(size_t bytes);
+
 /* A call of the driver that the library does not use. */
 void *driver_call(const char *name);
 

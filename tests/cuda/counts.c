@@ -393,31 +393,6 @@ static CUdeviceptr make_exported(size_t bytes)
 	return at;
 }
 
-/* The argument of cuMemPoolCreate. */
-struct pool_properties {
-	uint32_t type, handle_types, location[2];
-	uint64_t reserved[9];
-};
-
-static CUdeviceptr make_in_pool(size_t bytes)
-{
-	const struct pool_properties properties = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
-	};
-	CUresult (*create)(CUmemoryPool *, const void *) = driver_call("cuMemPoolCreate");
-	CUresult (*alloc)(CUdeviceptr *, size_t, CUmemoryPool, CUstream) =
-		driver_call("cuMemAllocFromPoolAsync");
-	CUmemoryPool pool;
-	CUdeviceptr at;
-
-	must(create(&pool, &properties));
-	must(alloc(&at, bytes, pool, NULL));
-	must(xl_cuda()->ctx_synchronize());
-	return at;
-}
-
 #define BY_DESCRIPTOR \
 	.opens = { "cuMemImportFromShareableHandle", "cuMemMap" }, \
 	.closes = { "cuMemUnmap", "cuMemAddressFree" }

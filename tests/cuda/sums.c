@@ -35,7 +35,7 @@ static char *image(void)
 	return text;
 }
 
-void begin_sums(struct sums *sums)
+void begin_sums_on(struct sums *sums, int gpu)
 {
 	get_function *get = driver_call("cuModuleGetFunction");
 	load_module *load = driver_call("cuModuleLoadData");
@@ -43,7 +43,7 @@ void begin_sums(struct sums *sums)
 	char *text = image();
 	void *module;
 
-	WORKED(xl_gpu_enter(xl_gpu(0), &scope));
+	WORKED(xl_gpu_enter(xl_gpu(gpu), &scope));
 	xl_capture_restore(scope.mode);		/* only the context stays */
 	must(xl_cuda()->stream_create(&sums->stream, CU_STREAM_NON_BLOCKING));
 	must(xl_cuda()->mem_alloc(&sums->sum, 8));
@@ -51,6 +51,16 @@ void begin_sums(struct sums *sums)
 	free(text);
 	must(get(&sums->fill, module, "xm_fill"));
 	must(get(&sums->add, module, "xm_checksum"));
+}
+
+void begin_sums(struct sums *sums)
+{
+	begin_sums_on(sums, 0);
+}
+
+void end_sums(struct sums *sums)
+{
+	must(xl_cuda()->mem_free(sums->sum));
 }
 
 static void launch(const struct sums *sums, void *kernel, void **parameters)

@@ -17,6 +17,10 @@ struct sums {
 };
 
 void begin_sums(struct sums *sums);
+/* For that GPU instead. */
+void begin_sums_on(struct sums *sums, int gpu);
+/* Needed where the process must keep no memory of a GPU. pre: the context is still current. */
+void end_sums(struct sums *sums);
 
 /* Put work into the stream: each word of the acquired buffer becomes @stamp. */
 void fill_by_kernel(struct sums *sums, struct xmem_buffer *buffer, uint32_t stamp);

@@ -564,6 +564,7 @@ cdef extern from "xmem_python.h" nogil:
             CUstream_st *stream) noexcept nogil
         int (*cuda_device)(xmem_buffer *buffer) noexcept nogil
         int (*cuda_device_query)(int device, xmem_cuda_device_info *ret_info) noexcept nogil
+        int (*cuda_peer)(xmem_buffer *buffer, int device) noexcept nogil
         const void *(*cuda_ptr)(xmem_buffer *buffer) noexcept nogil
         void *(*cuda_ptr_mut)(xmem_buffer *buffer) noexcept nogil
         int (*cuda_query)(xmem_cuda_info *ret_info) noexcept nogil
