@@ -33,6 +33,7 @@ suite both build versions 1 '' 'tests/check-kernels.sh --static'
 check both build pure-core 1 'release:all' tests/check-pure.sh
 check both build layers 15 'kmod:kmod-check' tests/check-layers.sh
 check both build fakecuda-readme 1 '' tests/fakecuda/check-readme.sh
+check both build cuda-example 1 '' tests/cuda/check-example.sh
 check both build width 1 '' tests/check-width.sh
 check both build prose 1 '' tests/check-prose.sh
 check both build version 1 '' tests/check-version.sh

@@ -14,7 +14,8 @@
  *	nor released, and one that is read is dropped by xmem_release_on
  *	a buffer of a GPU that is read is dropped by xmem_release_on of that stream
  *	a buffer of a GPU that is written may be published or released in any way
- * The stream may be destroyed. Copies are ordered as xmem_wait_on says (stream.h).
+ * The stream may be destroyed. Copies are ordered as xmem_wait_on says (stream.h). A stream that is
+ * captured into a graph takes no copy (-EPERM, stream.h).
  */
 #ifndef XMEM_COPY_H
 #define XMEM_COPY_H

@@ -24,6 +24,13 @@
  *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; xmem_get_last_error says how
  *	-EINTR, -ECANCELED  the wait for the stream ended; the work in the stream continues
  *
+ * A stream that is captured into a graph takes none of these calls, and no copy: they fail with
+ *	-EPERM	the stream is captured, or is a default stream that is ordered with a captured one
+ * before they change anything, and the capture stays valid. The graph would repeat the call for the
+ * buffer of the first time. A program captures only its own work. It puts the addresses of the
+ * buffers of this time into the graph (cuGraphExecKernelNodeSetParams), calls xmem_wait_on before
+ * cuGraphLaunch, and xmem_publish or xmem_release_on after it: "Graphs" in docs/cuda.md.
+ *
  * Without xmem_wait_on, the first xmem_cuda_ptr, xmem_cuda_ptr_mut or copy of the buffer waits in
  * the calling thread until the contents are complete. A program that uses none of these functions
  * synchronizes its streams before it publishes or releases. It does so before xmem_set_ref_count
@@ -47,13 +54,14 @@ struct CUstream_st;
  * on comes after them. For a buffer from xmem_acquire_cuda the stream waits for contents that this
  * client has published in it on a stream, and for the copies of copy.h into and out of it.
  *
- * If the contents are complete this does nothing. If the GPU cannot wait, or xmemd has ended, the
- * calling thread waits. The program keeps its handle until the stream has read the contents, and
- * drops it by xmem_release_on.
+ * If the contents are complete this puts nothing into the stream. If the GPU cannot wait, or xmemd
+ * has ended, the calling thread waits. The program keeps its handle until the stream has read the
+ * contents, and drops it by xmem_release_on.
  *
  * Returns: 0, or
  *	-EOWNERDEAD  the writer's process ended before its GPU had finished the contents
  *	-EMEDIUMTYPE, -ENODEV, -ENOMEM, -EINVAL, -EIO  as xmem_publish with a stream
+ *	-EPERM	the stream is captured
  *	-EINTR, -ECANCELED, -ENOTCONN  the thread had to wait: as xmem_receive
  * Threads: any. Since: 0.5.
  */
@@ -84,10 +92,9 @@ int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
  * memory. So an xmem_acquire that does not wait may find no buffer just after the stream has been
  * synchronized. If the process ends before, the host keeps the buffer until the GPU can no longer
  * read it.
- * If the stream is captured, the handle is dropped when the graph first runs.
  *
- * Returns: 0, or -EPERM (the buffer is being written), -EINVAL, -EBADF, -ECHILD, -ENODEV, -EIO;
- * after an error the handle is as before.
+ * Returns: 0, or -EPERM (the buffer is being written, or the stream is captured), -EINVAL, -EBADF,
+ * -ECHILD, -ENODEV, -EIO; after an error the handle is as before.
  * Ownership: ends here. Threads: any. Since: 0.5.
  */
 int xmem_release_on(struct xmem_buffer *buffer, struct CUstream_st *stream);

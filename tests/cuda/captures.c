@@ -253,7 +253,7 @@ TEST(CUDA_handles_beside_a_capture_spoil_nothing)
 }
 
 /* A thread that waits for its own GPU asks from time to time whether the GPU still works. */
-TEST(CUDA_a_wait_asks_no_captured_default_stream)
+TEST(CUDA_a_thread_that_waits_asks_no_captured_stream)
 {
 	struct xmem_pool *pool = cuda_writer(new_name(), 1, WORK_BYTES, 0);
 	struct xmem_buffer *buffer = cuda_acquire(pool, WORK_BYTES);

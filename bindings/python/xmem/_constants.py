@@ -563,7 +563,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_release_on",
+        "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on", "xmem_release_on",
         "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_source",
     ),
     "EPIPE": (
