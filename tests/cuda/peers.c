@@ -181,7 +181,7 @@ TEST(CUDA_a_peer_that_the_driver_refuses_stops_no_other_gpu)
 }
 
 /* Whoever makes memory says who may use it. */
-TEST(CUDA_attached_memory_has_the_peers_that_its_program_gives_it)
+TEST(CUDA_attached_memory_has_the_peers_of_its_program)
 {
 	const CUmemAccessDesc access = {
 		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 },
