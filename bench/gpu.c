@@ -279,7 +279,7 @@ static void count_it(struct line *line)
 	row_calls(line, "driver calls of a hand-over",
 		  both(line, most_calls(line, side ? count_receive : count_send)), 0);
 	row_calls(line, "driver calls of one on streams",
-		  both(line, most_calls(line, side ? count_receive_on : count_send_on)), 4);
+		  both(line, most_calls(line, side ? count_receive_on : count_send_on)), 7);
 	row_calls(line, "PyTorch's scheme, a tensor is kept",
 		  both(line, torch_calls(&torch, true, COUNTED)), -1);
 	row_calls(line, "PyTorch's scheme, none is kept",
