@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "graph_turn.h"
+#include "sums.h"
 
 #define BUFFERS		5
 #define STAMPS		61	/* different contents; no multiple of BUFFERS */
@@ -138,5 +139,69 @@ TEST(CUDA_a_captured_pipeline_runs_1000_times_with_other_buffers)
 	xmem_pool_close(pool);
 	tell(writer, 3);
 	finish_child(writer);
+	no_violations();
+}
+
+/* ---- kernels ---- */
+
+#define WORDS	(WORK_BYTES / 4)
+
+/* Capture the kernel that fills a buffer. */
+static void capture_fill(struct pipeline *p, struct sums *sums, struct xmem_buffer *buffer)
+{
+	size_t nodes = 1;
+
+	p->stream = sums->stream;
+	CHECK(xmem_cuda_ptr_mut(buffer));
+	must(cuStreamBeginCapture(p->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	fill_by_kernel(sums, buffer, 1);
+	must(cuStreamEndCapture(p->stream, &p->graph));
+	must(cuGraphGetNodes(p->graph, &p->copy, &nodes));
+	SAME(nodes, 1);
+	must(cuGraphInstantiate(&p->exec, p->graph, 0));
+}
+
+static void fill_by_graph(struct pipeline *p, struct sums *sums, void *at, uint32_t stamp)
+{
+	unsigned long long words = WORDS;
+	const CUDA_KERNEL_NODE_PARAMS params = {
+		.func = sums->fill, .gridDimX = 4, .gridDimY = 1, .gridDimZ = 1,
+		.blockDimX = 64, .blockDimY = 1, .blockDimZ = 1,
+		.kernelParams = (void *[]){ &at, &stamp, &words },
+	};
+
+	must(cuGraphExecKernelNodeSetParams(p->exec, p->copy, &params));
+	must(cuGraphLaunch(p->exec, p->stream));
+}
+
+TEST(CUDA_a_captured_kernel_gets_other_buffers)
+{
+	struct xmem_pool *pool = cuda_writer(new_name(), 2, WORK_BYTES, 0);
+	struct xmem_buffer *buffer[2];
+	struct pipeline p = { 0 };
+	struct sums sums;
+	uint32_t turn;
+	int i;
+
+	begin_sums(&sums);
+	for (turn = 1; turn <= 32; turn += 2) {
+		for (i = 0; i < 2; i++) {
+			buffer[i] = cuda_acquire(pool, WORK_BYTES);
+			WORKED(xmem_wait_on(buffer[i], sums.stream));
+			if (!p.exec)
+				capture_fill(&p, &sums, buffer[i]);
+			fill_by_graph(&p, &sums, xmem_cuda_ptr_mut(buffer[i]), turn + i);
+			WORKED(publish_kept_on(buffer[i], sums.stream));
+		}
+		for (i = 0; i < 2; i++) {
+			SAME(sum_by_kernel(&sums, xmem_cuda_ptr(buffer[i]), WORK_BYTES),
+			     right_sum(turn + i, WORK_BYTES));
+			WORKED(xmem_release_on(buffer[i], sums.stream));
+		}
+		must(xl_cuda()->stream_synchronize(sums.stream));
+	}
+	end_pipeline(&p);
+	must(xl_cuda()->mem_free(sums.sum));
+	xmem_pool_close(pool);
 	no_violations();
 }

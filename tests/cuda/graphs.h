@@ -29,6 +29,13 @@ typedef struct {
 	size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 
+typedef struct {
+	void *func;
+	unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ;
+	unsigned int sharedMemBytes;
+	void **kernelParams, **extra;
+} CUDA_KERNEL_NODE_PARAMS;
+
 /* Each is found when it is first called. */
 #define GRAPH_CALL(name, symbol, parameters, arguments)				\
 static inline CUresult name parameters						\
@@ -55,5 +62,9 @@ GRAPH_CALL(cuGraphExecDestroy, "cuGraphExecDestroy", (CUgraphExec exec), (exec))
 GRAPH_CALL(cuGraphExecMemcpyNodeSetParams, "cuGraphExecMemcpyNodeSetParams",
 	   (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context),
 	   (exec, node, copy, context));
+/* The form of CUDA 10, whose struct has no context. */
+GRAPH_CALL(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams",
+	   (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params),
+	   (exec, node, params));
 
 #endif
