@@ -31,9 +31,9 @@
  *   own/ sizes.c lacks.c keep.c     sizes on demand; what the ring says of them; kept publications
  *     owned.c demote.c collect.c    the lists of slots; slow subscribers; collecting unused slots
  *     cache.c once.c holders.c      idle files; slots for one content; why no buffer is free
- *     make.c limbo.c demand.c       making buffers; limbo; making buffers on demand
- *     find.c acquire.c              finding a slot; handing it out
- *     make_cuda.c preallocate.c     making buffers on GPUs; making buffers ahead
+ *     make.c make_cuda.c limbo.c    making buffers, and those on GPUs; limbo
+ *     demand.c find.c acquire.c     making buffers on demand; finding a slot; handing it out
+ *     preallocate.c                 making buffers ahead
  *   hold/ token.c publisher.c       the contents that a number names; their publisher
  *     forward.c inplace.c claims.c  forwarding; writing in place; references for later clients
  *     buffer.c attach.c             get, clone, release; attaching files

@@ -98,13 +98,16 @@ int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
 /* ---- making buffers ---- */
 
 /*
- * Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU.
+ * Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU. If none is
+ * free, a buffer is made, as far as demand_bytes of struct xmem_pool_options allows on each GPU.
+ * Readers get it only if the option `memory` has XMEM_MEMORY_READERS.
  * @bytes: bytes that the contents will have; 0: any buffer on that GPU, the whole of it.
  * @device: this process's number of the GPU.
  * @timeout_ns: nanoseconds to wait for a buffer.
  * Returns: the buffer, or NULL: as xmem_acquire, and
- *	ENOSPC	also: this writer has no buffers on that GPU: xmem_preallocate makes some
- *	ENODEV, ECHILD, EIO  as xmem_preallocate
+ *	ENOSPC	also: this writer has no buffers on that GPU, and `bytes` is 0, or it makes none on
+ *		demand: xmem_preallocate makes some
+ *	ENOMEM, ENODEV, EOPNOTSUPP, EMEDIUMTYPE, ECHILD, EIO  as xmem_preallocate
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.5.
  */
 struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int device,

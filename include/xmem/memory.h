@@ -35,8 +35,9 @@ struct xmem_preallocate_options {
 
 /*
  * Make buffers: allocate their memory, all of it now, and attach them to the pool. After that,
- * xmem_acquire makes no buffers on demand unless demand_bytes of struct xmem_pool_options says how
- * many bytes. A writer may call this more than once.
+ * xmem_acquire (with XMEM_MEMORY_CUDA: xmem_acquire_cuda on that GPU) makes no buffers on demand
+ * unless demand_bytes of struct xmem_pool_options says how many bytes. A writer may call this more
+ * than once.
  * @bytes: bytes of each buffer.
  * @count: buffers to make.
  * @options: NULL stands for options that are all zero.
@@ -59,7 +60,9 @@ struct xmem_preallocate_options {
  *	-EDQUOT	a limit of the host is reached; or the pool has memory of 16 other GPUs: a GPU makes
  *		room when the pool has no more memory of it
  *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
- *	-ENOMEM	a cgroup, the machine or the GPU has too little memory left; the message names it
+ *	-ENOMEM	a cgroup, the machine or the GPU has too little memory left; the message names it.
+ *		Before this, all pools of this process have given back unused memory of the GPU
+ *		that was made on demand, and memory of it that others have closed
  *	-E2BIG, -EMFILE, -EINTR
  * and with XMEM_MEMORY_CUDA
  *	-ENODEV	there is no driver, or no such GPU; the message says why
@@ -73,8 +76,9 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 		     const struct xmem_preallocate_options *options);
 
 /*
- * xmem_acquire makes buffers on demand as far as demand_bytes of struct xmem_pool_options allows.
- * Unused files stay for later acquires within cache_bytes and cache_ns (xmem_memory(7)).
+ * xmem_acquire and xmem_acquire_cuda make buffers on demand as far as demand_bytes of struct
+ * xmem_pool_options allows, which counts for the CPU and for each GPU alone. On a GPU, files consist
+ * of whole blocks of 2 MiB, which small buffers of one size share. Unused files stay for later acquires within cache_bytes and cache_ns (xmem_memory(7)).
  */
 
 #define XMEM_KEEP_ALL	UINT64_MAX

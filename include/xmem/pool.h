@@ -50,16 +50,19 @@ struct xmem_pool_options {
 					 * which then loses publications; 0: it never waits */
 	const char *label;		/* the name that others see for this client: at most 15
 					 * printable ASCII characters; NULL: the program's name */
-	uint64_t demand_bytes;		/* writer: bytes that xmem_acquire may make on demand, in
-					 * all; 0: a quarter of the free memory, and none after
-					 * xmem_preallocate; XMEM_NO_DEMAND: none; since 0.4, as
-					 * all that follow */
+	uint64_t demand_bytes;		/* writer: bytes in all that xmem_acquire may make on
+					 * demand, and on each GPU xmem_acquire_cuda; 0: a quarter
+					 * of what is free there, and none after xmem_preallocate
+					 * there; XMEM_NO_DEMAND: none; since 0.4, as all that
+					 * follow */
 	uint64_t cache_bytes;		/* writer: bytes of unused buffers from demand that it
-					 * keeps; 0: an eighth of the most in use, at least 1 MB */
+					 * keeps in each of these places; 0: an eighth of the most
+					 * in use, at least 1 MB */
 	int64_t cache_ns;		/* writer: how long it keeps them; 0: 10 s; XMEM_FOREVER:
 					 * always */
 	uint32_t memory;		/* writer: XMEM_MEMORY_* (memory.h) of buffers from demand,
-					 * or 0 */
+					 * without XMEM_MEMORY_CUDA, or 0; each of them is for the
+					 * places that have it */
 	uint32_t keep;			/* writer: how many of its last publications stay for later
 					 * subscribers with `history`, until an acquire finds no
 					 * other buffer; at most 4096 */

@@ -69,6 +69,7 @@
 #define XL_CUDA_MEMORY(X) \
 	X(mem_alloc, "cuMemAlloc_v2", 3020, CORE, (CUdeviceptr *ret, size_t bytes)) \
 	X(mem_free, "cuMemFree_v2", 3020, CORE, (CUdeviceptr at)) \
+	X(mem_get_info, "cuMemGetInfo_v2", 3020, CORE, (size_t *ret_free, size_t *ret_all)) \
 	X(mem_get_address_range, "cuMemGetAddressRange_v2", 3020, CORE, \
 	  (CUdeviceptr *ret_base, size_t *ret_bytes, CUdeviceptr at)) \
 	X(pointer_get_attribute, "cuPointerGetAttribute", 4000, CORE, \

@@ -227,17 +227,34 @@ static int open_pool(struct xl_memory *memory, int fd)
 
 /* ---- all kinds ---- */
 
-static u64 whole_blocks(const struct xl_gpu *gpu, u64 bytes)
+u64 xl_memory_bytes(const struct xl_gpu *gpu, u64 bytes)
 {
 	u64 unit = gpu->granularity > XL_MEMORY_BLOCK ? gpu->granularity : XL_MEMORY_BLOCK;
 
 	return (bytes + unit - 1) / unit * unit;
 }
 
+int xl_memory_free_bytes(struct xl_gpu *gpu, u64 *ret)
+{
+	struct xl_gpu_scope scope;
+	size_t left, all;
+	CUresult result;
+	int err = xl_gpu_enter(gpu, &scope);
+
+	if (err)
+		return err;
+	result = xl_cuda()->mem_get_info(&left, &all);
+	xl_gpu_leave(&scope);
+	if (result)
+		return xl_cuda_fail(result, "GPU %d: ask how much memory is free", gpu->ordinal);
+	*ret = left;
+	return 0;
+}
+
 int xl_memory_make(struct xl_gpu *gpu, enum xl_memory_kind kind, u64 bytes,
 		   struct xl_memory **ret, int *ret_fd)
 {
-	struct xl_memory *memory = xl_memory_new(gpu, kind, whole_blocks(gpu, bytes));
+	struct xl_memory *memory = xl_memory_new(gpu, kind, xl_memory_bytes(gpu, bytes));
 	struct xl_gpu_scope scope;
 	int err;
 

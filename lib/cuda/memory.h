@@ -62,6 +62,12 @@ struct xl_memory_name {
 int xl_memory_make(struct xl_gpu *gpu, enum xl_memory_kind kind, u64 bytes,
 		   struct xl_memory **ret, int *ret_fd);
 
+/* How many bytes memory of at least @bytes takes on the GPU. */
+u64 xl_memory_bytes(const struct xl_gpu *gpu, u64 bytes);
+
+/* How many bytes are free on the GPU, for all processes. 0, or -errno, noted. */
+int xl_memory_free_bytes(struct xl_gpu *gpu, u64 *ret);
+
 /*
  * Open memory of another process, or find it if it is open already. @fd stays the caller's. The
  * caller becomes one more user. 0, or -errno, noted.

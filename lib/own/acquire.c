@@ -153,9 +153,9 @@ static XL_COLD int no_such_size(const struct xmem_pool *pool, const struct xl_wa
 		return xl_fail(ENOSPC, "%s: this writer has no buffers%s; %s",
 			       xl_pool_name(pool, name, sizeof(name)),
 			       cpu ? "" : " on that GPU",
-			       !cpu ? "make some by xmem_preallocate with XMEM_MEMORY_CUDA" :
-			       pool->owned.demand.on ? "give the number of bytes" :
-			       "preallocate some");
+			       want->chain->demand.on ? "give the number of bytes" :
+			       cpu ? "preallocate some" :
+			       "make some by xmem_preallocate with XMEM_MEMORY_CUDA");
 	return xl_fail(ENOSPC, "%s: no buffer of %llu bytes%s, the largest has %llu; preallocate "
 		       "larger ones", xl_pool_name(pool, name, sizeof(name)),
 		       (unsigned long long)want->bytes, cpu ? "" : " on that GPU",
@@ -208,7 +208,7 @@ static XL_SLOW int acquire_slow(struct xmem_pool *pool, struct xl_chain *chain, 
 		.answer_by = timeout_ns ? xl_deadline(timeout_ns) : xl_ask_patiently(0),
 		.waits = timeout_ns,
 	};
-	int err = xl_wants_demand(&pool->owned, &want) ? 0 : check_size(pool, &want);
+	int err = xl_wants_demand(&want) ? 0 : check_size(pool, &want);
 
 	if (err)
 		return err;
@@ -282,7 +282,7 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	if (buffer && err)
 		xl_handle_unused(buffer);
 	if (slow) {
-		if (unlikely(owned->demand.on))
+		if (unlikely(owned->on_demand))
 			xl_catch_up(pool);
 		xl_attached_sweep(pool);
 	}
@@ -297,7 +297,7 @@ static bool is_fast_under_mutex(const struct xmem_pool *pool, const struct xl_si
 	const struct xl_owned *owned = &pool->owned;
 
 	return xl_self.handles && is_fast(owned, size, owned->room_end) && !owned->refused &&
-	       !xl_bound_stands(owned) && owned->asked == size->chain && !owned->demand.on &&
+	       !xl_bound_stands(owned) && owned->asked == size->chain && !owned->on_demand &&
 	       !xm_load(&pool->polls.settle);
 }
 
@@ -450,7 +450,10 @@ static struct xl_chain *chain_of(struct xmem_pool *pool, int device)
 	if (!gpu)
 		return NULL;
 	chain = xl_owned_find_chain(pool, gpu);
-	return chain ? chain : no_buffers(gpu);
+	if (chain)
+		return chain;
+	return pool->owned.cpu.demand.option == XMEM_NO_DEMAND ? no_buffers(gpu) :
+								 xl_owned_chain(pool, gpu);
 }
 
 struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int device,

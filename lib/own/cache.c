@@ -60,8 +60,9 @@ static void update_idle(struct xl_mapping *file, u64 sum_before, u64 now)
 u64 xl_cache_refresh(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
-	struct xl_demand *demand = &owned->demand;
+	struct xl_demand *demand;
 	struct xl_mapping *file;
+	struct xl_chain *chain;
 	u64 idle = 0, now = xl_now_ns();
 
 	xl_collect_all(pool);
@@ -70,18 +71,23 @@ u64 xl_cache_refresh(struct xmem_pool *pool)
 		file->sum = file->idle = 0;
 	}
 	count_all_idle(pool);
-	demand->used = demand->busy = 0;
+	for (chain = &owned->cpu; chain; chain = chain->next) {
+		chain->demand.used = chain->demand.making;
+		chain->demand.busy = 0;
+	}
 	for (file = owned->files; file; file = file->next_file) {
 		update_idle(file, file->sum_before, now);
 		idle += file->idle_ns ? file->bytes : 0;
 		if (!file->demand || file->idle_ns)
 			continue;
+		demand = &file->chain->demand;
 		demand->used += file->bytes;
 		demand->busy += (file->slots - file->idle) * file->buffer_bytes;
 	}
-	if (demand->peak < demand->used)
-		demand->peak = demand->used;
-	__atomic_store_n(&demand->looked_ns, now, __ATOMIC_RELAXED);
+	for (chain = &owned->cpu; chain; chain = chain->next)
+		if (chain->demand.peak < chain->demand.used)
+			chain->demand.peak = chain->demand.used;
+	__atomic_store_n(&owned->looked_ns, now, __ATOMIC_RELAXED);
 	xl_demand_update_ring(pool);
 	return idle;
 }
@@ -95,27 +101,30 @@ u64 xl_cache_limit(const struct xl_demand *demand)
 
 /* ---- giving back ---- */
 
-static bool may_go(const struct xl_mapping *file, bool demand)
+/* @chain: only files of this place; NULL: of all. */
+static bool may_go(const struct xl_mapping *file, const struct xl_chain *chain, bool demand)
 {
-	return file->idle_ns && !file->going && (file->demand || !demand);
+	return file->idle_ns && !file->going && (file->demand || !demand) &&
+	       (!chain || file->chain == chain);
 }
 
 /*
  * Mark idle files, those first that have been idle longest, until the files that stay have @keep
  * bytes or fewer.
  */
-static bool mark(const struct xl_owned *owned, u64 keep, bool demand)
+static bool mark(const struct xl_owned *owned, const struct xl_chain *chain, u64 keep, bool demand)
 {
 	struct xl_mapping *file, *oldest;
 	bool any = false;
 	u64 idle = 0;
 
 	for (file = owned->files; file; file = file->next_file)
-		idle += may_go(file, demand) ? file->bytes : 0;
+		idle += may_go(file, chain, demand) ? file->bytes : 0;
 	while (idle > keep) {
 		oldest = NULL;
 		for (file = owned->files; file; file = file->next_file)
-			if (may_go(file, demand) && (!oldest || file->idle_ns <= oldest->idle_ns))
+			if (may_go(file, chain, demand) &&
+			    (!oldest || file->idle_ns <= oldest->idle_ns))
 				oldest = file;
 		oldest->going = any = true;
 		oldest->slot = ~0u;
@@ -170,17 +179,18 @@ static struct xl_mapping *take_files(struct xl_owned *owned)
 		*link = file->next_file;
 		file->next_file = list;
 		list = file;
-		owned->demand.bytes -= file->demand ? file->bytes : 0;
+		file->chain->demand.bytes -= file->demand ? file->bytes : 0;
 	}
 	return list;
 }
 
-struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, u64 keep, bool demand)
+struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, const struct xl_chain *chain, u64 keep,
+				   bool demand)
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size;
 
-	if (!mark(owned, keep, demand))
+	if (!mark(owned, chain, keep, demand))
 		return NULL;
 	xl_each_size(owned, size)
 		take_slots(pool, size);
@@ -210,14 +220,14 @@ u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list)
 	return bytes;
 }
 
-u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand)
+u64 xl_cache_drop_idle(struct xmem_pool *pool, const struct xl_chain *chain, bool demand)
 {
 	struct xl_mapping *list;
 	u64 bytes;
 
 	xl_lock(&pool->owned.lock);
 	xl_cache_refresh(pool);
-	list = xl_cache_shrink(pool, 0, demand);
+	list = xl_cache_shrink(pool, chain, 0, demand);
 	xl_unlock(&pool->owned.lock);
 	bytes = xl_cache_drop(pool, list);
 	xl_drain_posts(pool);
@@ -236,16 +246,17 @@ static u64 young_bytes(const struct xl_owned *owned, u64 now)
 	u64 young = 0;
 
 	for (file = owned->files; file; file = file->next_file)
-		if (may_go(file, true) && now - file->idle_ns < owned->demand.cache_ns)
+		if (may_go(file, NULL, true) && now - file->idle_ns < file->chain->demand.cache_ns)
 			young += file->bytes;
 	return young;
 }
 
-static bool is_due(const struct xl_demand *demand)
+static bool is_due(const struct xl_owned *owned)
 {
-	return demand->cache_ns != (u64)XMEM_FOREVER &&
-	       xl_now_ns() - __atomic_load_n(&demand->looked_ns, __ATOMIC_RELAXED) >
-	       demand->cache_ns / 4;
+	u64 most = owned->cpu.demand.cache_ns;
+
+	return most != (u64)XMEM_FOREVER &&
+	       xl_now_ns() - __atomic_load_n(&owned->looked_ns, __ATOMIC_RELAXED) > most / 4;
 }
 
 void xl_cache_expire_slow(struct xmem_pool *pool)
@@ -258,14 +269,14 @@ void xl_cache_expire_slow(struct xmem_pool *pool)
 	 * If another thread has the turn, it makes or gives back files, and so refreshes the cache
 	 * itself.
 	 */
-	if (!is_due(&owned->demand))
+	if (!is_due(owned))
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	xl_catch_up(pool);
 	if (xl_turn_try(&pool->slow)) {
 		xl_lock(&owned->lock);
 		xl_cache_refresh(pool);
-		list = xl_cache_shrink(pool, young_bytes(owned, xl_now_ns()), true);
+		list = xl_cache_shrink(pool, NULL, young_bytes(owned, xl_now_ns()), true);
 		xl_unlock(&owned->lock);
 		xl_cache_drop(pool, list);
 		xl_turn_end(&pool->slow);

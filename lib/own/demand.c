@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "lib/base/files.h"
+#include "lib/cuda/memory.h"
 #include "lib/hold/attach.h"
 #include "lib/host/pages.h"
 #include "lib/host/request.h"
@@ -16,36 +17,78 @@
 
 #define PAGE		xl_page_bytes()
 #define UNKNOWN		(~0ULL)		/* the limit is computed at the first need */
+#define FOR_CPU		(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED)
 
 /* ---- limits ---- */
 
 void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options)
 {
-	struct xl_demand *demand = &pool->owned.demand;
+	u64 option = pool->role == XMEM_ROLE_READER ? XMEM_NO_DEMAND : options->demand_bytes;
+	struct xl_demand *demand = &pool->owned.cpu.demand;
 
 	*demand = (struct xl_demand){
-		.on = pool->role != XMEM_ROLE_READER && options->demand_bytes != XMEM_NO_DEMAND,
-		.by_default = !options->demand_bytes,
-		.limit = options->demand_bytes ? options->demand_bytes : UNKNOWN,
+		.on = option != XMEM_NO_DEMAND, .by_default = !option, .option = option,
+		.limit = option ? option : UNKNOWN,
 		.memory = options->memory,
 		.huge_page = options->memory & XMEM_MEMORY_HUGE ? xl_huge_page_bytes() : 0,
 		.cache_bytes = options->cache_bytes,
 		.cache_ns = options->cache_ns ? (u64)options->cache_ns : XL_CACHE_NS,
 	};
+	pool->owned.on_demand = demand->on;
 	if (demand->on)
 		xm_store(&pool->owned.words.ring->makes, xl_class_below(demand->limit));
 }
 
-/*
- * By default the limit is a quarter of the memory that is left when the writer makes its first
- * buffer on demand.
- */
-static u64 default_limit(void)
+void xl_demand_init_chain(struct xl_owned *owned, struct xl_chain *chain)
+{
+	const struct xl_demand *cpu = &owned->cpu.demand;
+
+	chain->demand = (struct xl_demand){
+		.on = cpu->option != XMEM_NO_DEMAND, .by_default = cpu->by_default,
+		.option = cpu->option, .limit = cpu->option ? cpu->option : UNKNOWN,
+		.memory = cpu->memory, .cache_bytes = cpu->cache_bytes, .cache_ns = cpu->cache_ns,
+	};
+	if (chain->demand.on)
+		__atomic_store_n(&owned->on_demand, true, __ATOMIC_RELAXED);
+}
+
+/* By default the limit is a quarter of the memory that is left. 0 or -errno, noted. */
+static int default_limit(struct xl_gpu *gpu, u64 *ret)
 {
 	struct xl_room room;
+	int err = 0;
 
-	xl_room_find("/proc", "/sys/fs/cgroup", &room);
-	return room.left == ~0ULL ? UNKNOWN - 1 : room.left / 4;
+	if (gpu)
+		err = xl_memory_free_bytes(gpu, &room.left);
+	else
+		xl_room_find("/proc", "/sys/fs/cgroup", &room);
+	if (!err)
+		*ret = room.left == ~0ULL ? UNKNOWN - 1 : room.left / 4;
+	return err;
+}
+
+/*
+ * The limit of a place is found when the writer makes its first buffer there on demand. Under no
+ * lock, because the driver is asked.
+ */
+static int find_limit(struct xmem_pool *pool, struct xl_chain *chain)
+{
+	struct xl_owned *owned = &pool->owned;
+	bool known;
+	u64 limit;
+	int err;
+
+	xl_lock(&owned->lock);
+	known = chain->demand.limit != UNKNOWN;
+	xl_unlock(&owned->lock);
+	err = known ? 0 : default_limit(chain->gpu, &limit);
+	if (known || err)
+		return err;
+	xl_lock(&owned->lock);
+	if (chain->demand.limit == UNKNOWN)
+		chain->demand.limit = limit;
+	xl_unlock(&owned->lock);
+	return 0;
 }
 
 /* ---- making ---- */
@@ -54,9 +97,9 @@ static u64 default_limit(void)
  * Is there a buffer that is near to @bytes? The refresh may have found one, or another thread may
  * have made one.
  */
-static bool is_there(const struct xl_owned *owned, u64 bytes)
+static bool is_there(const struct xl_chain *chain, u64 bytes)
 {
-	const struct xl_size *size = xl_size_for(owned, bytes);
+	const struct xl_size *size = xl_size_in(chain, bytes);
 
 	for (; size->larger && size->bytes <= xl_near(bytes); size = size->larger)
 		if (xl_has_ready(size) || size->free.first)
@@ -67,10 +110,11 @@ static bool is_there(const struct xl_owned *owned, u64 bytes)
 /*
  * Evict all publications in one file, so that the file becomes idle: the file with the oldest
  * publications. Nothing is evicted unless all files that could become idle have at least @lacks
- * bytes together. @demand: only files that were made on demand. The cache must be fresh (demand.h).
+ * bytes together. @chain: only files of this place that were made on demand; NULL: all files. The
+ * cache must be fresh (demand.h).
  * Returns whether a file is idle now.
  */
-static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
+static bool evict_file(struct xmem_pool *pool, u64 lacks, const struct xl_chain *chain)
 {
 	struct xl_mapping *file, *oldest = NULL;
 	struct xm_waited waited;
@@ -80,7 +124,7 @@ static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 	xl_count_evictable(pool, &waited);
 	for (file = pool->owned.files; file; file = file->next_file) {
 		if (file->idle_ns || file->idle + file->evictable < file->slots ||
-		    (demand && !file->demand))
+		    (chain && (!file->demand || file->chain != chain)))
 			continue;
 		bytes += file->bytes;
 		if (!oldest || file->newest < oldest->newest)
@@ -93,8 +137,10 @@ static bool evict_file(struct xmem_pool *pool, u64 lacks, bool demand)
 	return oldest->idle_ns;
 }
 
-static int too_large(const struct xl_demand *demand, u64 bytes)
+static int too_large(const struct xl_chain *chain, u64 bytes)
 {
+	const struct xl_demand *demand = &chain->demand;
+
 	if (demand->limit == UNKNOWN)
 		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is larger than any may be, "
 			       "which is %llu", (unsigned long long)bytes,
@@ -103,7 +149,7 @@ static int too_large(const struct xl_demand *demand, u64 bytes)
 		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes takes %llu, because sizes "
 			       "are rounded up, and this writer may make %llu on demand "
 			       "(demand_bytes); preallocate it", (unsigned long long)bytes,
-			       (unsigned long long)xl_file_bytes(xl_class(bytes), 1),
+			       (unsigned long long)xl_file_bytes(chain, xl_class(bytes), 1),
 			       (unsigned long long)demand->limit);
 	return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is more than this writer may make "
 		       "on demand, which is %llu bytes in all (demand_bytes); preallocate it",
@@ -114,27 +160,28 @@ static int too_large(const struct xl_demand *demand, u64 bytes)
  * Make room for a file of @need bytes. The files that must go for it are put into *list. Under
  * owned.lock.
  */
-static int make_room(struct xmem_pool *pool, u64 need, bool evict, struct xl_mapping **list)
+static int make_room(struct xmem_pool *pool, struct xl_chain *chain, u64 need, bool evict,
+		     struct xl_mapping **list)
 {
-	struct xl_demand *demand = &pool->owned.demand;
+	struct xl_demand *demand = &chain->demand;
 	u64 keep;
 
 	while (evict && demand->used + need > demand->limit &&
-	       evict_file(pool, demand->used + need - demand->limit, true))
+	       evict_file(pool, demand->used + need - demand->limit, chain))
 		;
 	if (demand->used + need > demand->limit) {
 		demand->no_slots = false;	/* bytes are lacking, not slots */
 		demand->failed = 0;
-		xl_lacks_update(pool, need);
+		xl_lacks_update(pool, chain, need);
 		return -EAGAIN;
 	}
-	xl_lacks_update(pool, need);
+	xl_lacks_update(pool, chain, need);
 	if (demand->peak < demand->used + need)
 		demand->peak = demand->used + need;
 	keep = demand->limit - demand->used - need;
 	if (keep > xl_cache_limit(demand))
 		keep = xl_cache_limit(demand);
-	*list = xl_cache_shrink(pool, keep, true);
+	*list = xl_cache_shrink(pool, chain, keep, true);
 	return 0;
 }
 
@@ -159,7 +206,7 @@ static bool evict_for_slots(struct xmem_pool *pool)
 	any = owned->once && xl_evict(pool, owned->once, &waited);
 	if (!any) {
 		xl_cache_refresh(pool);
-		any = evict_file(pool, 0, false);
+		any = evict_file(pool, 0, NULL);
 	}
 	xl_unlock(&owned->lock);
 	return any;
@@ -227,12 +274,28 @@ static bool waits_in_vain(const struct xmem_pool *pool)
  * Fail at once if no slots are left for the file, because making a file takes long. Otherwise as
  * xl_make_slots.
  */
-static int make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers)
+static int make_slots(struct xmem_pool *pool, struct xl_buffers *buffers)
 {
 	if (!xm_has_slots(&pool->map, pool->me, buffers->count))
 		return xl_fail(ENOSPC, "acquire: the pool has no slots left for %u buffers; open "
 			       "it with more", buffers->count);
-	return xl_make_slots(pool, buffers);
+	return buffers->gpu ? xl_make_on_gpu(pool, buffers, buffers->chain->demand.memory) :
+			      xl_make_slots(pool, buffers);
+}
+
+/*
+ * Give back all idle files, for slots or memory. Under pool->slow, but with @gpu without it; then
+ * the driver can free the memory.
+ */
+static void drop_idle(struct xmem_pool *pool, bool gpu, u64 answer_by)
+{
+	if (gpu && xl_slow_begin(pool, answer_by))
+		return;
+	xl_cache_drop_idle(pool, NULL, false);
+	if (!gpu)
+		return;
+	xl_turn_end(&pool->slow);
+	xl_cuda_reap(pool, 0);
 }
 
 /*
@@ -281,12 +344,12 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
 	if (buffers->count > 1) {
 		buffers->count = 1;
 		buffers->ordinary = true;
-		*need = xl_file_bytes(buffers->bytes, 1);
+		*need = xl_file_bytes(buffers->chain, buffers->bytes, 1);
 	}
 	*ret_used = are_slots_in_use(pool);
 	do {
 		xl_attached_sweep(pool);
-		xl_cache_drop_idle(pool, false);
+		drop_idle(pool, buffers->gpu, buffers->answer_by);
 		err = make_slots(pool, buffers);
 	} while (err == -ENOSPC && evict && evict_for_slots(pool));
 	*ret_used = *ret_used || are_slots_in_use(pool);
@@ -298,19 +361,22 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
  * failure a polling program waits for nothing, unless slots are lacking and @used says that some
  * are in use. Returns whether that is so.
  */
-static bool record_made(struct xmem_pool *pool, u64 made, int err, bool used)
+static bool record_made(struct xmem_pool *pool, struct xl_chain *chain, u64 planned, u64 made,
+			int err, bool used)
 {
+	struct xl_demand *demand = &chain->demand;
 	struct xl_owned *owned = &pool->owned;
 	bool no_slots = err == -ENOSPC && used;
 
 	xl_lock(&owned->lock);
-	owned->demand.used += made;
+	demand->making -= planned;
+	demand->used += made - planned;
 	if (err != -ETIMEDOUT) {	/* after a timeout the cause is unknown */
-		owned->demand.no_slots = no_slots;
-		owned->demand.failed = no_slots ? 0 : err;
+		demand->no_slots = no_slots;
+		demand->failed = no_slots ? 0 : err;
 	}
-	xl_lacks_update(pool, 0);
-	if (!made)
+	xl_lacks_update(pool, chain, 0);
+	if (!made && owned->asked == chain)
 		xm_store(&owned->words.ring->makes, 0);
 	xl_unlock(&owned->lock);
 	return no_slots;
@@ -322,86 +388,117 @@ static bool record_made(struct xmem_pool *pool, u64 made, int err, bool used)
  */
 static u64 choose_file(const struct xmem_pool *pool, struct xl_buffers *buffers)
 {
-	const struct xl_demand *demand = &pool->owned.demand;
+	const struct xl_chain *chain = buffers->chain;
+	const struct xl_demand *demand = &chain->demand;
 	u64 bytes, whole;
 
-	buffers->count = xl_file_buffers(pool, buffers->bytes);
-	if (demand->used + xl_file_bytes(buffers->bytes, buffers->count) > demand->limit)
+	buffers->count = xl_file_buffers(pool, chain, buffers->bytes);
+	if (demand->used + xl_file_bytes(chain, buffers->bytes, buffers->count) > demand->limit)
 		buffers->count = 1;
-	bytes = xl_file_bytes(buffers->bytes, buffers->count);
+	bytes = xl_file_bytes(chain, buffers->bytes, buffers->count);
 	whole = xl_huge_file_bytes(demand, bytes);
 	buffers->ordinary = !whole || demand->used + whole > demand->limit;
 	return buffers->ordinary ? bytes : whole;
 }
 
-/* Under pool->slow. */
-static int make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
+/*
+ * Decide which file is to be made, and drop idle files for it. *ret_need: its bytes; 0: there is a
+ * buffer, so none is needed. Memory of a GPU is made when this thread has left the turn, so its
+ * bytes count as used from now on. 0 or -errno, noted unless it is -EAGAIN. Under pool->slow.
+ */
+static int plan(struct xmem_pool *pool, struct xl_buffers *buffers, u64 bytes, bool evict,
+		u64 *ret_need)
 {
 	struct xl_owned *owned = &pool->owned;
-	struct xl_demand *demand = &owned->demand;
-	struct xl_buffers buffers = {
-		.place = &xl_place_cpu, .chain = &pool->owned.cpu,
-		.bytes = xl_class(bytes), .stride = xl_stride_of(xl_class(bytes)),
-		.flags = demand->memory, .demand = true, .answer_by = answer_by,
-	};
-	u64 limit = demand->limit == UNKNOWN ? default_limit() : demand->limit;
+	struct xl_demand *demand = &buffers->chain->demand;
 	struct xl_mapping *list = NULL;
-	bool used = false;
-	u64 need;
 	int err;
 
+	*ret_need = 0;
 	xl_lock(&owned->lock);
-	demand->limit = limit;
-	if (xl_file_bytes(buffers.bytes, 1) > limit) {
+	if (xl_file_bytes(buffers->chain, buffers->bytes, 1) > demand->limit) {
 		xl_unlock(&owned->lock);
-		return too_large(demand, bytes);
+		return too_large(buffers->chain, bytes);
 	}
 	xl_cache_refresh(pool);
-	if (is_there(owned, bytes)) {
+	if (is_there(buffers->chain, bytes)) {
 		xl_unlock(&owned->lock);
 		return 0;
 	}
-	need = choose_file(pool, &buffers);
-	err = make_room(pool, need, evict, &list);
+	*ret_need = choose_file(pool, buffers);
+	err = make_room(pool, buffers->chain, *ret_need, evict, &list);
+	if (!err && buffers->gpu) {
+		demand->making += *ret_need;
+		demand->used += *ret_need;
+	}
 	xl_unlock(&owned->lock);
 	xl_cache_drop(pool, list);
-	if (err)
-		return err;
-	err = make_file(pool, &buffers, evict, &need, &used);
-	if (err == -ENOSPC && waits_in_vain(pool) && host_finds_slots(pool, answer_by))
-		err = make_slots(pool, &buffers);
-	if (!record_made(pool, err ? 0 : need, err, used))
+	return err;
+}
+
+/* Make what plan has decided. Under pool->slow, but memory of a GPU without it. */
+static int make(struct xmem_pool *pool, struct xl_buffers *buffers, u64 need, bool evict)
+{
+	u64 planned = buffers->gpu ? need : 0;
+	bool used = false;
+	int err = make_file(pool, buffers, evict, &need, &used);
+
+	if (err == -ENOSPC && waits_in_vain(pool) && host_finds_slots(pool, buffers->answer_by))
+		err = make_slots(pool, buffers);
+	if (!record_made(pool, buffers->chain, planned, err ? 0 : need, err, used))
 		return err;
 	return waits_in_vain(pool) ? xl_fail_no_slots(pool) : -EAGAIN;
 }
 
-int xl_demand_defer(struct xmem_pool *pool, u64 bytes)
+static int plan_and_make(struct xmem_pool *pool, struct xl_buffers *buffers, u64 bytes, bool evict)
 {
-	u64 need = bytes > XL_MAX_BYTES ? ~0ULL : xl_file_bytes(xl_class(bytes), 1);
+	int err = xl_slow_begin(pool, buffers->answer_by);
+	u64 need = 0;
 
-	if (need > pool->owned.demand.limit || need > XL_MAX_BYTES)
-		return too_large(&pool->owned.demand, bytes);
+	if (err)
+		return err;
+	err = plan(pool, buffers, bytes, evict, &need);
+	if (!err && need && !buffers->gpu)
+		err = make(pool, buffers, need, evict);
+	xl_turn_end(&pool->slow);
+	if (!err && need && buffers->gpu)
+		err = make(pool, buffers, need, evict);
+	return err;
+}
+
+int xl_demand_defer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
+{
+	u64 need = bytes > XL_MAX_BYTES ? ~0ULL : xl_file_bytes(chain, xl_class(bytes), 1);
+
+	if (need > chain->demand.limit || need > XL_MAX_BYTES)
+		return too_large(chain, bytes);
 	xl_cache_refresh(pool);
-	xl_lacks_update(pool, need);
+	xl_lacks_update(pool, chain, need);
 	return -EAGAIN;
 }
 
-int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by)
+int xl_demand_make(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes, bool evict,
+		   u64 answer_by)
 {
+	struct xl_buffers buffers = {
+		.place = chain->gpu ? &xl_place_gpu : &xl_place_cpu, .chain = chain,
+		.gpu = chain->gpu, .demand = true, .answer_by = answer_by,
+		.flags = chain->demand.memory & (chain->gpu ? XMEM_MEMORY_SEALED : FOR_CPU),
+	};
 	int err, cancel;
 
 	if (bytes > XL_MAX_BYTES)
-		return too_large(&pool->owned.demand, bytes);
+		return too_large(chain, bytes);
+	buffers.bytes = xl_class(bytes);
+	buffers.stride = xl_stride_of(chain, buffers.bytes);
 	xl_unlock(&pool->owned.lock);
 	/*
 	 * A thread that is cancelled here would keep the turn, and leak the file that it has made.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = xl_slow_begin(pool, answer_by);
-	if (!err) {
-		err = make(pool, bytes, evict, answer_by);
-		xl_turn_end(&pool->slow);
-	}
+	err = find_limit(pool, chain);
+	if (!err)
+		err = plan_and_make(pool, &buffers, bytes, evict);
 	pthread_setcancelstate(cancel, NULL);
 	xl_lock(&pool->owned.lock);
 	return err;

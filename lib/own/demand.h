@@ -30,21 +30,25 @@ u64 xl_near(u64 bytes);
 u64 xl_fence(u64 bytes);
 
 /* The bytes from one buffer to the next in a file, and the bytes of a file of @count buffers. */
-u64 xl_stride_of(u64 class);
-u64 xl_file_bytes(u64 class, u32 count);
+u64 xl_stride_of(const struct xl_chain *chain, u64 class);
+u64 xl_file_bytes(const struct xl_chain *chain, u64 class, u32 count);
+/* Bytes as they are taken there: whole pages, or whole blocks of a GPU. */
+u64 xl_whole_bytes(const struct xl_chain *chain, u64 bytes);
 /* Bytes of a file in huge pages of the system's pool, if at most an eighth is unused; else 0. */
 u64 xl_huge_file_bytes(const struct xl_demand *demand, u64 bytes);
 /* The number of buffers of @class that are made at once, in one file. Under owned.lock. */
-u32 xl_file_buffers(const struct xmem_pool *pool, u64 class);
+u32 xl_file_buffers(const struct xmem_pool *pool, const struct xl_chain *chain, u64 class);
 
 /* ---- making (demand.c, make.c) ---- */
 
 void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
+/* The same options for the buffers of a GPU. Under owned.lock. */
+void xl_demand_init_chain(struct xl_owned *owned, struct xl_chain *chain);
 /*
- * End making on demand, because the program preallocates. It goes on if the program has asked for
- * it in its options. Under pool->slow.
+ * End making on demand in one place, because the program preallocates there. It goes on if the
+ * program has asked for it in its options. Under pool->slow.
  */
-void xl_demand_end(struct xmem_pool *pool);
+void xl_demand_end(struct xmem_pool *pool, struct xl_chain *chain);
 
 /*
  * Make buffers that are near to @bytes, if the limit allows it. With @evict, publications that
@@ -52,19 +56,26 @@ void xl_demand_end(struct xmem_pool *pool);
  * owned.lock, which is left meanwhile. 0: look again. -EAGAIN: not before other clients release
  * buffers. Else an error, noted: not at all now.
  */
-int xl_demand_make(struct xmem_pool *pool, u64 bytes, bool evict, u64 answer_by);
+int xl_demand_make(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes, bool evict,
+		   u64 answer_by);
 
 /*
  * The ring has no room for an entry now, so nothing is made: update the words of the ring that say
  * how much will be lacking then. Under owned.lock. -EAGAIN; or another error, noted: never.
  */
-int xl_demand_defer(struct xmem_pool *pool, u64 bytes);
+int xl_demand_defer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes);
 
 /* Take pool->slow until @deadline_ns. 0, or -ETIMEDOUT or -EINTR, noted. */
 int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns);
 /* own/make_cuda.c: xmem_preallocate with XMEM_MEMORY_CUDA. */
 int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 			const struct xmem_preallocate_options *options);
+/*
+ * own/make_cuda.c: make buffers of buffers->gpu, with XMEM_MEMORY_READERS and XMEM_MEMORY_LEGACY of
+ * @flags. It takes pool->slow itself, because the driver is called under no lock. 0 or -errno,
+ * noted.
+ */
+int xl_make_on_gpu(struct xmem_pool *pool, struct xl_buffers *buffers, u32 flags);
 /* Take pool->slow and make buffers. A writer that preallocates makes none on demand. */
 int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers);
 /* Make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
@@ -76,7 +87,7 @@ int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
  * Update what the ring says: how large a buffer can be made, and how much is lacking. @need: bytes
  * of the file that is wanted; 0: none is. Under owned.lock.
  */
-void xl_lacks_update(struct xmem_pool *pool, u64 need);
+void xl_lacks_update(struct xmem_pool *pool, const struct xl_chain *chain, u64 need);
 /*
  * Update what the ring says, after a refresh. Under owned.lock, and in the same critical section as
  * every step that makes a buffer FREE or READY without a refresh. Otherwise a program that polls
@@ -85,8 +96,8 @@ void xl_lacks_update(struct xmem_pool *pool, u64 need);
 void xl_demand_update_ring(struct xmem_pool *pool);
 /* Slots have been detached, which may be the lacking ones. Under no lock. */
 void xl_demand_detached(struct xmem_pool *pool);
-/* A buffer of @bytes has come free by an act of its owner. Under owned.lock. */
-void xl_demand_subtract(struct xmem_pool *pool, u64 bytes);
+/* A buffer of that size has come free by an act of its owner. Under owned.lock. */
+void xl_demand_subtract(struct xmem_pool *pool, const struct xl_size *size);
 
 /* ---- giving back (cache.c) ---- */
 
@@ -98,20 +109,21 @@ u64 xl_cache_refresh(struct xmem_pool *pool);
 
 /*
  * Choose idle files until the other idle files have @keep bytes or fewer, beginning with the file
- * that has been idle longest, and take their slots out of the lists. @demand: only files that were
- * made on demand. Under pool->slow and owned.lock, after a refresh. Returns a list for
+ * that has been idle longest, and take their slots out of the lists. @chain: only files of this
+ * place (NULL: of all). @demand: only files that were made on demand. Under pool->slow and owned.lock, after a refresh. Returns a list for
  * xl_cache_drop.
  */
-struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, u64 keep, bool demand);
+struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, const struct xl_chain *chain, u64 keep,
+				   bool demand);
 
 /* Give the files of @list back: detach and unmap them. Under pool->slow. Returns their bytes. */
 u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list);
 
 /*
- * Give back all idle files, and wait briefly until the host has detached them. @demand: only files
- * that were made on demand. Under pool->slow. Returns their bytes.
+ * Give back all idle files, and wait briefly until the host has detached them. @chain, @demand: as
+ * above. Under pool->slow. Returns their bytes.
  */
-u64 xl_cache_drop_idle(struct xmem_pool *pool, bool demand);
+u64 xl_cache_drop_idle(struct xmem_pool *pool, const struct xl_chain *chain, bool demand);
 
 /* The bytes of idle files that may stay while demand->used bytes are in use. Under owned.lock. */
 u64 xl_cache_limit(const struct xl_demand *demand);
@@ -123,7 +135,7 @@ void xl_cache_expire_slow(struct xmem_pool *pool);
 
 static inline void xl_cache_expire(struct xmem_pool *pool)
 {
-	if (unlikely(__atomic_load_n(&pool->owned.demand.on, __ATOMIC_RELAXED)))
+	if (unlikely(__atomic_load_n(&pool->owned.on_demand, __ATOMIC_RELAXED)))
 		xl_cache_expire_slow(pool);
 }
 

@@ -238,7 +238,7 @@ void xl_record_asked_chain(struct xmem_pool *pool, const struct xl_chain *chain)
 	xm_store(&ring->makes, 0);
 	xm_store(&ring->lacks, 0);
 	xm_store(&ring->lacks_slots, 0);
-	xm_store(&ring->wanted_device, chain->device);
+	xl_update_wanted_device(pool, chain);
 	xl_demand_update_ring(pool);
 }
 

@@ -39,7 +39,7 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64
  */
 static bool is_of_size(const struct xl_owned *owned, const struct xl_want *want, u64 as)
 {
-	if (xl_wants_demand(owned, want))
+	if (xl_wants_demand(want))
 		return want->bytes == as;
 	return xl_size_in(want->chain, want->bytes) == xl_size_in(want->chain, as);
 }
@@ -77,7 +77,7 @@ static struct xl_size *find_slot(struct xmem_pool *pool, const struct xl_want *w
 		return NULL;
 	xm_read_waited(&pool->map, pool->me, &waited);
 	/* On demand, eviction frees small buffers for large ones too, so the bound is kept. */
-	if (!xl_wants_demand(&pool->owned, want))
+	if (!xl_wants_demand(want))
 		pool->owned.lent_bound = ~0ULL;
 	for (size = first; size; size = size->larger)
 		if (xl_evict(pool, size, &waited))
@@ -136,10 +136,10 @@ static int make(struct xmem_pool *pool, const struct xl_want *want, bool evict)
 	int err;
 
 	if (want->waits)
-		return xl_demand_make(pool, want->bytes, evict, want->answer_by);
+		return xl_demand_make(pool, want->chain, want->bytes, evict, want->answer_by);
 	if (xl_is_put_off(pool))
 		return -ETIMEDOUT;
-	err = xl_demand_make(pool, want->bytes, evict, want->answer_by);
+	err = xl_demand_make(pool, want->chain, want->bytes, evict, want->answer_by);
 	if (err != -EAGAIN)		/* with -EAGAIN the host was not asked */
 		xl_ask_record(pool, err);
 	return err;
@@ -165,7 +165,7 @@ static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, stru
 		if (err != -EAGAIN)
 			return err;
 		if (xl_ring_is_full(pool))
-			return xl_demand_defer(pool, want->bytes);
+			return xl_demand_defer(pool, want->chain, want->bytes);
 		made = make(pool, want, evict);
 		if (!made)
 			continue;
@@ -195,14 +195,14 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct xl_want *wa
 	err = find_or_make(pool, want, ret);
 	if (!err || err == -EAGAIN || err == -EINPROGRESS)
 		xl_error_restore(&before);
-	else if (err == -ENOSPC && pool->owned.demand.no_slots)	/* wakes pollers */
+	else if (err == -ENOSPC && want->chain->demand.no_slots)	/* wakes pollers */
 		xl_record_refusal(pool, want->chain, want->bytes);
 	return err;
 }
 
 static int take(struct xmem_pool *pool, const struct xl_want *want, struct xl_size **ret)
 {
-	if (xl_wants_demand(&pool->owned, want))
+	if (xl_wants_demand(want))
 		return take_or_make(pool, want, ret);
 	return take_slot(pool, want, ANY_SIZE, ret);
 }

@@ -14,9 +14,9 @@ struct xl_want {
 };
 
 /* Are buffers made on demand for such an acquire? */
-static inline bool xl_wants_demand(const struct xl_owned *owned, const struct xl_want *want)
+static inline bool xl_wants_demand(const struct xl_want *want)
 {
-	return unlikely(owned->demand.on && want->bytes) && want->chain == &owned->cpu;
+	return unlikely(want->chain->demand.on && want->bytes);
 }
 
 /*

@@ -118,15 +118,14 @@ static void describe_ring(struct xmem_pool *pool, struct census *census, struct 
 }
 
 /* Do buffers of all sizes take room from one of @bytes, because they have a limit in common? */
-static bool is_limited(const struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
+static bool is_limited(const struct xl_chain *chain, u64 bytes)
 {
-	const struct xl_demand *demand = &pool->owned.demand;
-
-	return chain == &pool->owned.cpu && demand->on && bytes && demand->limit != ~0ULL;
+	return chain->demand.on && bytes && chain->demand.limit != ~0ULL;
 }
 
 /* Say what the host or the system refused when the last buffer was to be made. */
-static void describe_failure(struct xmem_pool *pool, u64 bytes, int err, struct xl_text *to)
+static void describe_failure(struct xmem_pool *pool, bool gpu, u64 bytes, int err,
+			     struct xl_text *to)
 {
 	char limit[XL_LIMIT_BYTES];
 
@@ -134,7 +133,8 @@ static void describe_failure(struct xmem_pool *pool, u64 bytes, int err, struct 
 	if (err == -EDQUOT)
 		xl_print(to, "%s: ", xl_host_error(pool, err, limit));
 	else if (err == -ENOMEM)
-		xl_print(to, "too little memory is left in the machine or in a control group: ");
+		xl_print(to, "too little memory is left %s: ",
+			 gpu ? "on the GPU" : "in the machine or in a control group");
 	else if (err == -EMFILE || err == -ENFILE)
 		xl_print(to, "there are too many open files (%s): ",
 			 err == -EMFILE ? "ulimit -n" : "of the system");
@@ -145,9 +145,9 @@ static void describe_failure(struct xmem_pool *pool, u64 bytes, int err, struct 
 static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
 			   struct census *census, u64 most_looks, struct xl_text *to)
 {
-	const struct xl_demand *demand = &pool->owned.demand;
+	const struct xl_demand *demand = &chain->demand;
 
-	if (!is_limited(pool, chain, bytes) || xl_ring_is_full(pool))
+	if (!is_limited(chain, bytes) || xl_ring_is_full(pool))
 		return;
 	if (demand->no_slots) {
 		xl_print(to, "none of %llu bytes can be made because the pool has no slot for this "
@@ -155,7 +155,7 @@ static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain,
 		xl_describe_slots(pool, most_looks, to);
 		xl_print(to, " (open it with more slots): ");
 	} else if (demand->failed) {
-		describe_failure(pool, bytes, demand->failed, to);
+		describe_failure(pool, chain->gpu, bytes, demand->failed, to);
 	} else {
 		xl_print(to, "%llu bytes are wanted, and %llu of the %llu that may be made on "
 			     "demand (demand_bytes) are in use: ", (unsigned long long)bytes,
@@ -168,7 +168,7 @@ static void describe_free(struct xmem_pool *pool, const struct xl_chain *chain, 
 			  struct census *census, struct xl_text *to)
 {
 	xl_print(to, ", %u free, but ", census->free);
-	if (is_limited(pool, chain, bytes) && !xl_ring_is_full(pool))
+	if (is_limited(chain, bytes) && !xl_ring_is_full(pool))
 		xl_print(to, "too small, and their files are not free as a whole");
 	else
 		describe_ring(pool, census, to);
@@ -197,7 +197,7 @@ static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 	}
 	if (census->free) {
 		describe_free(pool, chain, bytes, census, to);
-	} else if (is_limited(pool, chain, bytes) && xl_ring_is_full(pool)) {
+	} else if (is_limited(chain, bytes) && xl_ring_is_full(pool)) {
 		xl_print(to, ", and ");
 		describe_ring(pool, census, to);
 	}
@@ -240,7 +240,7 @@ int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 
 	if ((u64)pool->map.clients * pool->owned.slots > most_looks) {
 		describe_quickly(pool, &census, &text);
 	} else {
-		count_slots(pool, chain, is_limited(pool, chain, bytes) ? 1 : bytes, &census);
+		count_slots(pool, chain, is_limited(chain, bytes) ? 1 : bytes, &census);
 		describe(pool, chain, bytes, &census, &text);
 	}
 	return xl_fail(error, "%s", text.bytes);

@@ -7,8 +7,6 @@
 #include "lib/own/demand.h"
 #include "lib/payload/payload.h"
 
-#define PAGE	xl_page_bytes()
-
 /*
  * Update these words. @need: bytes of the file that is wanted; 0: none is.
  *
@@ -17,21 +15,21 @@
  * polling program might never be woken. Where slots are lacking, `lacks` is 1, because each buffer
  * that comes free may be the one that kept them.
  */
-void xl_lacks_update(struct xmem_pool *pool, u64 need)
+void xl_lacks_update(struct xmem_pool *pool, const struct xl_chain *chain, u64 need)
 {
-	const struct xl_demand *demand = &pool->owned.demand;
+	const struct xl_demand *demand = &chain->demand;
 	struct xmem_ring *ring = pool->owned.words.ring;
 	u64 left = demand->limit > demand->used ? demand->limit - demand->used : 0, lacks;
 
-	if (pool->owned.asked != &pool->owned.cpu)
-		return;		/* the words are about a GPU now */
+	if (pool->owned.asked != chain)
+		return;		/* the words are about another place now */
 	xm_store(&ring->lacks_slots, demand->no_slots);
 	if (demand->no_slots) {
 		xm_store(&ring->makes, 0);
 		xm_store(&ring->lacks, 1);
 		return;
 	}
-	xm_store(&ring->makes, xl_class_below(left / PAGE * PAGE));
+	xm_store(&ring->makes, xl_class_below(left - left % xl_whole_bytes(chain, 1)));
 	lacks = need + demand->busy > demand->limit ? need + demand->busy - demand->limit : 1;
 	xm_store(&ring->lacks, need > left ? lacks : 0);
 }
@@ -39,18 +37,25 @@ void xl_lacks_update(struct xmem_pool *pool, u64 need)
 void xl_demand_update_ring(struct xmem_pool *pool)
 {
 	u64 wanted = xm_load(&pool->owned.words.ring->wanted);
+	const struct xl_chain *chain = pool->owned.asked;
 
-	if (pool->owned.demand.on)
-		xl_lacks_update(pool, pool->owned.refused ? xl_file_bytes(xl_class(wanted), 1) : 0);
+	if (chain->demand.on)
+		xl_lacks_update(pool, chain, pool->owned.refused ?
+				xl_file_bytes(chain, xl_class(wanted), 1) : 0);
 }
 
 void xl_demand_detached(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xl_chain *chain;
+	bool any = false;
 
 	xl_lock(&owned->lock);
-	if (owned->demand.no_slots) {
-		owned->demand.no_slots = false;
+	for (chain = &owned->cpu; chain; chain = chain->next) {
+		any |= chain->demand.no_slots;
+		chain->demand.no_slots = false;
+	}
+	if (any) {
 		xl_demand_update_ring(pool);
 		xl_owned_changed(owned);
 	}
@@ -58,11 +63,13 @@ void xl_demand_detached(struct xmem_pool *pool)
 }
 
 /* Hosts subtract what other clients release; this subtracts what the owner frees itself. */
-void xl_demand_subtract(struct xmem_pool *pool, u64 bytes)
+void xl_demand_subtract(struct xmem_pool *pool, const struct xl_size *size)
 {
 	struct xmem_ring *ring = pool->owned.words.ring;
-	u64 lacks = xm_load(&ring->lacks);
+	u64 lacks = xm_load(&ring->lacks), bytes = size->bytes;
 
+	if (!size->chain || !size->chain->demand.on || size->chain != pool->owned.asked)
+		return;
 	if (lacks > bytes) {
 		xm_store(&ring->lacks, lacks - bytes);
 	} else if (lacks) {

@@ -149,10 +149,10 @@ static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
 
 	xl_lock(&owned->lock);
 	found = xl_collect_all(pool);
-	if (keep != XMEM_KEEP_ALL || (found && owned->demand.on))
+	if (keep != XMEM_KEEP_ALL || (found && owned->on_demand))
 		xl_cache_refresh(pool);	/* so that the ring says that less is lacking */
 	if (keep != XMEM_KEEP_ALL)
-		*ret_files = xl_cache_shrink(pool, keep, false);
+		*ret_files = xl_cache_shrink(pool, NULL, keep, false);
 	xl_limbo_record(pool);
 	xl_unlock(&owned->lock);
 	return found;

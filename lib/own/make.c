@@ -8,16 +8,23 @@
 #include "lib/host/request.h"
 #include "lib/own/demand.h"
 
-void xl_demand_end(struct xmem_pool *pool)
+void xl_demand_end(struct xmem_pool *pool, struct xl_chain *chain)
 {
 	struct xl_owned *owned = &pool->owned;
+	const struct xl_chain *other;
+	bool any = false;
 
 	xl_lock(&owned->lock);
-	if (owned->demand.by_default) {
-		__atomic_store_n(&owned->demand.on, false, __ATOMIC_RELAXED);
-		xm_store(&owned->words.ring->makes, 0);
-		xm_store(&owned->words.ring->lacks, 0);
-		xm_store(&owned->words.ring->lacks_slots, 0);
+	if (chain->demand.by_default) {
+		chain->demand.on = false;
+		for (other = &owned->cpu; other; other = other->next)
+			any |= other->demand.on;
+		__atomic_store_n(&owned->on_demand, any, __ATOMIC_RELAXED);
+		if (owned->asked == chain) {
+			xm_store(&owned->words.ring->makes, 0);
+			xm_store(&owned->words.ring->lacks, 0);
+			xm_store(&owned->words.ring->lacks_slots, 0);
+		}
 		xl_owned_tidy(owned);	/* no size needs a fence any more */
 	}
 	xl_unlock(&owned->lock);
@@ -76,11 +83,11 @@ int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers)
 	 * A thread that is cancelled here would keep the turn, and leak the file that it has made.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = xl_slow_begin(pool, ~0ULL);
+	err = xl_slow_begin(pool, buffers->answer_by ? buffers->answer_by : ~0ULL);
 	if (!err) {
 		err = xl_make_slots(pool, buffers);
-		if (!err && buffers->chain == &pool->owned.cpu)
-			xl_demand_end(pool);
+		if (!err && !buffers->demand)
+			xl_demand_end(pool, buffers->chain);
 		xl_turn_end(&pool->slow);
 	}
 	pthread_setcancelstate(cancel, NULL);

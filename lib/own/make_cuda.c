@@ -24,7 +24,7 @@ static int choose(const struct xl_gpu *gpu, u32 flags, u32 *ret_flags)
 	if (gpu->can.export_fd && !(flags & XMEM_MEMORY_LEGACY))
 		return 0;	/* that is what the driver's attributes say; it may be wrong */
 	if (!gpu->can.ipc)
-		return xl_fail(EOPNOTSUPP, "preallocate: GPU %d (%s) can share memory with other "
+		return xl_fail(EOPNOTSUPP, "GPU %d (%s) can share memory with other "
 			       "processes neither by descriptors nor by handles",
 			       gpu->ordinal, gpu->name);
 	*ret_flags |= XMEM_ATTACH_HANDLE;
@@ -87,13 +87,28 @@ static int make(struct xmem_pool *pool, struct xl_buffers *buffers)
 	return err;
 }
 
-/* Give back what the pool does not use any more, and free what other clients have closed. */
-static void settle(struct xmem_pool *pool, void *unused)
+/* Give back idle files of the GPU that were made on demand. */
+static void trim(struct xmem_pool *pool, const struct xl_gpu *gpu)
+{
+	const struct xl_chain *chain = xl_owned_find_chain(pool, gpu);
+
+	if (!chain || xl_slow_begin(pool, xl_deadline(XL_HOST_NS)))
+		return;
+	xl_cache_drop_idle(pool, chain, true);
+	xl_turn_end(&pool->slow);
+}
+
+/*
+ * Give back what the pool does not use any more on a GPU, and free what other clients have closed.
+ */
+static void settle(struct xmem_pool *pool, void *gpu)
 {
 	if (pool->gpus.buries)
 		return;
-	if (xm_load(&pool->role) == XMEM_ROLE_WRITER)
+	if (xm_load(&pool->role) == XMEM_ROLE_WRITER) {
 		xl_attached_drain(pool);
+		trim(pool, gpu);
+	}
 	xl_payload_reap(pool, XL_HOST_NS);
 }
 
@@ -112,7 +127,7 @@ static int make_or_settle(struct xmem_pool *pool, struct xl_buffers *buffers)
 	err = make(pool, buffers);
 	if (err != -ENOMEM)
 		return err;
-	xl_each_pool(settle, NULL);
+	xl_each_pool(settle, buffers->gpu);
 	err = make(pool, buffers);
 	if (!err)
 		xl_error_restore(&before);
@@ -128,23 +143,17 @@ static bool may_use_handles(const struct xl_gpu *gpu, u32 used)
 	return !(used & XMEM_ATTACH_HANDLE) && gpu->can.ipc;
 }
 
-int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
-			const struct xmem_preallocate_options *o)
+int xl_make_on_gpu(struct xmem_pool *pool, struct xl_buffers *buffers, u32 flags)
 {
-	struct xl_gpu *gpu = xl_gpu(o->device_id);
+	struct xl_gpu *gpu = buffers->gpu;
 	struct xl_error before;
-	int err = gpu ? choose(gpu, o->flags, &buffers->attach_flags) : xl_last_error();
+	int err = choose(gpu, flags, &buffers->attach_flags);
 
 	if (err)
 		return err;
 	/* A host lets other clients write only memory that it keeps itself. */
 	if (buffers->attach_flags & XMEM_ATTACH_HANDLE)
 		buffers->flags |= XMEM_MEMORY_SEALED;
-	buffers->place = &xl_place_gpu;
-	buffers->gpu = gpu;
-	buffers->chain = xl_owned_chain(pool, gpu);
-	if (!buffers->chain)
-		return -ENOMEM;
 	xl_error_save(&before);
 	err = make_or_settle(pool, buffers);
 	if (err != -EOPNOTSUPP || !may_use_handles(gpu, buffers->attach_flags))
@@ -156,4 +165,17 @@ int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
 	if (!err)
 		xl_error_restore(&before);
 	return err;
+}
+
+int xl_preallocate_cuda(struct xmem_pool *pool, struct xl_buffers *buffers,
+			const struct xmem_preallocate_options *o)
+{
+	struct xl_gpu *gpu = xl_gpu(o->device_id);
+
+	if (!gpu)
+		return xl_last_error();
+	buffers->place = &xl_place_gpu;
+	buffers->gpu = gpu;
+	buffers->chain = xl_owned_chain(pool, gpu);
+	return buffers->chain ? xl_make_on_gpu(pool, buffers, o->flags) : -ENOMEM;
 }

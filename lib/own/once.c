@@ -181,6 +181,6 @@ int xl_attach_request(struct xmem_pool *pool, struct xmem_attach_request *reques
 	do
 		err = xl_request(pool, XMEM_IOC_ATTACH, request);
 	while ((err == -ENOSPC || err == -EDQUOT) &&
-	       (xl_cache_drop_idle(pool, true) || evict(pool)));
+	       (xl_cache_drop_idle(pool, NULL, true) || evict(pool)));
 	return err;
 }

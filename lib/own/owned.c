@@ -153,12 +153,6 @@ static bool make_places(struct xl_size *size, u32 slots)
 	return true;
 }
 
-/* Are buffers of this chain made on demand? */
-static bool is_on_demand(const struct xl_owned *owned, const struct xl_chain *chain)
-{
-	return owned->demand.on && chain == &owned->cpu;
-}
-
 /* Under owned->lock. */
 static struct xl_chain *find_chain(struct xl_owned *owned, const struct xl_gpu *gpu)
 {
@@ -204,6 +198,7 @@ struct xl_chain *xl_owned_chain(struct xmem_pool *pool, struct xl_gpu *gpu)
 	if (!chain) {
 		chain = new_chain(gpu);
 		if (chain) {
+			xl_demand_init_chain(owned, chain);
 			chain->next = owned->cpu.next;
 			owned->cpu.next = chain;
 		}
@@ -225,8 +220,8 @@ int xl_owned_prepare(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes, 
 	size = make_size(chain, bytes, shared);
 	made = size && make_places(size, size->slots + count);
 	/* If there is no memory for the fence, an acquire may get a larger buffer than is near. */
-	if (made && is_on_demand(owned, chain) && xl_fence(bytes))
-		make_size(chain, xl_fence(bytes), !(owned->demand.memory & XMEM_MEMORY_SEALED));
+	if (made && chain->demand.on && xl_fence(bytes))
+		make_size(chain, xl_fence(bytes), !(chain->demand.memory & XMEM_MEMORY_SEALED));
 	xl_unlock(&owned->lock);
 	if (made)
 		return 0;
@@ -263,7 +258,7 @@ void xl_owned_tidy(struct xl_owned *owned)
 	struct xl_chain *chain;
 
 	for (chain = &owned->cpu; chain; chain = chain->next)
-		tidy_chain(chain, is_on_demand(owned, chain));
+		tidy_chain(chain, chain->demand.on);
 }
 
 void xl_owned_unprepare(struct xmem_pool *pool)
@@ -281,7 +276,7 @@ static struct xl_mapping *enter_file(struct xmem_pool *pool, u32 slot)
 
 	file->next_file = owned->files;
 	owned->files = file;
-	owned->demand.bytes += file->demand ? file->bytes : 0;
+	file->chain->demand.bytes += file->demand ? file->bytes : 0;
 	return file;
 }
 
@@ -292,6 +287,15 @@ static void forget_gpu(struct xmem_metadata *metadata)
 	metadata->device = 0;
 	metadata->order_kind = XMEM_ORDER_NONE;
 	metadata->order_value = 0;
+}
+
+/* Before the pool has memory of a GPU, no slot is of the number that stands for it. */
+void xl_update_wanted_device(struct xmem_pool *pool, const struct xl_chain *chain)
+{
+	u64 device = chain->gpu && !chain->device ? XMEM_MAX_DEVICES + 1 : chain->device;
+
+	if (pool->owned.asked == chain)
+		xm_store(&pool->owned.words.ring->wanted_device, device);
 }
 
 void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slot, u32 count,
@@ -306,6 +310,7 @@ void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slo
 	size = *find_size(chain, bytes, shared);
 	if (chain->gpu)		/* only now: its first payload gives it its number */
 		chain->device = xm_device(xm_load(&xm_slot_row(&pool->map, *slot)->traits));
+	xl_update_wanted_device(pool, chain);
 	for (i = 0; i < count; i++) {
 		if (!file || file->payload != pool->mappings.place[slot[i]].payload)
 			file = enter_file(pool, slot[i]);
@@ -341,8 +346,8 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 	xl_queue_add(&one->size->free, one);
 	owned->promised--;
 	xl_owned_changed(owned);
-	if (unlikely(is_on_demand(owned, one->size->chain)))
-		xl_demand_subtract(pool, one->size->bytes);
+	if (unlikely(owned->on_demand))
+		xl_demand_subtract(pool, one->size);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

@@ -263,6 +263,8 @@ void xl_owned_unprepare(struct xmem_pool *pool);
 void xl_owned_tidy(struct xl_owned *owned);
 void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slot, u32 count,
 		  u64 bytes, bool shared);
+/* Update the number in the ring, if an acquire asks for this chain. Under owned.lock. */
+void xl_update_wanted_device(struct xmem_pool *pool, const struct xl_chain *chain);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 
 /*

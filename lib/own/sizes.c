@@ -3,6 +3,7 @@
  * Sizes of buffers that are made on demand, and how many buffers share a file. demand.h defines
  * classes and fences; demand.c makes the buffers.
  */
+#include "lib/cuda/memory.h"
 #include "lib/own/demand.h"
 #include "lib/payload/payload.h"
 
@@ -57,14 +58,21 @@ static u64 whole_pages(u64 bytes)
 }
 
 /* The bytes from one buffer to the next in a file. */
-u64 xl_stride_of(u64 class)
+u64 xl_stride_of(const struct xl_chain *chain, u64 class)
 {
+	if (chain->gpu)
+		return (class + xl_place_gpu.alignment - 1) & -xl_place_gpu.alignment;
 	return class < XL_AT_PAGES ? class : whole_pages(class);
 }
 
-u64 xl_file_bytes(u64 class, u32 count)
+u64 xl_whole_bytes(const struct xl_chain *chain, u64 bytes)
 {
-	return whole_pages(xl_stride_of(class) * count);
+	return chain->gpu ? xl_memory_bytes(chain->gpu, bytes) : whole_pages(bytes);
+}
+
+u64 xl_file_bytes(const struct xl_chain *chain, u64 class, u32 count)
+{
+	return xl_whole_bytes(chain, xl_stride_of(chain, class) * count);
 }
 
 /*
@@ -146,7 +154,7 @@ static u64 shared_slots(const struct xmem_pool *pool)
 #define FIRST_OF_A_CLASS	8
 
 /*
- * How many buffers may be made because a page has room for them, if there are @there of the class?
+ * How many buffers may be made because a page (on a GPU: a block) has room for them, if there are @there of the class?
  * Otherwise the bytes of the page would be lost; but slots that are made are lost to other sizes.
  * So there are no more new ones than there are already (or FIRST_OF_A_CLASS), and at most a 32nd of
  * the slots that are left. Without that limit a page of each size would take more slots than a
@@ -154,17 +162,19 @@ static u64 shared_slots(const struct xmem_pool *pool)
  * size has. But where bytes are scarcer than slots, there are as many as all bytes need to use all
  * slots.
  */
-static u64 page_slots(const struct xmem_pool *pool, u64 stride, u64 there)
+static u64 page_slots(const struct xmem_pool *pool, const struct xl_chain *chain, u64 stride,
+		      u64 there)
 {
-	const struct xl_demand *demand = &pool->owned.demand;
+	const struct xl_demand *demand = &chain->demand;
+	u64 page = xl_whole_bytes(chain, 1);
 	u64 bytes = demand->limit > demand->used ? demand->limit - demand->used : 0;
-	u64 pages = most(bytes / PAGE, 1), left, spare, few;
+	u64 pages = most(bytes / page, 1), left, spare, few;
 
-	if (PAGE / stride <= 1)
+	if (page / stride <= 1)
 		return 1;
 	left = slots_left(pool, &spare);
 	few = least(most(there, FIRST_OF_A_CLASS), left / 32);
-	return least(PAGE / stride, most(few, (left + pages - 1) / pages));
+	return least(page / stride, most(few, (left + pages - 1) / pages));
 }
 
 /*
@@ -173,13 +183,12 @@ static u64 page_slots(const struct xmem_pool *pool, u64 stride, u64 there)
  * because a pool may have only a few thousand files. A file has as many as a huge page if that is
  * at most an eighth of the existing ones.
  */
-u32 xl_file_buffers(const struct xmem_pool *pool, u64 class)
+u32 xl_file_buffers(const struct xmem_pool *pool, const struct xl_chain *chain, u64 class)
 {
-	const struct xl_owned *owned = &pool->owned;
-	const struct xl_size *size = xl_size_for(owned, class);
-	u64 there = size->bytes == class ? size->slots : 0, stride = xl_stride_of(class);
-	u64 count = most(there / 64, page_slots(pool, stride, there));
-	u64 shared = shared_bytes(&owned->demand) / stride, huge = owned->demand.huge_page / stride;
+	const struct xl_size *size = xl_size_in(chain, class);
+	u64 there = size->bytes == class ? size->slots : 0, stride = xl_stride_of(chain, class);
+	u64 count = most(there / 64, page_slots(pool, chain, stride, there));
+	u64 shared = shared_bytes(&chain->demand) / stride, huge = chain->demand.huge_page / stride;
 
 	if (count < shared)
 		count = most(count, least(shared, shared_slots(pool)));

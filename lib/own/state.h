@@ -29,6 +29,29 @@ struct xl_queue {
 	struct xl_owned_slot **last;	/* the link where the next one is added */
 };
 
+/*
+ * Limits and counts of making on demand in one place, and of its cache; terms: demand.h. Each place
+ * has the program's options anew.
+ */
+struct xl_demand {
+	bool on;
+	bool by_default;	/* making on demand ends with the first preallocation there */
+	u64 option;		/* demand_bytes, as the program has given it */
+	u32 memory;		/* XMEM_MEMORY_* */
+	u64 huge_page;		/* bytes of one; 0: not wanted, or the system has none */
+	u64 limit;		/* the most that `used` may be; ~0: not known yet */
+	u64 cache_bytes;	/* bytes of idle files that stay; 0: an eighth of the peak */
+	u64 cache_ns;		/* how long idle files stay */
+	u64 bytes;		/* of all files made on demand */
+	u64 used;		/* of those that were not idle at the last refresh */
+	u64 busy;		/* of the buffers in `used` that were not FREE or READY then */
+	u64 making;		/* of `used`: memory of a GPU that threads are making */
+	u64 peak;		/* the greatest `used` so far */
+	bool no_slots;		/* making failed: all slots of the pool are in use */
+	int failed;		/* or it failed for another reason than slots and bytes: -errno;
+				 * else 0 */
+};
+
 /* The sizes of the buffers in one place: memory of the CPU, or of one device. */
 struct xl_chain {
 	struct xl_size *sizes;	/* the smallest first; the last is empty, and larger than all */
@@ -37,6 +60,7 @@ struct xl_chain {
 	int ordinal;		/* the device's number in this process; -1: the CPU */
 	u32 device;		/* the device's number in the pool, once a payload on it is
 				 * attached; else 0 */
+	struct xl_demand demand;
 };
 
 /* The owned slots of one size and kind; owned.h says which list is where. */
@@ -54,25 +78,6 @@ struct xl_size {
 	struct xl_queue free;
 	struct xl_queue busy;
 	u32 slots;
-};
-
-/* Limits and counts of making on demand and of the cache; terms: demand.h. */
-struct xl_demand {
-	bool on;		/* atomic */
-	bool by_default;	/* making on demand ends with the first preallocation */
-	u32 memory;		/* XMEM_MEMORY_* */
-	u64 huge_page;		/* bytes of one; 0: not wanted, or the system has none */
-	u64 limit;		/* the most that `used` may be; ~0: not known yet */
-	u64 cache_bytes;	/* bytes of idle files that stay; 0: an eighth of the peak */
-	u64 cache_ns;		/* how long idle files stay */
-	u64 bytes;		/* of all files made on demand */
-	u64 used;		/* of those that were not idle at the last refresh */
-	u64 busy;		/* of the buffers in `used` that were not FREE or READY then */
-	u64 peak;		/* the greatest `used` so far */
-	bool no_slots;		/* making failed: all slots of the pool are in use */
-	int failed;		/* or it failed for another reason than slots and bytes: -errno;
-				 * else 0 */
-	u64 looked_ns;		/* the time of the last refresh; atomic */
 };
 
 #define XL_CACHE_NS	10000000000ULL	/* by default */
@@ -110,7 +115,8 @@ struct xl_owned {
 	bool forwards;		/* this client has forwarded slots that it holds */
 	bool lent;		/* some BUSY slots may be kept only by other clients' rings */
 	struct xl_mapping *files;	/* the payload files that this client has made */
-	struct xl_demand demand;
+	bool on_demand;		/* in some place buffers are made on demand; atomic */
+	u64 looked_ns;		/* the time of the last refresh; atomic */
 	const struct xl_chain *asked;	/* the chain of the last acquire, as the ring says */
 	bool refused;		/* the last acquire failed; the ring says what it wanted */
 	bool none;		/* no buffer of `none_bytes` comes free while the waiters word */

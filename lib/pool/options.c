@@ -145,14 +145,16 @@ static int check_mode(const struct xmem_pool_options *o)
 	return 0;
 }
 
+#define KINDS	(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED | XMEM_MEMORY_READERS | XMEM_MEMORY_LEGACY)
+
 static int check_memory(const struct xmem_pool_options *o)
 {
 	bool given = (o->demand_bytes && o->demand_bytes != XMEM_NO_DEMAND) || o->cache_bytes ||
 		     o->cache_ns || o->memory;
 
-	if (o->memory & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED))
+	if (o->memory & ~KINDS)
 		return bad("xmem_pool_options: memory has 0x%llx, which has no meaning",
-			   o->memory & ~(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED));
+			   o->memory & ~KINDS);
 	if (o->cache_ns < 0)
 		return xl_fail(EINVAL, "xmem_pool_options: cache_ns is negative");
 	if (given && o->flags & XMEM_OPEN_READER)

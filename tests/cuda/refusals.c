@@ -95,7 +95,8 @@ TEST(CUDA_no_acquire_finds_a_buffer_of_another_place)
 
 TEST(CUDA_bad_numbers_are_refused)
 {
-	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64);
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 64,
+				      .demand_bytes = XMEM_NO_DEMAND);
 	struct xmem_pool *reader = OPEN(new_name(), .flags = XMEM_OPEN_READER);
 
 	SAME(make_on_gpu(NULL, 1, 1, 0, 0), -EINVAL);
@@ -129,7 +130,8 @@ static const char *const made_by[] = {
  */
 static void make_in_vain(const char *function, unsigned int nth, uint32_t flags)
 {
-	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER,
+				      .demand_bytes = XMEM_NO_DEMAND);
 	unsigned long before;
 	struct xmem_pool_info info;
 	char rule[64];

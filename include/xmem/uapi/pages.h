@@ -323,7 +323,8 @@ struct xmem_ring {
 	__u64 lacks_slots;		/* not 0: the owner could make the wanted buffer if the pool
 					 * had a slot for it */
 	__u64 wanted_device;		/* number of the device of `wanted`, `makes` and `lacks`; 0:
-					 * the CPU */
+					 * the CPU; more than XMEM_MAX_DEVICES: a GPU of which the
+					 * pool has no memory */
 	__u64 collects;			/* enum xmem_collects: requests to collect that this client
 					 * has sent and the daemon has not served yet */
 	__u64 changes_seen;		/* subscriber_changes of this client's row when its program
