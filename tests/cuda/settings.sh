@@ -49,7 +49,7 @@ every_guess_has_its_settings() {
 		while IFS= read -r value; do
 			value=${value##*: } value=${value// /}
 			[[ $value = any?* ]] && value='[^ ]*'
-			printf '%s\n' "${settings[@]}" | grep -qx "$name=$value" ||
+			grep -qx "$name=$value" < <(printf '%s\n' "${settings[@]}") ||
 				says "$readme has $name=$value, which nothing runs" || return
 		done < <(tr ',' '\n' <<<"$rest")
 	done < <(guesses)
