@@ -188,8 +188,8 @@ static int open_handle(struct xl_memory *memory)
 	if (result == CUDA_ERROR_INVALID_CONTEXT)
 		return xl_cuda_fail(result, "GPU %d: open memory of another process by its "
 				    "handle; both processes must be in one PID namespace, or "
-				    "the owner must export descriptors (XMEM_MEMORY_CUDA)",
-				    memory->gpu->ordinal);
+				    "the owner must export descriptors (XMEM_MEMORY_CUDA "
+				    "without XMEM_MEMORY_LEGACY)", memory->gpu->ordinal);
 	if (result)
 		return xl_cuda_fail(result, "GPU %d: open memory of another process by its handle",
 				    memory->gpu->ordinal);

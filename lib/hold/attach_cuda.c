@@ -65,7 +65,7 @@ static int attach_mapping(struct xmem_pool *pool, struct xl_mapping *mapping, u6
 	xl_cuda_describe(mapping, &request);
 	err = xl_attach_request(pool, &request);
 	if (err)
-		return xl_cuda_attach_refused(pool, mapping->memory->gpu, err);
+		return xl_cuda_attach_refused(pool, mapping->memory->gpu, fd, err);
 	mapping->payload = request.payload;
 	*ret_slot = request.slot[0];
 	XM_STEP(XM_STEP_CUDA_ATTACHED);

@@ -7,9 +7,13 @@
  * when no client has it open.
  */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/base/handle.h"
 #include "lib/base/uncancelled.h"
@@ -89,16 +93,33 @@ static int too_many(struct xmem_pool *pool, const struct xl_gpu *gpu, const char
 		       xl_host_error(pool, -EDQUOT, limit));
 }
 
-int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int err)
+/* Say what the driver's descriptor is, so that the administrator can let the host take it. */
+static int file_refused(int fd, const char *name)
+{
+	char link[32], path[64] = "";
+	struct stat file = { .st_mode = 0 };
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof(path) - 1) < 0)
+		path[0] = '\0';
+	if (!fstat(fd, &file) && S_ISCHR(file.st_mode))
+		return xl_fail(EMEDIUMTYPE, "%s: the host does not take this driver's descriptors, "
+			       "which are of %s; add this device, %u:%u, to XMEM_DEVICE_FILES "
+			       "(xmemd) or device_files (xmem.ko)", name, path,
+			       major(file.st_rdev), minor(file.st_rdev));
+	return xl_fail(EMEDIUMTYPE, "%s: the host does not take this driver's descriptors, which "
+		       "are of '%s' and of no device; use XMEM_MEMORY_LEGACY if the driver has "
+		       "handles", name, path);
+}
+
+int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int fd, int err)
 {
 	char space[XL_NAME_BYTES];
 	const char *name = xl_pool_name(pool, space, sizeof(space));
 
 	switch (-err) {
 	case EMEDIUMTYPE:
-		return xl_fail(EMEDIUMTYPE, "%s: the host does not take descriptors of this "
-			       "driver; name its device files in XMEM_DEVICE_FILES (xmemd) or "
-			       "device_files (xmem.ko)", name);
+		return file_refused(fd, name);
 	case ENOSPC:
 		return xl_fail_too_few_slots(pool, 1);
 	case EDQUOT:
@@ -107,10 +128,11 @@ int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int
 	return xl_fail(-err, "%s: attach memory of a GPU: %s", name, xl_request_error(err));
 }
 
-static int refused_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
+static int refused_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers, int fd,
+			   int err)
 {
 	return err == -ENOSPC ? xl_fail_too_few_slots(pool, buffers->count) :
-				xl_cuda_attach_refused(pool, buffers->gpu, err);
+				xl_cuda_attach_refused(pool, buffers->gpu, fd, err);
 }
 
 const struct xl_buffer_place xl_place_gpu = {

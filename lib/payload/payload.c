@@ -36,7 +36,7 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	xl_drain_posts(pool);
 }
 
-static int refused(struct xmem_pool *pool, const struct xl_buffers *buffers, int err)
+static int refused(struct xmem_pool *pool, const struct xl_buffers *buffers, int fd, int err)
 {
 	u32 count = buffers->count;
 	char space[XL_NAME_BYTES];
@@ -219,12 +219,14 @@ static int make_file(struct xmem_pool *pool, struct xl_making *making, u32 count
 		return err;
 	}
 	err = attach(pool, fd, buffers, count, mapping, ret_slot);
-	if (fd >= 0)
-		xl_file_close(fd);	/* the host has a descriptor of its own */
 	if (err) {
 		xl_mappings_unmap(mapping);
-		return buffers->place->refused(pool, buffers, err);
+		err = buffers->place->refused(pool, buffers, fd, err);
 	}
+	if (fd >= 0)
+		xl_file_close(fd);	/* the host has a descriptor of its own */
+	if (err)
+		return err;
 	mapping->next = making->list;
 	making->list = mapping;
 	making->done += count;

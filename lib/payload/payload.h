@@ -138,10 +138,10 @@ struct xl_buffer_place {
 	void (*describe)(const struct xl_mapping *mapping, struct xmem_attach_request *request);
 
 	/*
-	 * A message for the host's refusal to attach it. Call this before detaching, so that the
-	 * message has the numbers at the failure. Returns -errno, noted.
+	 * A message for the host's refusal to attach the file @fd. Call this before detaching, so
+	 * that the message has the numbers at the failure. Returns -errno, noted.
 	 */
-	int (*refused)(struct xmem_pool *pool, const struct xl_buffers *buffers, int err);
+	int (*refused)(struct xmem_pool *pool, const struct xl_buffers *buffers, int fd, int err);
 };
 
 extern const struct xl_buffer_place xl_place_cpu, xl_place_gpu;
@@ -350,8 +350,8 @@ static inline void xl_do(struct xmem_pool *pool, struct xm_pending pending)
 /* Describe the memory in a request to attach it. */
 void xl_cuda_describe(const struct xl_mapping *mapping, struct xmem_attach_request *request);
 
-/* A message for the host's refusal to attach the memory. Returns -errno, noted. */
-int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int err);
+/* A message for the host's refusal to attach the memory behind @fd. Returns -errno, noted. */
+int xl_cuda_attach_refused(struct xmem_pool *pool, const struct xl_gpu *gpu, int fd, int err);
 
 /* Allocate the places for addresses of GPUs, unless that is done. 0, or -ENOMEM, noted. */
 int xl_cuda_places(struct xmem_pool *pool);

@@ -180,8 +180,8 @@ TEST(CUDA_a_peer_that_the_driver_refuses_stops_no_other_gpu)
 	end_reader(&reader);
 }
 
-/* Whoever makes memory says who may use it. */
-TEST(CUDA_attached_memory_has_the_peers_of_its_program)
+/* The program that makes memory decides about its access. */
+TEST(CUDA_attached_memory_has_its_programs_peers)
 {
 	const CUmemAccessDesc access = {
 		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 },
