@@ -33,6 +33,18 @@ static bool is_orphan(const struct fk_mapping *mapping)
 		!fk_process_lives(&mapping->backing->control->owner);
 }
 
+/*
+ * A pool stays mapped when a piece of it is freed. So a stream that still uses the piece damages
+ * what lies there next, and its context goes on.
+ */
+static bool is_used_late(const struct fk_span *span, CUdeviceptr ptr)
+{
+	if (span->kind != FK_SPAN_POOL || !fk_stream_of_thread())
+		return false;
+	fk_violation("%#llx of a pool is used after it was freed", ptr);
+	return true;
+}
+
 /* Pieces of blocks and pools are freed one by one, so a mapping may be half free. */
 static bool is_allocated(const struct fk_span *span, CUdeviceptr ptr, size_t bytes)
 {
@@ -42,7 +54,9 @@ static bool is_allocated(const struct fk_span *span, CUdeviceptr ptr, size_t byt
 
 	if (span->kind != FK_SPAN_BLOCK && span->kind != FK_SPAN_POOL)
 		return true;
-	if (!fk_piece_find_locked(span, ptr, &base, &have) || ptr + bytes > base + have)
+	if (!fk_piece_find_locked(span, ptr, &base, &have))
+		return is_used_late(span, ptr);
+	if (ptr + bytes > base + have)
 		return false;
 	alloc = fk_alloc_find_locked(span, ptr);
 	/* A call that only checks comes earlier; the use by a stream counts. */

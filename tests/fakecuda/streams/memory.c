@@ -39,6 +39,29 @@ static void pools_get_back_what_streams_free(void)
 	CHECK(cuFakeViolations() == 0);
 }
 
+/* The pool stays mapped, so the stream's context is not lost. */
+static void memory_that_is_freed_in_use_is_a_violation(void)
+{
+	CUstream user, other;
+	struct gate *gate;
+	CUdeviceptr at;
+
+	begin(0);
+	OK(cuStreamCreate(&user, 1));
+	OK(cuStreamCreate(&other, 1));
+	OK(cuMemAllocAsync(&at, BYTES, user));
+	gate = gate_in(user);
+	OK(cuMemsetD8Async(at, 1, BYTES, user));
+	OK(cuMemFreeAsync(at, other));
+	OK(cuStreamSynchronize(other));
+	CHECK(cuFakeViolations() == 0);
+	gate_open(gate);
+	OK(cuStreamSynchronize(user));
+	CHECK(cuFakeViolations() == 1);
+	OK(cuMemAllocAsync(&at, BYTES, user));
+	OK(cuStreamSynchronize(user));
+}
+
 static void work_on_import(int fd)
 {
 	unsigned char seen;
@@ -97,5 +120,6 @@ static void imported_memory_is_the_same(void)
 const struct test memory_tests[] = {
 	TEST(pools_get_back_what_streams_free),
 	TEST(imported_memory_is_the_same),
+	TEST(memory_that_is_freed_in_use_is_a_violation),
 	{ 0 },
 };
