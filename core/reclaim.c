@@ -37,6 +37,7 @@ static void xm_sweep_begin(struct xm_host *host)
 {
 	u32 g;
 
+	XM_STEP(XM_STEP_SWEEP_BEGIN);
 	for (g = 0; g < host->map.groups; g++) {
 		host->suspects[g] |= host->asked[g];
 		host->asked[g] = 0;

@@ -32,6 +32,7 @@ enum xm_step {
 	XM_CORE_STEPS,
 	XM_STEP_RING_LOOK = XM_CORE_STEPS, /* scan: an entry of a ring looked at */
 	XM_STEP_ROW_LOOK,		/* host: a row read because of its group's tenant */
+	XM_STEP_SWEEP_BEGIN,		/* host: a sweep begins, no slot is marked yet */
 	XM_STEP_SWEEP_LOOK,		/* host: a sweep reads the holds of a group */
 	XM_STEP_END_NOTED,		/* xmemd: knows of an end, looks for another one */
 	XM_STEP_NEXT_END,		/* xmemd: about to handle an end that it knows of */

@@ -162,6 +162,106 @@ TEST_WITHIN(P3_a_ring_that_is_passed_during_a_sweep_leaves_nothing, 120)
 	xmem_pool_close(reader);
 }
 
+/* ---- as a sweep of the daemon begins ---- */
+
+#define BY_STEPS	"the module's sweeps cannot be stopped"
+
+/* The daemon of this test, which stops itself at the step whose number the test puts there. */
+static struct stopping {
+	pid_t pid;
+	uint64_t *steps;
+} stopping_daemon(void)
+{
+	struct stopping daemon = { .pid = 0 };
+
+	daemon_only(BY_STEPS);
+	steps_only();
+	daemon.steps = steps_of_daemon();
+	use_own_daemon();
+	daemon.pid = stop_daemon();
+	continue_daemon(daemon.pid);
+	return daemon;
+}
+
+static void stop_at_next_sweep(const struct stopping *daemon)
+{
+	daemon->steps[XM_STEPS] = 1 + XM_STEP_SWEEP_BEGIN;
+}
+
+static void until_sweep(const struct stopping *daemon)
+{
+	EVENTUALLY(is_stopped(daemon->pid));
+	note_stopped(daemon->pid);
+}
+
+static void sweep_on(const struct stopping *daemon)
+{
+	daemon->steps[XM_STEPS] = 0;
+	continue_daemon(daemon->pid);
+}
+
+static struct xmem_subscription *want_latest(struct xmem_pool *reader, int publisher)
+{
+	struct xmem_subscription *s = xmem_subscribe(reader, XMEM_OPTIONS(xmem_subscribe_options,
+		.flags = XMEM_SUBSCRIBE_PUBLISHER, .publisher = publisher, .depth = 1));
+
+	CHECK(s);
+	return s;
+}
+
+/*
+ * The daemon has looked at the rings when the only subscriber passes all publications. So the sweep
+ * frees all slots, and the subscriber's put tells the daemon of none.
+ */
+TEST(P3_a_ring_passed_as_a_sweep_begins_leaves_nothing)
+{
+	struct source source = { .name = new_name(), .count = 4, .first = 1, .buffers = 8 };
+	struct stopping daemon = stopping_daemon();
+	struct xmem_pool *reader = open_reader(source.name);
+	struct child *child = spawn(be_source, &source);
+	struct xmem_subscription *s = want_latest(reader, (int)hear(child));
+
+	tell(child, 1);
+	hear(child);
+	stop_at_next_sweep(&daemon);
+	kill_child(child);
+	until_sweep(&daemon);
+	xmem_release(receive_one(s));
+	sweep_on(&daemon);
+	check_quiet(reader, 1);
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+}
+
+/* The sweep is for the slot that the first of two subscribers has put. */
+TEST(P3_a_ring_passed_as_a_collect_begins_leaves_nothing)
+{
+	struct source source = { .name = new_name(), .count = 4, .first = 1, .buffers = 8 };
+	struct stopping daemon = stopping_daemon();
+	struct xmem_pool *a = open_reader(source.name), *b = open_reader(source.name);
+	struct child *child = spawn(be_source, &source);
+	int publisher = (int)hear(child);
+	struct xmem_subscription *sa = want_latest(a, publisher), *sb = want_latest(b, publisher);
+
+	tell(child, 1);
+	hear(child);
+	kill_child(child);
+	EVENTUALLY(stat_of(a).zombies == 1);
+	host_has_served(a);
+	stop_at_next_sweep(&daemon);
+	xmem_release(receive_one(sa));
+	until_sweep(&daemon);
+	xmem_release(receive_one(sb));
+	sweep_on(&daemon);
+	check_quiet(a, 2);
+	xmem_unsubscribe(sa);
+	xmem_unsubscribe(sb);
+	xmem_pool_close(b);
+	xmem_pool_close(a);
+}
+
+/* ---- at any moment of a sweep ---- */
+
 /*
  * While the host checks the slot that the first of two subscribers has put, the second one receives
  * that publication and puts it.

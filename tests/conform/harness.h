@@ -299,6 +299,11 @@ void set_host_patience(int64_t ns);
 pid_t stop_daemon(void);			/* SIGSTOP, and wait until it is stopped */
 void continue_daemon(pid_t daemon);
 /*
+ * The steps of the daemon that this test starts afterwards: XMEMD_STEPS in docs/environment.md. The
+ * numbers say how often it has come to each step of core/step.h. The one behind them stops it.
+ */
+uint64_t *steps_of_daemon(void);
+/*
  * From now on this process and the daemon share one processor, and waking this process interrupts
  * the daemon there. So the calls of this process run in the middle of the daemon's work. On the
  * kernel's host this does nothing.

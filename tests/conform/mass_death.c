@@ -5,8 +5,6 @@
  * left. The tests stop the daemon meanwhile, so it finds all ends and all requests at one moment.
  */
 #include <poll.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -16,23 +14,6 @@
 #define DEAD	8
 #define BYTES	4096
 #define WHY	"the module has a work item for the ends, and requests do not wait for it"
-
-/*
- * The actions of the daemon that this test starts at its steps: XMEMD_STEPS in docs/environment.md.
- */
-static uint64_t *steps_of_daemon(void)
-{
-	const size_t bytes = (XM_STEPS + 1) * sizeof(uint64_t);
-	int file = new_memfd(bytes, 0);
-	char path[40];
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-
-	CHECK(at != MAP_FAILED);
-	files_may_stay = true;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), file);
-	CHECK(!setenv("XMEMD_STEPS", path, 1));
-	return at;
-}
 
 struct client {
 	const char *name;		/* of its pool */
