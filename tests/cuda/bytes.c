@@ -22,7 +22,7 @@ struct xmem_pool *cuda_writer(const char *name, unsigned int count, size_t bytes
 
 struct xmem_buffer *cuda_acquire(struct xmem_pool *pool, size_t bytes)
 {
-	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, bytes, 0, 0);
+	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, bytes, 0, patience_ns());
 
 	if (!buffer)
 		WORKED(xmem_peek_last_error(NULL));
