@@ -268,6 +268,8 @@ enum way { PLAINLY, WITH_OPTIONS, ON_ANOTHER, AFTER_ITS_STREAM };
 
 static void publish(struct xmem_buffer *buffer, enum way way, struct work *work)
 {
+	unsigned long waits = driver_calls("cuStreamWaitValue64");
+
 	switch (way) {
 	case AFTER_ITS_STREAM:	/* the driver lets it work on, but no call may name it again */
 		must(xl_cuda()->stream_destroy(work->stream));
@@ -282,6 +284,8 @@ static void publish(struct xmem_buffer *buffer, enum way way, struct work *work)
 		break;
 	case ON_ANOTHER:
 		WORKED(publish_on(buffer, new_work()->stream));
+		/* A stream that did not wait might come to its own write late, too. */
+		CALLS(driver_calls("cuStreamWaitValue64"), waits + 1);
 		break;
 	}
 }
