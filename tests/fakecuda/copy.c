@@ -41,6 +41,23 @@ static void run(void *arg)
 	fk_memory_done(from_pin);
 }
 
+/* The call itself finds memory that is not there now; what happens until its turn is seen then. */
+static CUresult check(const struct copy *copy)
+{
+	struct fk_pin *to_pin = NULL, *from_pin = NULL;
+	CUresult err = FK_OK;
+
+	if (!fk_memory_any(copy->to, copy->bytes, copy->device, FK_WRITE, &to_pin, &err) ||
+	    (!copy->width && !fk_memory_any(copy->from, copy->bytes, copy->device, FK_READ,
+					    &from_pin, &err)))
+		err = err ? err : FK_INVALID_VALUE;
+	else
+		err = FK_OK;
+	fk_memory_done(to_pin);
+	fk_memory_done(from_pin);
+	return err;
+}
+
 static CUresult do_copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
 	struct copy copy = {
@@ -52,7 +69,9 @@ static CUresult do_copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_
 		return FK_OK;
 	if (!to || !from)
 		return FK_INVALID_VALUE;
-	err = fk_stream_run(stream, run, &copy);
+	err = check(&copy);
+	if (!err)
+		err = fk_stream_run(stream, run, &copy);
 	return err ? err : copy.err;
 }
 
@@ -69,7 +88,9 @@ static CUresult do_fill(CUstream stream, CUdeviceptr to, unsigned int value, uns
 		return FK_OK;
 	if (to % width || !fk_memory_is_known(to, count * width))
 		return FK_INVALID_VALUE;
-	err = fk_stream_run(stream, run, &copy);
+	err = check(&copy);
+	if (!err)
+		err = fk_stream_run(stream, run, &copy);
 	return err ? err : copy.err;
 }
 
