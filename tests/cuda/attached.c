@@ -32,6 +32,16 @@ static void make_plain(struct made *made)
 	SAME(xl_cuda()->mem_alloc(&made->at, made->bytes), 0);
 }
 
+/* The GPU and the CPU have it. */
+static void make_managed(struct made *made)
+{
+	CUresult (*alloc)(CUdeviceptr *at, size_t bytes, unsigned int flags) =
+		driver_call("cuMemAllocManaged");
+
+	made->bytes = BLOCK;
+	SAME(alloc(&made->at, made->bytes, 1), 0);
+}
+
 static void free_plain(struct made *made)
 {
 	SAME(xl_cuda()->mem_free(made->at), 0);
@@ -348,6 +358,9 @@ TEST(CUDA_what_others_cannot_get_is_not_attached)
 	unexported.make(&made);
 	refused(pool, (void *)made.at, 64, EMEDIUMTYPE, "cuMemCreate");
 	unexported.free(&made);
+	make_managed(&made);
+	refused(pool, (void *)made.at, 64, EMEDIUMTYPE, "managed memory");
+	free_plain(&made);
 	xmem_pool_close(reader);
 	xmem_pool_close(pool);
 	no_violations();

@@ -21,7 +21,7 @@ static void poison(const struct fk_alloc *alloc)
 		memset(fk_shadow(alloc->base), POISON, bytes);
 }
 
-static struct fk_span *block_make_locked(struct fk_context *context, size_t bytes)
+static struct fk_span *block_make_locked(struct fk_context *context, size_t bytes, bool managed)
 {
 	struct fk_backing *backing;
 	struct fk_span *span;
@@ -31,6 +31,8 @@ static struct fk_span *block_make_locked(struct fk_context *context, size_t byte
 	if (fk_backing_create_locked(context->device, bytes, FK_LEGACY, 0, &backing))
 		return NULL;
 	span = fk_span_create_locked(bytes, FK_BLOCK_BYTES, 0, 0, FK_SPAN_BLOCK);
+	if (span)
+		span->managed = managed;
 	err = span ? fk_map_locked(span, span->base, backing) : FK_OUT_OF_MEMORY;
 	if (err) {
 		if (span)
@@ -41,8 +43,9 @@ static struct fk_span *block_make_locked(struct fk_context *context, size_t byte
 	backing->control->address = span->base;
 	fk_backing_put_locked(backing);		/* from now on its mapping has it */
 	span->context = context;
-	fk_mapping_find_locked(span->base)->access[context->device->ordinal] =
-		FK_READ | FK_WRITE;
+	for (int i = 0; i < fk_device_count(); i++)
+		if (managed || i == context->device->ordinal)
+			fk_mapping_find_locked(span->base)->access[i] = FK_READ | FK_WRITE;
 	return span;
 }
 
@@ -54,14 +57,14 @@ static struct fk_alloc *alloc_locked(struct fk_context *context, size_t bytes)
 	if (bytes + FK_BLOCK_BYTES < bytes)
 		return NULL;
 	while (bytes <= FK_BLOCK_BYTES / 2 && (span = fk_span_next_locked(span))) {
-		if (span->kind != FK_SPAN_BLOCK || span->context != context ||
+		if (span->kind != FK_SPAN_BLOCK || span->context != context || span->managed ||
 		    span->bytes != FK_BLOCK_BYTES)
 			continue;
 		alloc = fk_alloc_make_locked(span, bytes, 512);
 		if (alloc)
 			return alloc;
 	}
-	span = block_make_locked(context, bytes);
+	span = block_make_locked(context, bytes, false);
 	return span ? fk_alloc_make_locked(span, bytes, 512) : NULL;
 }
 
@@ -78,6 +81,35 @@ FK_DEFINE(cuMemAlloc, 3020, cuMemAlloc_v2, FK_CONTEXT | FK_UNSAFE,
 	if (alloc) {
 		alloc->ready = true;
 		poison(alloc);
+		*ret_ptr = alloc->base;
+	}
+	pthread_mutex_unlock(&memory_lock);
+	return alloc ? FK_OK : FK_OUT_OF_MEMORY;
+}
+
+/* Managed memory, which the CPU and all devices have. Each allocation has a block of its own. */
+static struct fk_alloc *alloc_managed_locked(struct fk_context *context, size_t bytes)
+{
+	struct fk_span *span = bytes + FK_BLOCK_BYTES < bytes ? NULL :
+		block_make_locked(context, bytes, true);
+
+	return span ? fk_alloc_make_locked(span, bytes, 512) : NULL;
+}
+
+enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2 };
+
+FK_DEFINE(cuMemAllocManaged, 6000, cuMemAllocManaged, FK_CONTEXT, CUdeviceptr *ret_ptr,
+	  size_t bytes, unsigned int flags)
+{
+	struct fk_alloc *alloc;
+
+	FK_ENTER(cuMemAllocManaged);
+	if (!ret_ptr || !bytes || (flags != ATTACH_GLOBAL && flags != ATTACH_HOST))
+		return FK_INVALID_VALUE;
+	pthread_mutex_lock(&memory_lock);
+	alloc = alloc_managed_locked(fk_context_current(), bytes);
+	if (alloc) {
+		alloc->ready = true;
 		*ret_ptr = alloc->base;
 	}
 	pthread_mutex_unlock(&memory_lock);

@@ -208,8 +208,13 @@ struct fk_mapping *fk_mapping_find_locked(CUdeviceptr ptr)
 	return mapping && mapping->base <= ptr ? mapping : NULL;
 }
 
-/* With FAKECUDA_CPU_ACCESS=allow it is mapped in the caller's arena, too. */
-static bool map_pages(CUdeviceptr base, struct fk_backing *backing)
+/* Is it mapped in the caller's arena, too? */
+static bool is_for_cpu(const struct fk_span *span)
+{
+	return span->managed || fk_option_is("CPU_ACCESS", "allow", "fault");
+}
+
+static bool map_pages(const struct fk_span *span, CUdeviceptr base, struct fk_backing *backing)
 {
 	int how = MAP_SHARED | MAP_FIXED, prot = PROT_READ | PROT_WRITE;
 	size_t bytes = backing->bytes;
@@ -217,7 +222,7 @@ static bool map_pages(CUdeviceptr base, struct fk_backing *backing)
 	if (mmap(fk_shadow(base), bytes, prot, how, backing->fd, 0) == MAP_FAILED)
 		return false;
 	madvise(fk_shadow(base), bytes, MADV_DONTFORK);
-	if (fk_option_is("CPU_ACCESS", "allow", "fault") &&
+	if (is_for_cpu(span) &&
 	    mmap((void *)(uintptr_t)base, bytes, prot, how, backing->fd, 0) != MAP_FAILED)
 		madvise((void *)(uintptr_t)base, bytes, MADV_DONTFORK);
 	return true;
@@ -238,7 +243,7 @@ CUresult fk_map_locked(struct fk_span *span, CUdeviceptr base, struct fk_backing
 	all = realloc(arena.mapping, (arena.mappings + 1) * sizeof(*all));
 	if (all)
 		arena.mapping = all;
-	if (!mapping || !all || !map_pages(base, backing)) {
+	if (!mapping || !all || !map_pages(span, base, backing)) {
 		free(mapping);
 		return FK_OUT_OF_MEMORY;
 	}
@@ -259,7 +264,7 @@ void fk_unmap_locked(struct fk_mapping *mapping)
 	size_t i = mapping_index(mapping->base);
 
 	unmap_pages(fk_shadow(mapping->base), mapping->bytes);
-	if (fk_option_is("CPU_ACCESS", "allow", "fault"))
+	if (is_for_cpu(mapping->span))
 		unmap_pages((void *)(uintptr_t)mapping->base, mapping->bytes);
 	arena.mappings--;
 	memmove(arena.mapping + i, arena.mapping + i + 1,

@@ -26,6 +26,8 @@ static const struct { short attribute; int value; } attributes[] = {
 	{ 41, 1 },		/* one address space with the CPU */
 	{ 75, 9 }, { 76, 0 },	/* compute capability */
 	{ 78, 1 },		/* priorities of streams */
+	{ 83, 1 },		/* managed memory, */
+	{ 89, 1 },		/* also while kernels run */
 	{ 91, 1 },		/* registered memory has the CPU's address */
 	{ 92, 1 }, { 93, 1 }, { 94, 1 },	/* stream memory operations of the first kind */
 	{ 99, 1 },		/* registers memory of the CPU */

@@ -29,7 +29,7 @@ static CUresult get_locked(CUdeviceptr ptr, struct handle *ret_handle)
 	struct fk_alloc *alloc;
 	int index;
 
-	if (!mapping || mapping->span->kind != FK_SPAN_BLOCK)
+	if (!mapping || mapping->span->kind != FK_SPAN_BLOCK || mapping->span->managed)
 		return FK_INVALID_VALUE;
 	alloc = fk_alloc_find_locked(mapping->span, ptr);
 	if (!alloc)

@@ -112,6 +112,7 @@ struct fk_span {
 	struct fk_opened *opened;	/* of imports */
 	unsigned int opened_count;
 	struct fk_pool *pool;
+	bool managed;			/* the CPU has it at the same addresses */
 	uint64_t id;
 };
 

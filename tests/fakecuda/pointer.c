@@ -121,8 +121,11 @@ static CUresult device_attribute_locked(void *data, int attribute, CUdeviceptr p
 	case DEVICE_POINTER: GIVE(CUdeviceptr, ptr); break;
 	case BUFFER_ID: GIVE(uint64_t, span->id); break;
 	case ORDINAL: GIVE(int, device_of(mapping)->ordinal); break;
-	case LEGACY_IPC_CAPABLE: GIVE(bool, span->kind == FK_SPAN_BLOCK); break;
-	case SYNC_MEMOPS: case IS_MANAGED: case RDMA_CAPABLE: case DECOMPRESS:
+	case LEGACY_IPC_CAPABLE:
+		GIVE(bool, span->kind == FK_SPAN_BLOCK && !span->managed);
+		break;
+	case IS_MANAGED: GIVE(bool, span->managed); break;
+	case SYNC_MEMOPS: case RDMA_CAPABLE: case DECOMPRESS:
 		GIVE(bool, false);
 		break;
 	case HANDLE_TYPES: GIVE(uint64_t, mapping->backing->control->handle_types); break;

@@ -169,6 +169,35 @@ START_TEST(pointers_have_attributes)
 }
 END_TEST
 
+START_TEST(managed_memory_is_of_the_cpu_too)
+{
+	bool managed = false, legacy = true;
+	CUipcMemHandle handle;
+	unsigned char *cpu;
+	CUdeviceptr ptr, other;
+
+	begin();
+	GIVES(FK_INVALID_VALUE, cuMemAllocManaged(&ptr, 0, 1));
+	GIVES(FK_INVALID_VALUE, cuMemAllocManaged(&ptr, 64, 0));
+	OK(cuMemAllocManaged(&ptr, 100, 1));
+	cpu = (unsigned char *)(uintptr_t)ptr;
+	cpu[99] = 7;
+	other = allocate(100);
+	OK(cuMemcpyDtoD_v2(other, ptr, 100));
+	OK(cuMemsetD8_v2(ptr, 3, 100));
+	ck_assert_int_eq(cpu[99], 3);
+	OK(cuMemcpyDtoD_v2(ptr, other, 100));
+	ck_assert_int_eq(cpu[99], 7);
+	OK(cuPointerGetAttribute(&managed, 8, ptr));
+	OK(cuPointerGetAttribute(&legacy, 10, ptr));
+	ck_assert(managed && !legacy);
+	GIVES(FK_INVALID_VALUE, cuIpcGetMemHandle(&handle, ptr));
+	OK(cuMemFree_v2(ptr));
+	OK(cuMemFree_v2(other));
+	ck_assert_uint_eq(cuFakeUsed(0), 0);
+}
+END_TEST
+
 TCase *alloc_tests(void)
 {
 	TCase *tcase = tcase_create("alloc");
@@ -180,5 +209,6 @@ TCase *alloc_tests(void)
 	tcase_add_test(tcase, the_cpu_cannot_touch_device_memory);
 	tcase_add_test(tcase, memory_is_counted_for_all_processes);
 	tcase_add_test(tcase, pointers_have_attributes);
+	tcase_add_test(tcase, managed_memory_is_of_the_cpu_too);
 	return tcase;
 }

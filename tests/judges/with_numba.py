@@ -30,11 +30,8 @@ MODULES = [
 ]
 
 # Tests that may fail on the fake driver, with reasons.
-NO_MANAGED = "the fake driver has no managed memory"
 COMPILES = "it launches a kernel of its own, which has no twin here"
 KNOWN = {
-    "cudadrv.test_cuda_memory.TestCudaMemory.test_managed_memory": NO_MANAGED,
-    "cudadrv.test_deallocations.TestDeallocation.test_del_managed_memory": NO_MANAGED,
     "cudapy.test_multigpu.TestMultiGPUContext.test_multigpu_context": COMPILES,
     "cudapy.test_multigpu.TestMultiGPUContext.test_with_context": COMPILES,
     "cudadrv.test_context_stack.Test3rdPartyContext.test_cudajit_in_attached_primary_context":
