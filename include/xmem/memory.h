@@ -77,8 +77,9 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 
 /*
  * xmem_acquire and xmem_acquire_cuda make buffers on demand as far as demand_bytes of struct
- * xmem_pool_options allows, which counts for the CPU and for each GPU alone. On a GPU, files consist
- * of whole blocks of 2 MiB, which small buffers of one size share. Unused files stay for later acquires within cache_bytes and cache_ns (xmem_memory(7)).
+ * xmem_pool_options allows, which counts for the CPU and for each GPU alone. On a GPU, files
+ * consist of whole blocks of 2 MiB, which small buffers of one size share. Unused files stay for
+ * later acquires within cache_bytes and cache_ns (xmem_memory(7)).
  */
 
 #define XMEM_KEEP_ALL	UINT64_MAX

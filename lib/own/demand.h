@@ -110,8 +110,8 @@ u64 xl_cache_refresh(struct xmem_pool *pool);
 /*
  * Choose idle files until the other idle files have @keep bytes or fewer, beginning with the file
  * that has been idle longest, and take their slots out of the lists. @chain: only files of this
- * place (NULL: of all). @demand: only files that were made on demand. Under pool->slow and owned.lock, after a refresh. Returns a list for
- * xl_cache_drop.
+ * place (NULL: of all). @demand: only files that were made on demand. Under pool->slow and
+ * owned.lock, after a refresh. Returns a list for xl_cache_drop.
  */
 struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, const struct xl_chain *chain, u64 keep,
 				   bool demand);

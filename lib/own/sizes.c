@@ -154,13 +154,13 @@ static u64 shared_slots(const struct xmem_pool *pool)
 #define FIRST_OF_A_CLASS	8
 
 /*
- * How many buffers may be made because a page (on a GPU: a block) has room for them, if there are @there of the class?
- * Otherwise the bytes of the page would be lost; but slots that are made are lost to other sizes.
- * So there are no more new ones than there are already (or FIRST_OF_A_CLASS), and at most a 32nd of
- * the slots that are left. Without that limit a page of each size would take more slots than a
- * small pool has, and where pages are large, a page of one size more than a pool of the default
- * size has. But where bytes are scarcer than slots, there are as many as all bytes need to use all
- * slots.
+ * How many buffers may be made because a page (on a GPU: a block) has room for them, if there are
+ * @there of the class? Otherwise the bytes of the page would be lost; but slots that are made are
+ * lost to other sizes. So there are no more new ones than there are already (or FIRST_OF_A_CLASS),
+ * and at most a 32nd of the slots that are left. Without that limit a page of each size would take
+ * more slots than a small pool has, and where pages are large, a page of one size more than a pool
+ * of the default size has. But where bytes are scarcer than slots, there are as many as all bytes
+ * need to use all slots.
  */
 static u64 page_slots(const struct xmem_pool *pool, const struct xl_chain *chain, u64 stride,
 		      u64 there)
