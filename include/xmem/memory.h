@@ -86,16 +86,18 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 
 /*
  * Find buffers that are no longer used, and give memory back to the system, now.
+ * @pool: NULL: each open pool of this process. Then preallocated buffers stay, so that another
+ *	allocator of this process can make room by this call.
  * @keep: bytes of this writer's unused files that may stay, the most recently used first;
  *	XMEM_KEEP_ALL: all. A reader has none.
  * @ret_bytes: how many bytes have been given back; or NULL.
  *
  * An acquire that finds nothing, and the release of a buffer's last handle, find unused buffers by
  * themselves. This call is for a program that wants the memory or the numbers to be right at a
- * moment of its choice. It gives preallocated buffers back too, so that xmem_acquire may fail with
- * ENOSPC afterwards if it makes no buffers on demand.
+ * moment of its choice. With a pool, it gives preallocated buffers back too, so xmem_acquire may
+ * fail with ENOSPC afterwards if it makes no buffers on demand.
  *
- * Returns: how many buffers of this writer were found; or -EINVAL, -ECHILD; -EINTR: a signal
+ * Returns: how many buffers of this writer were found; or -EBADF, -ECHILD; -EINTR: a signal
  * handler ran while another thread made buffers (not with XMEM_KEEP_ALL). Threads: any. Since: 0.4.
  */
 int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);

@@ -140,9 +140,10 @@ static void tell_host(struct xmem_pool *pool)
 
 /*
  * Collect, and take the idle files beyond @keep bytes out of the lists. Returns the number of slots
- * that were collected. With *ret_files under pool->slow.
+ * that were collected. @demand: only files that were made on demand. With *ret_files under
+ * pool->slow.
  */
-static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
+static u32 find(struct xmem_pool *pool, u64 keep, bool demand, struct xl_mapping **ret_files)
 {
 	struct xl_owned *owned = &pool->owned;
 	u32 found;
@@ -152,14 +153,14 @@ static u32 find(struct xmem_pool *pool, u64 keep, struct xl_mapping **ret_files)
 	if (keep != XMEM_KEEP_ALL || (found && owned->on_demand))
 		xl_cache_refresh(pool);	/* so that the ring says that less is lacking */
 	if (keep != XMEM_KEEP_ALL)
-		*ret_files = xl_cache_shrink(pool, NULL, keep, false);
+		*ret_files = xl_cache_shrink(pool, NULL, keep, demand);
 	xl_limbo_record(pool);
 	xl_unlock(&owned->lock);
 	return found;
 }
 
 /* Collect, and give back the idle files beyond @keep bytes. 0 or -errno, noted. */
-static int trim(struct xmem_pool *pool, u64 keep, u32 *ret_found, u64 *ret_bytes)
+static int trim(struct xmem_pool *pool, u64 keep, bool demand, u32 *ret_found, u64 *ret_bytes)
 {
 	struct xl_mapping *files = NULL;
 	int err, cancel;
@@ -168,7 +169,7 @@ static int trim(struct xmem_pool *pool, u64 keep, u32 *ret_found, u64 *ret_bytes
 	xl_catch_up(pool);
 	err = xl_slow_begin(pool, ~0ULL);
 	if (!err) {
-		*ret_found = find(pool, keep, &files);
+		*ret_found = find(pool, keep, demand, &files);
 		*ret_bytes = xl_cache_drop(pool, files);
 		if (*ret_bytes)
 			xl_drain_posts(pool);
@@ -178,25 +179,21 @@ static int trim(struct xmem_pool *pool, u64 keep, u32 *ret_found, u64 *ret_bytes
 	return err;
 }
 
-XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes)
+/* @demand: preallocated buffers stay. Returns how many were found, or -errno, noted. */
+static int collect(struct xmem_pool *pool, u64 keep, bool demand, u64 *ret_bytes)
 {
 	u64 bytes = 0, stuck = xl_memory_stuck();
 	bool writes, trims;
 	u32 found = 0;
 	int err;
-	XL_USE(pool);
 
-	if (!pool)
-		return xl_fail_fast(EINVAL, "collect: no pool");
-	if (!xl_is_open(pool))
-		return xl_fail_not_alive(pool);
 	writes = xm_load(&pool->role) == XMEM_ROLE_WRITER;
 	trims = writes && keep != XMEM_KEEP_ALL;
-	err = trims ? trim(pool, keep, &found, &bytes) : 0;
+	err = trims ? trim(pool, keep, demand, &found, &bytes) : 0;
 	if (err)
 		return err;
 	if (writes && !trims)
-		found = find(pool, keep, NULL);
+		found = find(pool, keep, demand, NULL);
 	if (found || trims) {
 		xl_owned_notify(pool);	/* other threads may wait for a slot, or for room */
 	}
@@ -212,7 +209,52 @@ XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_b
 	 */
 	bytes += trims ? stuck : 0;
 	stuck = xl_memory_stuck();
-	if (ret_bytes)
-		*ret_bytes = stuck < bytes ? bytes - stuck : 0;
+	*ret_bytes = stuck < bytes ? bytes - stuck : 0;
+	return found;
+}
+
+/* The sum over all pools of the process. */
+struct collected {
+	u64 keep, bytes;
+	int found;		/* or -errno, noted: of a pool of which nothing was given back */
+};
+
+static void collect_one(struct xmem_pool *pool, void *user)
+{
+	struct collected *sum = user;
+	u64 bytes = 0;
+	int found = pool->gpus.buries ? 0 : collect(pool, sum->keep, true, &bytes);
+
+	sum->bytes += bytes;
+	if (found < 0 || sum->found < 0)
+		sum->found = sum->found < 0 ? sum->found : found;
+	else
+		sum->found += found;
+}
+
+static int collect_all(u64 keep, u64 *ret_bytes)
+{
+	struct collected sum = { .keep = keep };
+	XL_UNCANCELLED;
+
+	xl_each_pool(collect_one, &sum);
+	*ret_bytes = sum.bytes;
+	return sum.found;
+}
+
+XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes)
+{
+	u64 bytes = 0;
+	int found;
+	XL_USE(pool);
+
+	if (!pool)
+		found = collect_all(keep, &bytes);
+	else if (xl_is_open(pool))
+		found = collect(pool, keep, false, &bytes);
+	else
+		return xl_fail_not_alive(pool);
+	if (ret_bytes && found >= 0)
+		*ret_bytes = bytes;
 	return found;
 }

@@ -290,3 +290,32 @@ TEST(CUDA_what_an_acquire_cannot_make_leaves_nothing)
 	USED(0);
 	no_violations();
 }
+
+/* ---- for another allocator of the process ---- */
+
+TEST(CUDA_all_pools_give_back_what_was_made_on_demand)
+{
+	struct xmem_pool *pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *other = OPEN(new_name(), .flags = XMEM_OPEN_WRITER);
+	struct xmem_pool *fixed = cuda_writer(new_name(), 1, BLOCK, 0);
+	struct xmem_buffer *used = cuda_acquire(other, BLOCK);
+	uint64_t bytes = 0;
+
+	xmem_release(cuda_acquire(pool, 2 * BLOCK));
+	xmem_release(cuda_acquire(other, 3 * BLOCK));
+	USED(7 * BLOCK);
+	CHECK(xmem_collect(NULL, XMEM_KEEP_ALL, &bytes) >= 0);
+	SAME(bytes, 0);
+	USED(7 * BLOCK);
+	CHECK(xmem_collect(NULL, 0, &bytes) >= 0);
+	SAME(bytes, 5 * BLOCK);
+	USED(2 * BLOCK);
+	xmem_release(cuda_acquire(fixed, BLOCK));
+	xmem_release(used);
+	xmem_pool_close(fixed);
+	xmem_pool_close(other);
+	xmem_pool_close(pool);
+	CHECK(!xmem_collect(NULL, 0, NULL));
+	USED(0);
+	no_violations();
+}
