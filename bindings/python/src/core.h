@@ -9,6 +9,7 @@
  *
  * Layers. A file calls only files in the lines above its own or, in its own line, further left.
  *
+ *   hold.c                     a handle that views share, dropped by any thread
  *   arguments.c fork.c         times, sizes and tokens that callers give; how often the process
  *                              has forked, which tells whose a handle is
  *   error.c                    the library's last error as an exception
@@ -58,7 +59,7 @@
  *   torch_weak.c               weak references to storages
  *   torch_rebuild.c            a message becomes a tensor
  *   torch_reduce.c             a tensor becomes a message
- *   torch_swap.c               the memory of two storages of torch 1.13, exchanged
+ *   torch_swap.c               the memory of two storages, exchanged
  *   torch_module.c             the module: the table of its functions
  *
  * Locks. A comment beside each field says what guards it, in one of these words:
@@ -352,6 +353,11 @@ void xp_guard_gone(struct xp_guard *self, bool kept);
 
 /* A share of the handle for a view that any thread may drop; NULL with an exception. */
 struct xp_hold *xp_guard_share(struct xp_guard *self);
+/*
+ * As xp_guard_share, for a view of a GPU's contents that its consumer uses on @stream, besides
+ * blocking ones. Contents for reading get a handle of their own, since others use other streams.
+ */
+struct xp_hold *xp_guard_share_on(struct xp_guard *self, void *stream);
 
 /*
  * The address of the contents; NULL with an exception. The GIL is released, because the host may be

@@ -171,6 +171,23 @@ class Memory:
         driver().cuMemFree_v2(ctypes.c_void_p(self.ptr))
 
 
+class Gate:
+    """Holds a stream by a word, since a host function would hold those of all streams."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.word = Memory()
+        self.opener = Stream()
+        self.opener.fill(self.word.ptr, 0, 8)
+        self.opener.synchronize()
+        at_least = 0
+        driver().cuStreamWaitValue64_v2(ctypes.c_void_p(stream.number),
+                                        ctypes.c_void_p(self.word.ptr), ctypes.c_uint64(1),
+                                        at_least)
+
+    def open(self) -> None:
+        self.opener.fill(self.word.ptr, 1, 8)
+
+
 class Array:
     """An array of a library that has __cuda_array_interface__."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import threading
+from pathlib import Path
 from typing import Any, Iterator
 
 import numpy
@@ -11,8 +13,8 @@ import pytest
 
 import views
 import xmem
-from gpu import Stream, driver, needs_gpu, new_name, no_violations, stream  # noqa: F401
-from support import LIMIT
+from gpu import Gate, Stream, driver, needs_gpu, new_name, no_violations, stream  # noqa: F401
+from support import LIMIT, python
 
 pytestmark = needs_gpu
 BYTES = 4096
@@ -117,19 +119,77 @@ def test_a_copy_to_the_cpu(pool: xmem.BufferPool) -> None:
             guard.__dlpack__()
 
 
-def test_the_hold_goes_when_blocking_streams_have_read(pool: xmem.BufferPool) -> None:
+@pytest.mark.parametrize("flags", [0, 1], ids=["blocking", "not blocking"])
+def test_the_hold_goes_when_the_consumers_stream_has_read(pool: xmem.BufferPool,
+                                                          flags: int) -> None:
     """Consumers drop their tensors while kernels that read them wait in a stream."""
-    guard, stream = published(pool), Stream(flags=0)
-    capsule = guard.__dlpack__(max_version=(1, 0), stream=stream.number)
+    guard, stream, other = published(pool), Stream(flags), Stream()
+    capsules = [guard.__dlpack__(max_version=(1, 0), stream=each.number)
+                for each in (stream, other)]
     guard.release()
-    stream.close_gate()
-    drop(capsule)
+    gate = Gate(stream)
+    for capsule in capsules:
+        drop(capsule)
+    other.synchronize()
+    if flags:                       # otherwise the default stream waits for it
+        driver().cuStreamSynchronize(ctypes.c_void_p(1))
     try:
         with pytest.raises(xmem.TimedOut):
             pool.acquire_cuda(BYTES, timeout=0.05)
     finally:
-        stream.open_gate()
+        gate.open()
     pool.acquire_cuda(BYTES, timeout=LIMIT).release()
+
+
+SPY = """
+int (*real)(void *, void *), (*has_gil)(void), calls, with_gil;
+
+int xmem_release_on(void *buffer, void *stream)
+{
+	calls++;
+	with_gil += has_gil();
+	return real(buffer, stream);
+}
+"""
+
+PROGRAM = """
+import ctypes, re, sys, threading, views, xmem
+
+def pointer(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+with xmem.BufferPool("spied", writer=True) as pool:
+    pool.preallocate_cuda(64, 1)
+    with open("/proc/self/maps") as maps:
+        library = ctypes.CDLL(re.search("/.*libxmem.*", maps.read())[0])
+    spy = ctypes.CDLL(sys.argv[1])
+    ctypes.c_void_p.in_dll(spy, "real").value = pointer(library.xmem_release_on)
+    ctypes.c_void_p.in_dll(spy, "has_gil").value = pointer(ctypes.pythonapi.PyGILState_Check)
+
+    def drop(kind):
+        guard = pool.acquire_cuda((64,), dtype="uint8", timeout=60)
+        guard.publish(keep=True)
+        address = views.take(guard.__dlpack__(max_version=(1, 0)))
+        guard.release()
+        kind(None, ctypes.c_void_p)(views.Versioned.from_address(address).deleter)(address)
+
+    drop(ctypes.PYFUNCTYPE)                 # with the GIL
+    drop(ctypes.CFUNCTYPE)                  # without it
+    thread = threading.Thread(target=drop, args=(ctypes.PYFUNCTYPE,))
+    thread.start()
+    thread.join()
+    print(*(ctypes.c_int.in_dll(spy, name).value for name in ("calls", "with_gil")))
+"""
+
+
+def test_the_driver_is_not_called_with_the_gil(tmp_path: Path,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    source, spy = tmp_path / "spy.c", tmp_path / "spy.so"
+    source.write_text(SPY)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", spy, source], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(spy))
+    calls, with_gil = python(PROGRAM, str(spy)).split()
+    assert int(calls) >= 3 and with_gil == "0"
 
 
 def test_copies_into_a_gpu(pool: xmem.BufferPool) -> None:
