@@ -104,19 +104,31 @@
 	"torch does not take. Raises Released, BufferError for strides that torch cannot have,\n" \
 	"Error."
 #define XT_DOC_cuda_share \
-	"cuda_share(pool, address, nbytes, stream, kept, /)\n--\n\n" \
+	"cuda_share(pool, address, nbytes, stream, kept, call, /)\n--\n\n" \
 	"Attach memory of a GPU to the pool, complete on a stream of CUDA, set one reference\n" \
-	"aside, and return the token. kept: an object that is kept until the last process has\n" \
-	"dropped the memory. Raises Error, ValueError."
+	"aside, and return the token. When the last process has dropped the memory, call is\n" \
+	"called and kept is released. Raises Error, ValueError."
+#define XT_DOC_cuda_again \
+	"cuda_again(pool, token, /)\n--\n\n" \
+	"Set one more reference aside for a token of cuda_share(). False: its memory has come\n" \
+	"back, or is about to. Raises ValueError."
+#define XT_DOC_cuda_fence \
+	"cuda_fence(pool, device, stream, /)\n--\n\n" \
+	"Return the token of a new buffer for cuda_wait(), which is complete when the stream\n" \
+	"has done its present work. One reference is set aside. Raises Error, ValueError."
 #define XT_DOC_cuda_get \
-	"cuda_get(pool, token, /)\n--\n\n" \
+	"cuda_get(pool, token, streams, /)\n--\n\n" \
 	"Get the buffer of a token in memory of a GPU, and return (capsule, device, bytes).\n" \
-	"The contents are complete when this returns. Raises Stale, NoDevice, Error,\n" \
+	"streams: a function that gives the stream of a device, which then waits for the\n" \
+	"contents. Raises Stale, NoDevice, Error, ValueError, and what streams raises."
+#define XT_DOC_cuda_wait \
+	"cuda_wait(pool, token, stream, /)\n--\n\n" \
+	"Let a stream wait for a fence, and drop the fence. Raises Stale, OwnerDead, Error,\n" \
 	"ValueError."
-#define XT_DOC_cuda_drain \
-	"cuda_drain()\n--\n\n" \
-	"Drop the objects of cuda_share() whose memory has come back, and return how many.\n" \
-	"Raises nothing."
+#define XT_DOC_cuda_collect \
+	"cuda_collect(pool, /)\n--\n\n" \
+	"Find memory of cuda_share() that has come back, and drop its objects. Raises\n" \
+	"ValueError."
 #define XT_DOC_cuda_use \
 	"cuda_use(pool, /)\n--\n\n" \
 	"Set the pool from which the allocator of CUDA takes memory from now on. Raises Error,\n" \

@@ -92,6 +92,7 @@ struct xt_hold {
 	uint64_t token;
 	bool own;			/* this process made the buffer */
 	bool gpu;			/* in memory of a GPU, which no child by fork has */
+	void *stream;			/* of the GPU, on which a receiver uses it; constant */
 	bool sent;			/* a message of it has been made; atomic */
 	unsigned int credits;		/* references set aside ahead; xt_lock guards these two */
 	bool ahead;			/* credits have been set aside before */
@@ -113,7 +114,8 @@ struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, vo
 /* Drop a share; the last one releases the buffer. Any thread, without the GIL. */
 void xt_hold_put(struct xt_hold *hold);
 /*
- * As xt_hold_put, for memory of a GPU: it is released when @stream has done the work that is in it.
+ * As xt_hold_put, for memory of a GPU: it is released when @stream and the legacy default stream
+ * have done the work that is in them.
  */
 void xt_hold_put_on(struct xt_hold *hold, void *stream);
 /*
@@ -201,6 +203,8 @@ void *xt_allocate(size_t bytes);
 bool xt_free(void *address);
 /* From now on memory comes from this pool, at most so many buffers at a time; NULL: from none. */
 void xt_allocate_from(struct xt_pool *pool, size_t most_buffers);
+/* A small buffer of a GPU to write into, made if need be. NULL: the last error says why. */
+struct xmem_buffer *xt_cuda_acquire(struct xt_pool *pool, size_t bytes, int device);
 /* From now on memory of GPUs comes from this pool. */
 void xt_cuda_allocate_from(struct xt_pool *pool);
 
@@ -229,7 +233,10 @@ struct xt_hold *xt_get(PyObject *module, int number, unsigned long long token);
 /* torch_cuda.c */
 PyObject *xt_cuda_share(PyObject *module, PyObject *args);
 PyObject *xt_cuda_get(PyObject *module, PyObject *args);
-PyObject *xt_cuda_drain(PyObject *module, PyObject *unused);
+PyObject *xt_cuda_wait(PyObject *module, PyObject *args);
+PyObject *xt_cuda_again(PyObject *module, PyObject *args);
+PyObject *xt_cuda_fence(PyObject *module, PyObject *args);
+PyObject *xt_cuda_collect(PyObject *module, PyObject *args);
 PyObject *xt_cuda_use(PyObject *module, PyObject *args);
 
 /* torch_guard.c, torch_swap.c */

@@ -96,11 +96,17 @@ static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int dev
 	return xmem_acquire_cuda(pool, bytes, device, 0);
 }
 
+struct xmem_buffer *xt_cuda_acquire(struct xt_pool *pool, size_t bytes, int device)
+{
+	struct xmem_pool *handle = xt_pool_handle(pool);
+
+	return handle ? acquire(handle, bytes, device) : NULL;
+}
+
 static struct xt_hold *make(struct xt_pool *pool, size_t bytes, int device)
 {
 	struct xmem_publish_options keep = { .size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
-	struct xmem_pool *handle = xt_pool_handle(pool);
-	struct xmem_buffer *buffer = handle ? acquire(handle, bytes, device) : NULL;
+	struct xmem_buffer *buffer = xt_cuda_acquire(pool, bytes, device);
 	struct xt_hold *hold;
 	void *address;
 

@@ -1,65 +1,43 @@
 // SPDX-License-Identifier: MIT
 /*
  * Tensors of GPUs between processes. Memory of xmem's allocator is already in a pool. Other memory
- * of torch is attached for each message, and its storage is kept until no process has the memory
- * any more. The library tells that in any thread, without the GIL, so the storages to be dropped
- * wait in a list for Python (drain).
+ * of torch is attached, and its storage is kept until no process has the memory any more
+ * (later.c).
+ *
+ * No side waits in its thread for the work of a stream. Memory that is attached is complete when
+ * the sender's stream gets there. Memory that is in a pool already goes with a *fence*: a small
+ * buffer of the GPU that the sender publishes on its stream, and for which the receiver's stream
+ * waits.
  */
+#include "core.h"
 #include "torch.h"
 
 #include <stdlib.h>
 #include <xmem/stream.h>
 
-/* A storage that is lent to other processes. */
-struct lent {
-	struct lent *next;
-	PyObject *storage;
-};
+#define FENCE_BYTES	512
 
-static struct lent *returned;		/* an atomic stack, which needs no GIL */
-
-static void come_back(void *user)
+static struct xt_pool *pool_at(int number)
 {
-	struct lent *lent = user;
+	struct xt_pool *pool = xt_pool_at(number);
 
-	lent->next = __atomic_load_n(&returned, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&returned, &lent->next, lent, true, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED))
-		;
+	if (!pool)
+		PyErr_Format(PyExc_ValueError, "this process has no pool number %d", number);
+	return pool;
 }
 
-PyObject *xt_cuda_drain(PyObject *module, PyObject *unused)
-{
-	struct lent *lent = __atomic_exchange_n(&returned, NULL, __ATOMIC_ACQUIRE), *next;
-	long count = 0;
-
-	for (; lent; lent = next, count++) {
-		next = lent->next;
-		Py_DECREF(lent->storage);
-		free(lent);
-	}
-	return PyLong_FromLong(count);
-}
-
-/* Attach, publish to nobody, and set one reference aside. The token; 0: the last error says why. */
-static uint64_t attach(struct xt_pool *pool, void *address, size_t bytes, void *stream,
-		       struct lent *lent, bool *ret_kept)
+/*
+ * Publish to nobody what @stream has yet to write, and set one reference aside. The buffer goes in
+ * any case. The token; 0: the last error says why.
+ */
+static uint64_t offer(struct xmem_buffer *buffer, void *stream)
 {
 	struct xmem_publish_options keep = {
 		.size = sizeof(keep), .flags = XMEM_PUBLISH_KEEP,
 		.stream = stream ? stream : (void *)1,	/* CU_STREAM_LEGACY */
 	};
-	struct xmem_pool *handle = xt_pool_handle(pool);
-	struct xmem_buffer *buffer;
 	uint64_t token = 0;
 
-	*ret_kept = false;
-	if (!handle)
-		return 0;
-	buffer = xmem_attach_cuda(handle, address, bytes, 0, come_back, lent);
-	if (!buffer)
-		return 0;
-	*ret_kept = true;
 	if (xmem_publish(buffer, &keep, &token) < 0 ||
 	    xmem_offer(buffer, 1, xt_in_flight()) < 0)
 		token = 0;
@@ -67,88 +45,250 @@ static uint64_t attach(struct xt_pool *pool, void *address, size_t bytes, void *
 	return token;
 }
 
+/* ---- the sender ---- */
+
+/* The calls of Python for memory that comes back belong to the interpreter. NULL: an exception. */
+static struct xp_later *later(void)
+{
+	PyObject *module = PyImport_ImportModule("xmem._core");
+	struct xp_state *state = module ? PyModule_GetState(module) : NULL;
+
+	Py_XDECREF(module);		/* the interpreter keeps it */
+	return state ? state->later : NULL;
+}
+
 PyObject *xt_cuda_share(PyObject *module, PyObject *args)
 {
 	unsigned long long address, stream;
-	PyObject *storage, *drained;
+	struct xmem_buffer *buffer = NULL;
+	struct xmem_pool *handle;
+	PyObject *kept, *call;
+	struct xp_later *calls;
+	struct xp_done *done;
 	struct xt_pool *pool;
-	struct lent *lent;
 	Py_ssize_t bytes;
-	uint64_t token;
+	uint64_t token = 0;
 	int number;
-	bool kept;
 
-	if (!PyArg_ParseTuple(args, "iKnKO:cuda_share", &number, &address, &bytes, &stream,
-			      &storage))
+	if (!PyArg_ParseTuple(args, "iKnKOO:cuda_share", &number, &address, &bytes, &stream, &kept,
+			      &call))
 		return NULL;
-	pool = xt_pool_at(number);
-	if (!pool)
-		return PyErr_Format(PyExc_ValueError, "this process has no pool number %d", number);
-	drained = xt_cuda_drain(module, NULL);
-	Py_XDECREF(drained);
-	lent = malloc(sizeof(*lent));
-	if (!lent)
-		return PyErr_NoMemory();
-	Py_INCREF(storage);
-	lent->storage = storage;
+	pool = pool_at(number);
+	calls = pool ? later() : NULL;
+	done = calls ? xp_done_new(calls, call, kept) : NULL;
+	if (!done)
+		return NULL;
 	xmem_clear_last_error();
 	Py_BEGIN_ALLOW_THREADS
-	token = attach(pool, (void *)(uintptr_t)address, bytes, (void *)(uintptr_t)stream, lent,
-		       &kept);
+	handle = xt_pool_handle(pool);
+	if (handle)
+		buffer = xmem_attach_cuda(handle, (void *)(uintptr_t)address, bytes, 0,
+					  xp_done_tell, done);
+	if (buffer)
+		token = offer(buffer, (void *)(uintptr_t)stream);
 	Py_END_ALLOW_THREADS
 	if (token)
 		return PyLong_FromUnsignedLongLong(token);
 	xt_raise(module);
-	if (!kept) {		/* otherwise the memory comes back by itself */
-		Py_DECREF(storage);
-		free(lent);
-	}
+	if (!buffer)			/* otherwise the memory comes back by itself */
+		xp_done_drop(done);
 	return NULL;
 }
 
-/* The hold of contents on a GPU, for which this thread waits. NULL: the last error says why. */
-static struct xt_hold *get(struct xt_pool *pool, uint64_t token, int *ret_device)
+/*
+ * A reference without a handle lasts ten seconds only. So it becomes a handle, which sets one aside
+ * for as long as it should.
+ */
+static bool again(struct xt_pool *pool, uint64_t token)
 {
 	struct xmem_pool *handle = xt_pool_handle(pool);
-	struct xmem_buffer *buffer = handle ? xmem_get(handle, token) : NULL;
-	const void *address = buffer ? xmem_cuda_ptr(buffer) : NULL;
-	struct xt_hold *hold = NULL;
+	struct xmem_buffer *buffer;
+	bool offered;
 
-	*ret_device = address ? xmem_cuda_device(buffer) : -1;
-	if (*ret_device >= 0)
-		hold = xt_hold_new(pool, buffer, (void *)address, false);
+	if (!handle || xmem_add_ref(handle, token))
+		return false;
+	buffer = xmem_get(handle, token);
+	offered = buffer && !xmem_offer(buffer, 1, xt_in_flight());
+	xmem_release(buffer);
+	return offered;
+}
+
+PyObject *xt_cuda_again(PyObject *module, PyObject *args)
+{
+	unsigned long long token;
+	struct xt_pool *pool;
+	bool offered;
+	int number;
+
+	if (!PyArg_ParseTuple(args, "iK:cuda_again", &number, &token))
+		return NULL;
+	pool = pool_at(number);
+	if (!pool)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	offered = again(pool, token);
+	xmem_clear_last_error();
+	Py_END_ALLOW_THREADS
+	return PyBool_FromLong(offered);
+}
+
+PyObject *xt_cuda_fence(PyObject *module, PyObject *args)
+{
+	struct xmem_buffer *buffer;
+	unsigned long long stream;
+	struct xt_pool *pool;
+	uint64_t token;
+	int number, device;
+
+	if (!PyArg_ParseTuple(args, "iiK:cuda_fence", &number, &device, &stream))
+		return NULL;
+	pool = pool_at(number);
+	if (!pool)
+		return NULL;
+	do {
+		xmem_clear_last_error();
+		Py_BEGIN_ALLOW_THREADS
+		buffer = xt_cuda_acquire(pool, FENCE_BYTES, device);
+		token = buffer ? offer(buffer, (void *)(uintptr_t)stream) : 0;
+		Py_END_ALLOW_THREADS
+		if (token)
+			return PyLong_FromUnsignedLongLong(token);
+	} while (xt_again(module));
+	return NULL;
+}
+
+PyObject *xt_cuda_collect(PyObject *module, PyObject *args)
+{
+	struct xmem_pool *handle;
+	struct xp_later *calls;
+	struct xt_pool *pool;
+	int number;
+
+	if (!PyArg_ParseTuple(args, "i:cuda_collect", &number))
+		return NULL;
+	pool = pool_at(number);
+	calls = pool ? later() : NULL;
+	if (!calls)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	handle = xt_pool_handle(pool);
+	if (handle)
+		xmem_collect(handle, XMEM_KEEP_ALL, NULL);
+	xmem_clear_last_error();
+	Py_END_ALLOW_THREADS
+	xp_later_run(calls);
+	Py_RETURN_NONE;
+}
+
+/* ---- the receiver ---- */
+
+/* The stream that a function of torch gives for a device; -1: an exception. */
+static int stream_of(PyObject *streams, int device, void **ret)
+{
+	PyObject *number = PyObject_CallFunction(streams, "i", device);
+
+	*ret = number ? PyLong_AsVoidPtr(number) : NULL;
+	Py_XDECREF(number);
+	return PyErr_Occurred() ? -1 : 0;
+}
+
+/* The buffer becomes a hold when @stream is to wait for it. NULL: the last error says why. */
+static struct xt_hold *order(struct xt_pool *pool, struct xmem_buffer *buffer, int device,
+			     void *stream)
+{
+	const void *address = xmem_wait_on(buffer, stream) ? NULL : xmem_cuda_ptr(buffer);
+	struct xt_hold *hold = address ? xt_hold_new(pool, buffer, (void *)address, false) : NULL;
+
 	if (!hold)
-		xmem_release(buffer);
+		return NULL;
+	hold->stream = stream;
+	hold->dlpack.device_type = XT_DLPACK_CUDA;
+	hold->dlpack.device_id = device;
 	return hold;
+}
+
+/* The buffer of a token, and its GPU. NULL with an exception. */
+static struct xmem_buffer *get(PyObject *module, struct xt_pool *pool, uint64_t token,
+			       int *ret_device)
+{
+	struct xmem_pool *handle;
+	struct xmem_buffer *buffer;
+
+	do {
+		xmem_clear_last_error();
+		Py_BEGIN_ALLOW_THREADS
+		handle = xt_pool_handle(pool);
+		buffer = handle ? xmem_get(handle, token) : NULL;
+		*ret_device = buffer ? xmem_cuda_device(buffer) : -1;
+		if (buffer && *ret_device < 0) {
+			xmem_release(buffer);
+			buffer = NULL;
+		}
+		Py_END_ALLOW_THREADS
+		if (buffer)
+			return buffer;
+	} while (xt_again(module));
+	return NULL;
 }
 
 PyObject *xt_cuda_get(PyObject *module, PyObject *args)
 {
+	struct xt_hold *hold = NULL;
+	struct xmem_buffer *buffer;
 	unsigned long long token;
+	PyObject *streams, *capsule;
 	struct xt_pool *pool;
-	struct xt_hold *hold;
-	PyObject *capsule;
-	Py_ssize_t bytes;
 	int number, device;
+	Py_ssize_t bytes;
+	void *stream;
 
-	if (!PyArg_ParseTuple(args, "iK:cuda_get", &number, &token))
+	if (!PyArg_ParseTuple(args, "iKO:cuda_get", &number, &token, &streams))
 		return NULL;
-	pool = xt_pool_at(number);
-	if (!pool)
-		return PyErr_Format(PyExc_ValueError, "this process has no pool number %d", number);
-	do {
-		xmem_clear_last_error();
-		Py_BEGIN_ALLOW_THREADS
-		hold = get(pool, token, &device);
-		Py_END_ALLOW_THREADS
-		if (!hold && !xt_again(module))
-			return NULL;
-	} while (!hold);
+	pool = pool_at(number);
+	buffer = pool ? get(module, pool, token, &device) : NULL;
+	if (!buffer)
+		return NULL;
+	if (!stream_of(streams, device, &stream))
+		do {
+			xmem_clear_last_error();
+			Py_BEGIN_ALLOW_THREADS
+			hold = order(pool, buffer, device, stream);
+			Py_END_ALLOW_THREADS
+		} while (!hold && xt_again(module));
+	if (!hold) {
+		xp_release_on(buffer, NULL);
+		return NULL;
+	}
 	bytes = hold->bytes;
-	hold->dlpack.device_type = XT_DLPACK_CUDA;
-	hold->dlpack.device_id = device;
 	capsule = xt_capsule(&hold->dlpack);
 	return capsule ? Py_BuildValue("Nin", capsule, device, bytes) : NULL;
+}
+
+PyObject *xt_cuda_wait(PyObject *module, PyObject *args)
+{
+	unsigned long long token, stream;
+	struct xmem_buffer *buffer;
+	struct xt_pool *pool;
+	int number, device, err;
+
+	if (!PyArg_ParseTuple(args, "iKK:cuda_wait", &number, &token, &stream))
+		return NULL;
+	pool = pool_at(number);
+	buffer = pool ? get(module, pool, token, &device) : NULL;
+	if (!buffer)
+		return NULL;
+	do {
+		Py_BEGIN_ALLOW_THREADS
+		err = xmem_wait_on(buffer, (void *)(uintptr_t)stream);
+		Py_END_ALLOW_THREADS
+	} while (err && xt_again(module));
+	Py_BEGIN_ALLOW_THREADS
+	if (xmem_release_on(buffer, (void *)(uintptr_t)stream))
+		xmem_release(buffer);
+	Py_END_ALLOW_THREADS
+	if (err)
+		return NULL;
+	Py_RETURN_NONE;
 }
 
 PyObject *xt_cuda_use(PyObject *module, PyObject *args)
@@ -158,9 +298,9 @@ PyObject *xt_cuda_use(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "i:cuda_use", &number))
 		return NULL;
-	pool = xt_pool_at(number);
+	pool = pool_at(number);
 	if (!pool)
-		return PyErr_Format(PyExc_ValueError, "this process has no pool number %d", number);
+		return NULL;
 	xt_cuda_allocate_from(pool);
 	Py_RETURN_NONE;
 }

@@ -4,6 +4,7 @@
  * contents, so holds are found by it. The deleter of a storage drops its share in any thread, at
  * any time, without the GIL, and touches no Python object.
  */
+#include "hold.h"
 #include "torch.h"
 
 #include <stdlib.h>
@@ -39,12 +40,13 @@ struct xt_hold *xt_hold_new(struct xt_pool *pool, struct xmem_buffer *buffer, vo
 }
 
 /*
- * torch may have put reads of memory of a GPU into the default stream before it dropped the memory.
+ * torch may have put reads of memory of a GPU into the stream that was its current one when it got
+ * the memory, or into the default stream, before it dropped the memory.
  */
 void xt_hold_put(struct xt_hold *hold)
 {
 	if (hold->gpu) {
-		xt_hold_put_on(hold, NULL);
+		xt_hold_put_on(hold, hold->stream);
 		return;
 	}
 	if (!xt_hold_drop_share(hold))
@@ -59,8 +61,7 @@ void xt_hold_put_on(struct xt_hold *hold, void *stream)
 	if (!xt_hold_drop_share(hold))
 		return;
 	xt_hold_settle(hold);
-	if (xmem_release_on(hold->buffer, stream) < 0)
-		xmem_release(hold->buffer);	/* the driver does not work any more */
+	xp_release_on(hold->buffer, stream);
 	free(hold);
 }
 

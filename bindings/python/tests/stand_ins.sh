@@ -16,8 +16,8 @@ stamp=$lib/stand-ins
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Print the libraries of NVIDIA that PyTorch needs and does not bring. The driver is not among them:
-# PyTorch looks for it later, and there is none.
+# The libraries of NVIDIA that PyTorch is linked with and does not bring, one per line. The driver is
+# not among them: PyTorch looks for it when it first looks for a GPU.
 lacking() {
 	local name
 	while read -r name; do
@@ -51,8 +51,7 @@ symbols undefined $(find "$lib" -maxdepth 1 -name '*.so*') |
 {
 	echo '#include <stdio.h>'
 	echo '#include <stdlib.h>'
-	echo '#define STAND_IN(name) \'
-	echo 'void name(void) { puts(#name ": not on this machine"); abort(); }'
+	echo '#define STAND_IN(f) void f(void) { puts(#f ": not on this machine"); abort(); }'
 	sed 's/.*/STAND_IN(&)/' "$work/wanted"
 } >"$work/stand-ins.c"
 gcc -w -fno-builtin -fPIC -c -o "$work/stand-ins.o" "$work/stand-ins.c"

@@ -7,6 +7,7 @@ calls are called here as torch calls them.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 from typing import Any, Iterator
 
@@ -14,15 +15,21 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpu import why_not                     # noqa: E402
+from gpu import Gate, Memory, Stream, driver, stream, why_not     # noqa: E402, F401
+from support import Thread                  # noqa: E402
 from torch_children import Child, until     # noqa: E402
 
 import xmem                                 # noqa: E402
 import xmem.torch                           # noqa: E402
 from xmem import _core, _torch              # noqa: E402
-from xmem.torch import pools                # noqa: E402
+from xmem.torch import cuda, pools, state, versions         # noqa: E402
 
 MIB = 1 << 20
+
+
+def legacy(device: int) -> int:
+    """The current stream of a device, where torch is not asked."""
+    return 0
 
 
 class Functions:
@@ -130,7 +137,7 @@ def test_another_process_opens_what_was_allocated(pool: pools.Pool, functions: F
 def test_what_is_got_by_its_token(pool: pools.Pool, functions: Functions) -> None:
     address = functions.allocate(MIB)
     _, token, _ = _torch.offer(address)
-    capsule, device, nbytes = _torch.cuda_get(pool.number, token)
+    capsule, device, nbytes = _torch.cuda_get(pool.number, token, legacy)
     assert device == 0 and nbytes == MIB
     functions.free(address, MIB)
     assert _torch.find(address) is not None, "the capsule has it"
@@ -138,23 +145,7 @@ def test_what_is_got_by_its_token(pool: pools.Pool, functions: Functions) -> Non
     assert _torch.find(address) is None, "and drops it"
     functions.allocate_again(address, MIB)
     with pytest.raises(xmem.Error):
-        _torch.cuda_get(pool.number, token + (1 << 20))
-
-
-class Driver:
-    """The few calls of the driver by which torch would have its memory."""
-
-    def __init__(self) -> None:
-        self.library = ctypes.CDLL(os.environ["XMEM_CUDA_DRIVER"])
-        context = ctypes.c_void_p()
-        assert self.library.cuInit(0) == 0
-        assert self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
-        assert self.library.cuCtxSetCurrent(context) == 0
-
-    def allocate(self, nbytes: int) -> int:
-        address = ctypes.c_uint64()
-        assert self.library.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(nbytes)) == 0
-        return address.value
+        _torch.cuda_get(pool.number, token + (1 << 20), legacy)
 
 
 class Storage:
@@ -169,41 +160,175 @@ class Storage:
         Storage.alive -= 1
 
 
+def is_back(pool: pools.Pool) -> bool:
+    """Look for what has come back, as torch.cuda.ipc_collect() does."""
+    _torch.cuda_collect(pool.number)
+    return not Storage.alive
+
+
+def share(pool: pools.Pool, memory: Memory, stream: int = 0, back: Any = legacy) -> int:
+    return _torch.cuda_share(pool.number, memory.ptr, memory.nbytes, stream, Storage(),
+                             lambda: back(0))
+
+
 def test_memory_of_torch_is_lent_and_comes_back(pool: pools.Pool) -> None:
-    address = Driver().allocate(4 * MIB)
-    token = _torch.cuda_share(pool.number, address, 4 * MIB, 0, Storage())
+    called: list[int] = []
+    memory = Memory()
+    token = share(pool, memory, back=called.append)
     assert Storage.alive == 1 and _torch.claims(pool.number, token) == 1
-    capsule, device, nbytes = _torch.cuda_get(pool.number, token)
-    assert (device, nbytes) == (0, 4 * MIB)
-    _torch.stat(pool.number)
-    assert _torch.cuda_drain() == 0 and Storage.alive == 1, "somebody has it"
+    capsule, device, nbytes = _torch.cuda_get(pool.number, token, legacy)
+    assert (device, nbytes) == (0, memory.nbytes)
+    assert not is_back(pool) and Storage.alive == 1, "somebody has it"
     del capsule
-
-    def back() -> bool:
-        _torch.stat(pool.number)
-        return _torch.cuda_drain() == 1
-
-    until(back, "nobody has it")
-    assert Storage.alive == 0
+    until(lambda: is_back(pool), "nobody has it")
+    assert called == [0]
+    memory.free()
 
 
 def test_what_cannot_be_lent_is_dropped(pool: pools.Pool) -> None:
     with pytest.raises(xmem.Error):
-        _torch.cuda_share(pool.number, 4096, 4 * MIB, 0, Storage())
+        _torch.cuda_share(pool.number, 4096, 4 * MIB, 0, Storage(), legacy)
     assert Storage.alive == 0
 
 
 def test_a_message_to_nobody_comes_back_when_it_is_voided(pool: pools.Pool) -> None:
-    address = Driver().allocate(2 * MIB)
-    token = _torch.cuda_share(pool.number, address, 2 * MIB, 0, Storage())
+    token = share(pool, Memory())
     assert _torch.drop(pool.number, token) is True
+    until(lambda: is_back(pool), "nobody wants it")
 
-    def back() -> bool:
-        _torch.stat(pool.number)
-        return _torch.cuda_drain() == 1
 
-    until(back, "nobody wants it")
-    assert Storage.alive == 0
+def test_what_others_have_is_sent_again(pool: pools.Pool) -> None:
+    token = share(pool, Memory())
+    assert _torch.cuda_again(pool.number, token) is True
+    assert _torch.claims(pool.number, token) == 2
+    first = _torch.cuda_get(pool.number, token, legacy)
+    assert _torch.drop(pool.number, token) is True
+    assert _torch.cuda_again(pool.number, token) is True, "somebody has it"
+    assert _torch.claims(pool.number, token) == 1 and Storage.alive == 1
+    assert _torch.drop(pool.number, token) is True
+    del first
+    until(lambda: is_back(pool), "nobody has it")
+    assert _torch.cuda_again(pool.number, token) is False
+    with pytest.raises(xmem.Stale):
+        _torch.cuda_get(pool.number, token, legacy)
+
+
+def test_neither_side_waits_for_a_stream(pool: pools.Pool, stream: Stream) -> None:
+    memory, reader = Memory(), Stream()
+    stream.close_gate()
+    stream.fill(memory.ptr, 1, memory.nbytes)
+    token = share(pool, memory, stream.number or 0)
+    capsule, _, _ = _torch.cuda_get(pool.number, token, lambda device: reader.number or 0)
+    reader.fill(memory.ptr, 2, memory.nbytes)
+    end = Thread(reader.synchronize)
+    end.waits()
+    stream.open_gate()
+    end.get()
+    assert driver().read(memory.ptr, 1) == b"\2", "it is written behind what the sender wrote"
+    del capsule
+    until(lambda: is_back(pool), "nobody has it")
+    memory.free()
+
+
+def test_a_fence_is_what_a_stream_waits_for(pool: pools.Pool, stream: Stream) -> None:
+    memory, reader = Memory(), Stream()
+    stream.close_gate()
+    stream.fill(memory.ptr, 1, memory.nbytes)
+    token = _torch.cuda_fence(pool.number, 0, stream.number or 0)
+    _torch.cuda_wait(pool.number, token, reader.number or 0)
+    reader.fill(memory.ptr, 2, memory.nbytes)
+    end = Thread(reader.synchronize)
+    end.waits()
+    stream.open_gate()
+    end.get()
+    assert driver().read(memory.ptr, 1) == b"\2"
+    with pytest.raises(xmem.Stale):
+        _torch.cuda_wait(pool.number, token + (1 << 20), 0)
+    memory.free()
+
+
+def test_what_is_received_goes_when_the_receivers_stream_has_read(pool: pools.Pool) -> None:
+    token, stream = share(pool, Memory()), Stream()
+    capsule, _, _ = _torch.cuda_get(pool.number, token, lambda device: stream.number or 0)
+    gate = Gate(stream)
+    del capsule
+    driver().cuStreamSynchronize(None)
+    assert not is_back(pool) and Storage.alive == 1, "the stream may still read it"
+    assert _torch.cuda_again(pool.number, token) is True
+    _torch.drop(pool.number, token)
+    gate.open()
+    until(lambda: is_back(pool), "nobody has it")
+
+
+def test_several_tensors_of_a_storage_get_one_token(pool: pools.Pool) -> None:
+    memory = Memory()
+    stand_in = versions.untyped(torch.zeros(1))     # knows nothing of that memory
+    token = cuda.lend(pool, stand_in, memory.ptr, memory.nbytes, 0)
+    name, other, fence = cuda.offer_lent(memory.ptr, memory.nbytes, 0, 0) or ("", 0, 0)
+    assert (name, other) == (pool.name, token) and _torch.claims(pool.number, token) == 2
+    assert cuda.offer_lent(memory.ptr, memory.nbytes - 1, 0, 0) is None, "it was resized"
+    _torch.cuda_wait(pool.number, fence, 0)
+    for _ in range(2):
+        _torch.drop(pool.number, token)
+
+    def gone() -> bool:
+        cuda.collect()
+        return not pools.lent
+
+    until(gone, "nobody has it")
+    assert cuda.offer_lent(memory.ptr, memory.nbytes, 0, 0) is None
+    memory.free()
+
+
+def test_memory_of_the_allocator_goes_with_a_fence(pool: pools.Pool, functions: Functions) -> None:
+    address = functions.allocate(MIB)
+    name, token, fence = cuda.offer_pooled(address, 0, 0) or ("", 0, 0)
+    assert (name, token) == _torch.find(address)[:2] and fence    # type: ignore[index]
+    assert _torch.claims(pool.number, token) == _torch.claims(pool.number, fence) == 1
+    _torch.cuda_wait(pool.number, fence, 0)
+    _torch.drop(pool.number, token)
+    assert cuda.offer_pooled(Memory().ptr, 0, 0) is None
+    functions.free(address, MIB)
+
+
+@pytest.fixture
+def own_settings() -> Iterator[None]:
+    yield
+    xmem.torch.uninstall()
+
+
+def test_garbage_collection_and_torch_collect(pool: pools.Pool, own_settings: None,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    xmem.torch.install(cuda=True)
+    monkeypatch.setitem(state.stock, "ipc_collect", lambda: None)   # it needs a GPU
+    for collected in (gc.collect, xmem.torch.collect, torch.cuda.ipc_collect):
+        memory, stand_in = Memory(), versions.untyped(torch.zeros(1))
+        token = cuda.lend(pool, stand_in, memory.ptr, memory.nbytes, 0)
+        _torch.drop(pool.number, token)
+
+        def gone() -> bool:
+            collected()
+            return not pools.lent
+
+        until(gone, "it has come back")
+        memory.free()
+
+
+def _settings(pipe: Any) -> None:
+    pipe.send((xmem.torch.installed(), state.shares_cuda()))
+
+
+@pytest.mark.parametrize("method, chosen", [("fork", True), ("spawn", True), ("spawn", False)])
+def test_gpus_are_opt_in(method: str, chosen: bool, own_settings: None) -> None:
+    xmem.torch.install(cuda=chosen)
+    assert state.shares_cuda() is chosen
+    with Child(_settings, method=method) as child:
+        assert child.get() == (xmem.torch.installed(), chosen)
+        child.end()
+    xmem.torch.install()
+    assert not state.shares_cuda()
+    with pytest.raises(TypeError, match="cuda"):
+        xmem.torch.install(cuda=1)          # type: ignore[arg-type]
 
 
 def test_the_allocator_is_what_torch_wants(pool: pools.Pool) -> None:

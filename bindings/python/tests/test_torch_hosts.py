@@ -25,7 +25,7 @@ def refuses(call):
     try:
         call()
     except xmem.HostGone as error:
-        return " ".join(error.__notes__)
+        return " ".join([str(error), *error.__notes__])
     raise SystemExit("there is no host")
 """
 

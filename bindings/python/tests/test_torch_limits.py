@@ -27,7 +27,8 @@ try:
     raise SystemExit("it was shared all the same")
 except xmem.Error as error:
     print(error.__notes__)
-    assert "install(slots=...)" in error.__notes__[0] and "nbytes" not in error.__notes__[0]
+    assert error.strerror.startswith("Use install(slots=...), up to 65536"), error
+    assert "slot" in error.strerror.partition("its slots. ")[2], error
 assert tensor.tolist() == [0, 1, 2] and not tensor.is_shared()
 del kept[:8]
 assert pickle.loads(dumps(tensor)).tolist() == [0, 1, 2]
@@ -62,7 +63,7 @@ try:
     torch.zeros(1 << 20).share_memory_()
     raise SystemExit("more than allowed")
 except xmem.Error as error:
-    assert "install(nbytes=...)" in error.__notes__[0] and "slots" not in error.__notes__[0]
+    assert error.strerror.startswith("Use install(nbytes=...)") and "slots" not in str(error)
 assert kept.is_shared()
 """)
 
@@ -80,7 +81,7 @@ try:
         kept.append(torch.zeros(nbytes, dtype=torch.uint8).share_memory_())
     raise SystemExit("as many files as one likes")
 except xmem.Error as error:
-    note = error.__notes__[0]
+    note = error.strerror
     assert "payload files" in str(error), error
     assert "whatever slots= and nbytes= are" in note and "install(slots" not in note, note
 assert len(kept) > 100
@@ -123,7 +124,7 @@ try:
     raise SystemExit("so much memory")
 except xmem.Error as error:
     assert not installing.falls_back(error)
-    note = error.__notes__[0]
+    note = error.strerror
     assert "Memory is lacking" in note and "install(slots" not in note, note
 """)
 

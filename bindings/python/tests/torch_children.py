@@ -24,7 +24,7 @@ import torch.multiprocessing as multiprocessing
 
 from support import LIMIT
 
-IS_OLD = torch.__version__ < "2.1"      # which cannot send sparse tensors, nor those of "meta"
+IS_OLD = torch.__version__ < "2.1"      # which cannot send sparse tensors
 
 # A child by fork has none of the threads with which its parent's torch computes, but waits for
 # them.

@@ -119,6 +119,8 @@ class CudaCanFlags(enum.IntFlag):
     REGISTER_READ_ONLY = 0x20
     #: and changed atomically
     HOST_ATOMICS = 0x40
+    #: MPS serves this process: the GPU changes between processes without a delay of 140 us.
+    MPS = 0x80
 
 
 class TensorFlags(enum.IntFlag):
@@ -392,7 +394,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_get",
         "xmem_add_ref", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_host_query", "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd",
+        "xmem_cuda_peer", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
+        "xmem_attach_fd",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_get", "xmem_acquire", "xmem_publish",
@@ -420,8 +423,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_buffer_stat", "xmem_preallocate", "xmem_collect", "xmem_limbo_hook", "xmem_claims",
         "xmem_copy", "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host",
         "xmem_copy_to", "xmem_cuda_query", "xmem_cuda_device_query", "xmem_acquire_cuda",
-        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_device",
-        "xmem_pool_stat", "xmem_pool_client_info", "xmem_subscriber_next",
+        "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_peer",
+        "xmem_cuda_device", "xmem_pool_stat", "xmem_pool_client_info", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_pool_slot_info", "xmem_pool_device_info",
         "xmem_pool_holds", "xmem_limit_next", "xmem_release_on",
     ),
@@ -444,8 +447,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_drop_ref", "xmem_void_claims", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on",
-        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
+        "xmem_cuda_peer", "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
     ),
     "EINVAL": (
         "xmem_get_last_error", "xmem_peek_last_error", "xmem_pool_open", "xmem_cancel",
@@ -457,28 +460,28 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_claims", "xmem_void_claims", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_query", "xmem_cuda_device_query",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_device", "xmem_pool_stat", "xmem_pool_client_info", "xmem_subscriber_next",
-        "xmem_wait_subscribers", "xmem_pool_slot_info", "xmem_pool_device_info",
-        "xmem_pool_holds", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
-        "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents", "xmem_release_on",
-        "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes", "xmem_describe_source",
-        "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view", "xmem_image_plane",
-        "xmem_tensor_check",
+        "xmem_cuda_peer", "xmem_cuda_device", "xmem_pool_stat", "xmem_pool_client_info",
+        "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
+        "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
+        "xmem_pool_next", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes",
+        "xmem_describe_source", "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view",
+        "xmem_image_plane", "xmem_tensor_check",
     ),
     "EIO": (
         "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_preallocate",
         "xmem_set_ref_count", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
+        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_attach_fd", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
     ),
     "EMEDIUMTYPE": (
         "xmem_data", "xmem_data_mut", "xmem_publish", "xmem_preallocate", "xmem_copy",
         "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to",
         "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_device", "xmem_attach_fd", "xmem_wait_on",
-        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
+        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_cuda_device", "xmem_attach_fd",
+        "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
     ),
     "EMFILE": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
@@ -486,8 +489,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_subscription_poll_fd", "xmem_data", "xmem_acquire", "xmem_preallocate", "xmem_copy",
         "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to",
         "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut",
-        "xmem_tensor_view", "xmem_image_view",
+        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscribers_poll_fd", "xmem_attach_fd",
+        "xmem_get_mut", "xmem_tensor_view", "xmem_image_view",
     ),
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_host_query", "xmem_limit_next",
@@ -504,7 +507,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_preallocate", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_query", "xmem_cuda_device_query",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_device", "xmem_host_query", "xmem_wait_on", "xmem_release_on",
+        "xmem_cuda_peer", "xmem_cuda_device", "xmem_host_query", "xmem_wait_on",
+        "xmem_release_on",
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive_any",
@@ -521,8 +525,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_void_claims", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_subscribers_poll_fd", "xmem_attach_fd", "xmem_get_mut",
-        "xmem_wait_on", "xmem_tensor_view", "xmem_image_view",
+        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscribers_poll_fd", "xmem_attach_fd",
+        "xmem_get_mut", "xmem_wait_on", "xmem_tensor_view", "xmem_image_view",
     ),
     "ENOSPC": (
         "xmem_acquire", "xmem_preallocate", "xmem_copy_to", "xmem_acquire_cuda",
@@ -532,8 +536,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_data", "xmem_publish", "xmem_pool_evict", "xmem_pool_drain", "xmem_pool_grant",
         "xmem_set_ref_count", "xmem_claims", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
-        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_subscriber_next", "xmem_wait_subscribers",
-        "xmem_limit_next", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscriber_next",
+        "xmem_wait_subscribers", "xmem_limit_next", "xmem_wait_on", "xmem_wait_contents",
     ),
     "ENOTSUP": (
         "xmem_get_api",
@@ -550,7 +554,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EOWNERDEAD": (
         "xmem_publish", "xmem_set_ref_count", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_wait_on", "xmem_wait_contents",
     ),
     "EPERM": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_clone", "xmem_metadata_mut", "xmem_acquire",
@@ -560,7 +564,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_release_on",
+        "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on", "xmem_release_on",
         "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_source",
     ),
     "EPIPE": (
@@ -590,6 +594,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_acquire_cuda", "xmem_wait_subscribers", "xmem_subscribers_poll_fd",
     ),
     "EUSERS": (
-        "xmem_pool_open", "xmem_pool_reopen",
+        "xmem_pool_open", "xmem_pool_reopen", "xmem_cuda_peer",
+    ),
+    "EXDEV": (
+        "xmem_cuda_peer",
     ),
 }

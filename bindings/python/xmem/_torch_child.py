@@ -20,18 +20,18 @@ from types import ModuleType
 from typing import Any
 
 
-def _adopt(name: str) -> None:
+def _adopt(name: str, cuda: bool) -> None:
     from .torch import state
 
-    state.adopt(name)
+    state.adopt(name, cuda=cuda)
 
 
 class _Loader:
     """Loads torch by its own loader, and then installs."""
 
-    def __init__(self, inner: Any, name: str) -> None:
+    def __init__(self, inner: Any, *what: Any) -> None:
         self._inner = inner
-        self._name = name
+        self._what = what
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -41,14 +41,14 @@ class _Loader:
             module.__spec__.loader = self._inner
         module.__loader__ = self._inner
         self._inner.exec_module(module)
-        _adopt(self._name)
+        _adopt(*self._what)
 
 
 class _Finder:
     """Finds torch once, and gives it the loader above."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, *what: Any) -> None:
+        self._what = what
 
     def find_spec(self, module: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if module != "torch":
@@ -56,16 +56,16 @@ class _Finder:
         sys.meta_path.remove(self)      # type: ignore[arg-type]
         spec = find_spec("torch")
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._name)  # type: ignore[assignment]
+            spec.loader = _Loader(spec.loader, *self._what)  # type: ignore[assignment]
         return spec
 
 
-def rebuild_key(key: bytes, name: str) -> AuthenticationString:
-    """In the child: make the key, and install the pool of that name."""
+def rebuild_key(key: bytes, name: str, cuda: bool) -> AuthenticationString:
+    """In the child: make the key, and install the pool of that name; cuda: as of install()."""
     if "torch" in sys.modules:
-        _adopt(name)
+        _adopt(name, cuda)
     else:
-        sys.meta_path.insert(0, _Finder(name))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Finder(name, cuda))    # type: ignore[arg-type]
     return AuthenticationString(key)
 
 
@@ -79,4 +79,4 @@ def reduce_key(key: AuthenticationString) -> Any:
     from .torch import state
 
     name = state.installed()
-    return (rebuild_key, (bytes(key), name)) if name else reduced
+    return (rebuild_key, (bytes(key), name, state.shares_cuda())) if name else reduced

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from .allocator import cpu_allocator, cuda_allocator
 from .blob import from_blob
+from .cuda import collect
 from .guards import tensor
 from .installing import install, uninstall
 from .state import installed
 from .storages import is_pooled, share
 
-__all__ = ["cpu_allocator", "cuda_allocator", "from_blob", "install", "installed", "is_pooled",
-           "share", "tensor", "uninstall"]
+__all__ = ["collect", "cpu_allocator", "cuda_allocator", "from_blob", "install", "installed",
+           "is_pooled", "share", "tensor", "uninstall"]

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from .. import _torch, _torch_child, errors
+from . import cuda as cuda_tensors
 from . import guards, loader, pools, reductions, state, storages
 from .modes import without_modes
 from .state import falls_back, is_idle, is_shared_by_torch, pool
@@ -83,11 +84,13 @@ def _put_ours() -> None:
     UntypedStorage.share_memory_ = _share_memory_
     UntypedStorage._new_shared = classmethod(_new_shared)
     loader.patch()
+    cuda_tensors.patch()
     reductions.register(ForkingPickler.register)
 
 
 def _put_stock() -> None:
     reductions.register_stock(ForkingPickler.register)
+    cuda_tensors.unpatch()
     loader.unpatch()
     for name in ("is_shared", "share_memory_", "_new_shared"):
         delattr(UntypedStorage, name)       # the inherited method is visible again
@@ -112,7 +115,7 @@ state.set_changes(_put_ours, _put_stock, _key_goes_along)
 
 def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 256,
             nbytes: int | None = None, cache_bytes: int = 256 << 20, cache_time: float = 10.0,
-            in_flight: float | None = None, fallback: bool = False) -> None:
+            in_flight: float | None = None, fallback: bool = False, cuda: bool = False) -> None:
     """Let torch.multiprocessing hand tensors over through a pool, from now on.
 
     Queues, pipes, arguments of processes and the workers of DataLoader then pass the name of the
@@ -136,13 +139,16 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
     fallback: when the pool is full, or there is no host, torch shares tensors in its own way, and
         a RuntimeWarning says so once. Otherwise such a tensor raises an error that names what is
         missing.
+    cuda: tensors of GPUs go through the pool as well, without a copy. Otherwise torch sends them in
+        its own way, except those of cuda_allocator().
     Raises xmem.Error: the pool cannot be made; ValueError: another pool is installed, or a number
         is out of range; TypeError: an argument is not a number, or not a whole number.
     """
     if pool_name is not None and not isinstance(pool_name, str):
         raise TypeError(f"pool_name is a name, or None, and not {pool_name!r}")
-    if not isinstance(fallback, bool):
-        raise TypeError(f"fallback is True or False, and not {fallback!r}")
+    for what, chosen in (("fallback", fallback), ("cuda", cuda)):
+        if not isinstance(chosen, bool):
+            raise TypeError(f"{what} is True or False, and not {chosen!r}")
     for what, number, kind in (
             ("slots", slots, numbers.Integral), ("clients", clients, numbers.Integral),
             ("nbytes", nbytes, numbers.Integral), ("cache_bytes", cache_bytes, numbers.Integral),
@@ -166,7 +172,7 @@ def install(pool_name: str | None = None, *, slots: int = 16384, clients: int = 
     sizes = pools.Sizes(slots, clients, 1 << 62 if nbytes is None else nbytes, cache_bytes,
                         cache_time)
     in_flight_ns = -1 if in_flight is None else max(1, int(in_flight * 1e9))
-    state.settle(name, sizes, fallback)
+    state.settle(name, sizes, fallback, cuda)
     _torch.set_in_flight(in_flight_ns)
     state.install(name)
 

@@ -29,6 +29,11 @@ class Sizes:
     cache_time: float = 10.0    # for so many seconds
 
 
+# Storages of torch's own GPU memory that this process has lent to others, by the address of their
+# first byte: (name of the pool, token, bytes), as _torch.find() tells it of memory in a pool.
+lent: dict[int, tuple[str, int, int]] = {}
+
+
 class Pool:
     """A pool that this process has joined, and the storages of it that are alive here."""
 
@@ -53,7 +58,8 @@ class Pool:
         storage = None if ref is None else ref.storage()
         if storage is None:
             return None
-        found = _torch.find(storage.data_ptr())
+        address = storage.data_ptr()
+        found = lent.get(address) or _torch.find(address)
         return storage if found and found[0] == self.name and found[1] == token else None
 
     def remember_new(self, token: int, storage: Any) -> None:

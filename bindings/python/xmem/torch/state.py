@@ -20,6 +20,7 @@ from .versions import UntypedStorage
 _name: str | None = None        # of the pool for what this process shares
 _sizes = pools.Sizes()
 _installed = False
+_cuda = False                   # tensors of GPUs, too
 _recognises = False             # our methods and functions are in the place of torch's
 _lock = threading.Lock()        # guards _recognises, its changes, and a new name
 allocators = 0                  # how many allocators of ours are in use
@@ -32,7 +33,7 @@ _put_ours: Callable[[], None]           # puts our methods and picklers in the p
 _put_stock: Callable[[], None]          # puts torch's back
 _key_goes_along: Callable[[bool], None]     # sets whether children are told of the pool
 _can_change = False             # whether these three are set
-_early: list[tuple[str, bool]] = []     # arguments of adopt() before that
+_early: list[tuple[str, bool, bool]] = []     # arguments of adopt() before that
 
 
 def set_changes(put_ours: Callable[[], None], put_stock: Callable[[], None],
@@ -69,10 +70,10 @@ def _advice(error: errors.Error) -> str:
                 "fewer and larger tensors, such as one that is stacked, or drop some first.")
     if error.errno == errno.EUSERS:
         pool = re.search("pool '([^']*)'", text)    # it may not be the installed one yet
-        return ("install(clients=...) of the process that makes the pool lets in more processes, "
-                "up to 256" + holders.inside(pool and pool[1]) + ".")
+        return ("Use install(clients=...), up to 256, in the process that makes the pool, which "
+                "then lets in more processes" + holders.inside(pool and pool[1]) + ".")
     if "demand_bytes" in text:
-        return "install(nbytes=...) lets this process make more."
+        return "Use install(nbytes=...), and this process may make more."
     if error.errno == errno.ENOMEM or "too little memory" in text:
         return "Memory is lacking, and not slots= or nbytes=."
     if error.errno in (errno.EMFILE, errno.ENFILE) or "open files" in text:
@@ -80,8 +81,8 @@ def _advice(error: errors.Error) -> str:
     if error.errno == errno.ERANGE:
         return "install(slots=..., clients=...) that ask for no more join the pool that is there."
     if "slot" in text:
-        return ("install(slots=...) of the process that makes the pool gives it more of them, up "
-                "to 65536.")
+        return ("Use install(slots=...), up to 65536, in the process that makes the pool: each "
+                "shared tensor takes one of its slots.")
     return ""
 
 
@@ -90,8 +91,10 @@ def falls_back(error: errors.Error) -> bool:
     global _warned
     if not _fallback:
         advice = _advice(error)
+        if advice:              # what to do comes first, and then the library's words
+            error.strerror = f"{advice} {error.strerror}"
         error.add_note("xmem.torch.install(fallback=True) lets torch share such tensors in its own "
-                       "way." + (advice and " " + advice))
+                       "way.")
         return False
     if not _warned:
         _warned = True
@@ -127,7 +130,7 @@ def is_idle() -> bool:
     """
     global _recognises
 
-    if _installed or _torch.holds() or allocators:
+    if _installed or _torch.holds() or allocators or pools.lent:
         return False
     with _lock:
         if _installed or _torch.holds() or allocators:
@@ -168,11 +171,11 @@ def uninstall() -> None:
     is_idle()
 
 
-def settle(name: str, sizes: pools.Sizes, fallback: bool) -> None:
+def settle(name: str, sizes: pools.Sizes, fallback: bool, cuda: bool) -> None:
     """Join the pool with these settings, and keep them; after an error the old settings stay."""
-    global _sizes, _fallback
-    before = _sizes, _fallback
-    _sizes, _fallback = sizes, fallback
+    global _sizes, _fallback, _cuda
+    before = _sizes, _fallback, _cuda
+    _sizes, _fallback, _cuda = sizes, fallback, cuda
     try:
         try:
             pools.join(name, sizes, existing=False)
@@ -180,7 +183,7 @@ def settle(name: str, sizes: pools.Sizes, fallback: bool) -> None:
             if not falls_back(error):
                 raise
     except BaseException:
-        _sizes, _fallback = before
+        _sizes, _fallback, _cuda = before
         raise
 
 
@@ -189,25 +192,33 @@ def installed() -> str | None:
     return _name if _installed else None
 
 
+def shares_cuda() -> bool:
+    """Are tensors of GPUs to go through the pool, too?"""
+    return _installed and _cuda
+
+
 def live_name() -> str | None:
     """The name of this process's pool; None: it has none, or the host of that pool has ended."""
     return None if pools.is_gone(_name) else _name
 
 
-def adopt(name: str, installs: bool = True) -> None:
+def adopt(name: str, installs: bool = True, cuda: bool = False) -> None:
     """A process that has this pool has sent a message or has started this process.
 
     installs: that process had installed the pool, so this process installs it, unless it has
-    uninstalled.
+    uninstalled. cuda: for tensors of GPUs, too.
     """
+    global _cuda
+
     if not _can_change:         # torch is imported by a module of this package
-        _early.append((name, installs))
+        _early.append((name, installs, cuda))
         return
     if _installed:
         if installs and name != _name and pools.is_gone(_name):
             install(name)
         return
     if installs and not _refused:
+        _cuda = cuda
         install(name if _name is None else None)
     else:
         recognise()
