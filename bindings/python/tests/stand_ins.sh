@@ -16,8 +16,8 @@ stamp=$lib/stand-ins
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The libraries of NVIDIA that PyTorch is linked with and does not bring, one per line. The driver is
-# not among them: PyTorch looks for it when it first looks for a GPU.
+# The libraries of NVIDIA that PyTorch is linked with and does not bring, one per line, without the
+# driver: PyTorch looks for that when it first looks for a GPU.
 lacking() {
 	local name
 	while read -r name; do

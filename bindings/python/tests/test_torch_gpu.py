@@ -5,12 +5,14 @@ GPU. test_torch_cuda.py tests the part below torch on any driver.
 from __future__ import annotations
 
 import gc
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Iterator
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from gpu import Stream, stream              # noqa: E402, F401
 from torch_children import Child, until     # noqa: E402
 
 import xmem.torch                           # noqa: E402
@@ -25,7 +27,7 @@ COUNT = 1 << 20
 
 @pytest.fixture
 def installed() -> Iterator[None]:
-    xmem.torch.install()
+    xmem.torch.install(cuda=True)
     yield
     xmem.torch.uninstall()
 
@@ -50,7 +52,7 @@ def _keep(pipe: Any) -> None:
 
 def _all_is_back(number: int) -> bool:
     _torch.stat(number)     # closes and frees what has come back
-    _torch.cuda_drain()
+    torch.cuda.ipc_collect()
     return torch.cuda.memory_allocated() == 0
 
 
@@ -88,6 +90,60 @@ def test_what_a_killed_process_had_comes_back(installed: None) -> None:
         assert not _all_is_back(installing.pool().number), "the other one has it"
         child.kill()
     until(lambda: _all_is_back(installing.pool().number), "it has ended")
+
+
+def _says_before_it_waits(pipe: Any) -> None:
+    """Say that a tensor has come, and only then wait for its contents."""
+    while (tensor := pipe.recv()) is not None:
+        total = tensor.sum()
+        pipe.send("it has come")
+        pipe.send(float(total))
+        del tensor, total
+
+
+def test_neither_side_waits_for_the_senders_stream(installed: None, stream: Stream) -> None:
+    """Both when a tensor is first sent and when it is sent again. The first round loads the kernels,
+    for which CUDA may wait for all streams."""
+    tensor = torch.zeros(COUNT, device="cuda")
+    torch.cuda.synchronize()
+    with Child(_says_before_it_waits, method="spawn") as child:
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream.number)):
+            for number in range(1, 4):
+                if number > 1:
+                    stream.close_gate()
+                tensor.fill_(number)
+                child.put(tensor)
+                assert child.get() == "it has come"
+                if number > 1:
+                    stream.open_gate()
+                assert child.get() == number * COUNT
+        child.put(None)
+        child.end()
+
+
+def _storages(pipe: Any) -> None:
+    tensors = pipe.recv()
+    tensors[0][2, 0] = 5
+    torch.cuda.synchronize()
+    pipe.send((len({each.untyped_storage()._cdata for each in tensors}), float(tensors[1][0])))
+
+
+def test_several_tensors_of_a_storage_get_one(installed: None) -> None:
+    whole = torch.zeros(4, COUNT, device="cuda")
+    with Child(_storages, method="spawn") as child:
+        child.put([whole, whole[2]])
+        assert child.get() == (1, 5)
+        child.end()
+    assert float(whole[2, 0]) == 5
+
+
+def test_without_cuda_torch_sends_them() -> None:
+    xmem.torch.install()
+    try:
+        message = bytes(ForkingPickler.dumps(torch.zeros(COUNT, device="cuda")))
+        assert b"rebuild_cuda_tensor" in message and b"xmem" not in message
+    finally:
+        xmem.torch.uninstall()
 
 
 def test_memory_of_the_allocator_goes_without_being_attached() -> None:
