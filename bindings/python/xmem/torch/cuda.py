@@ -123,15 +123,16 @@ def offer_pooled(address: int, device: int, stream: int) -> tuple[str, int, int]
 def collect() -> None:
     """Drop the memory of torch that other processes have given back.
 
-    torch.cuda.ipc_collect() does it too after install(cuda=True), and so does each collection of
-    Python's garbage.
+    torch.cuda.ipc_collect() does it too, and so do Python's collections of garbage, except those
+    of the youngest.
     """
     for name in {name for name, _, _ in list(pools.lent.values())}:
         _torch.cuda_collect(pools.join(name).number)
 
 
-def _collected(phase: str, info: object) -> None:
-    if phase == "stop" and pools.lent:
+def _collected(phase: str, info: dict[str, int]) -> None:
+    """Collect after Python has, but not after the youngest garbage, which it does very often."""
+    if phase == "stop" and info["generation"] and pools.lent:
         collect()
 
 

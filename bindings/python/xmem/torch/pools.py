@@ -32,6 +32,7 @@ class Sizes:
 # Storages of torch's own GPU memory that this process has lent to others, by the address of their
 # first byte: (name of the pool, token, bytes), as _torch.find() tells it of memory in a pool.
 lent: dict[int, tuple[str, int, int]] = {}
+os.register_at_fork(after_in_child=lent.clear)      # a child has no memory of GPUs
 
 
 class Pool:
