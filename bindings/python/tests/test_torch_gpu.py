@@ -102,8 +102,8 @@ def _says_before_it_waits(pipe: Any) -> None:
 
 
 def test_neither_side_waits_for_the_senders_stream(installed: None, stream: Stream) -> None:
-    """Both when a tensor is first sent and when it is sent again. The first round loads the kernels,
-    for which CUDA may wait for all streams."""
+    """Both when a tensor is first sent and when it is sent again. The first round loads the
+    kernels, for which CUDA may wait for all streams."""
     tensor = torch.zeros(COUNT, device="cuda")
     torch.cuda.synchronize()
     with Child(_says_before_it_waits, method="spawn") as child:
