@@ -15,7 +15,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpu import Gate, Memory, Stream, driver, stream, why_not     # noqa: E402, F401
+from gpu import Gate, Memory, Stream, driver, why_not       # noqa: E402
 from support import Thread                  # noqa: E402
 from torch_children import Child, until     # noqa: E402
 
@@ -213,34 +213,36 @@ def test_what_others_have_is_sent_again(pool: pools.Pool) -> None:
         _torch.cuda_get(pool.number, token, legacy)
 
 
-def test_neither_side_waits_for_a_stream(pool: pools.Pool, stream: Stream) -> None:
-    memory, reader = Memory(), Stream()
-    stream.close_gate()
+def test_neither_side_waits_for_a_stream(pool: pools.Pool) -> None:
+    memory, stream, reader = Memory(), Stream(), Stream()
+    gate = Gate(stream)
     stream.fill(memory.ptr, 1, memory.nbytes)
     token = share(pool, memory, stream.number or 0)
     capsule, _, _ = _torch.cuda_get(pool.number, token, lambda device: reader.number or 0)
     reader.fill(memory.ptr, 2, memory.nbytes)
     end = Thread(reader.synchronize)
     end.waits()
-    stream.open_gate()
+    gate.open()
     end.get()
+    stream.synchronize()
     assert driver().read(memory.ptr, 1) == b"\2", "it is written behind what the sender wrote"
     del capsule
     until(lambda: is_back(pool), "nobody has it")
     memory.free()
 
 
-def test_a_fence_is_what_a_stream_waits_for(pool: pools.Pool, stream: Stream) -> None:
-    memory, reader = Memory(), Stream()
-    stream.close_gate()
+def test_a_fence_is_what_a_stream_waits_for(pool: pools.Pool) -> None:
+    memory, stream, reader = Memory(), Stream(), Stream()
+    gate = Gate(stream)
     stream.fill(memory.ptr, 1, memory.nbytes)
     token = _torch.cuda_fence(pool.number, 0, stream.number or 0)
     _torch.cuda_wait(pool.number, token, reader.number or 0)
     reader.fill(memory.ptr, 2, memory.nbytes)
     end = Thread(reader.synchronize)
     end.waits()
-    stream.open_gate()
+    gate.open()
     end.get()
+    stream.synchronize()
     assert driver().read(memory.ptr, 1) == b"\2"
     with pytest.raises(xmem.Stale):
         _torch.cuda_wait(pool.number, token + (1 << 20), 0)
