@@ -27,7 +27,8 @@ int xl_copy_check(const struct xl_copy *copy, const struct xmem_buffer *to,
 					  from && xl_is_on_gpu(from) ? from : NULL;
 	struct xl_gpu *gpu;
 
-	if (!place && !copy->stream)
+	/* Without a buffer, the caller has an invalid handle, and says so. */
+	if ((!to && !from) || (!place && !copy->stream))
 		return 0;
 	gpu = place ? xl_cuda_gpu(place) : xl_gpu(0);
 	return gpu ? xl_order_check_capture(gpu, copy->stream ? copy->stream : CU_STREAM_LEGACY,
