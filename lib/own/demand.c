@@ -16,7 +16,6 @@
 #include "lib/payload/payload.h"
 
 #define PAGE		xl_page_bytes()
-#define UNKNOWN		(~0ULL)		/* the limit is computed at the first need */
 #define FOR_CPU		(XMEM_MEMORY_HUGE | XMEM_MEMORY_SEALED)
 
 /* ---- limits ---- */
@@ -28,7 +27,7 @@ void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *opti
 
 	*demand = (struct xl_demand){
 		.on = option != XMEM_NO_DEMAND, .by_default = !option, .option = option,
-		.limit = option ? option : UNKNOWN,
+		.limit = option ? option : XL_UNKNOWN_LIMIT,
 		.memory = options->memory,
 		.huge_page = options->memory & XMEM_MEMORY_HUGE ? xl_huge_page_bytes() : 0,
 		.cache_bytes = options->cache_bytes,
@@ -37,19 +36,6 @@ void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *opti
 	pool->owned.on_demand = demand->on;
 	if (demand->on)
 		xm_store(&pool->owned.words.ring->makes, xl_class_below(demand->limit));
-}
-
-void xl_demand_init_chain(struct xl_owned *owned, struct xl_chain *chain)
-{
-	const struct xl_demand *cpu = &owned->cpu.demand;
-
-	chain->demand = (struct xl_demand){
-		.on = cpu->option != XMEM_NO_DEMAND, .by_default = cpu->by_default,
-		.option = cpu->option, .limit = cpu->option ? cpu->option : UNKNOWN,
-		.memory = cpu->memory, .cache_bytes = cpu->cache_bytes, .cache_ns = cpu->cache_ns,
-	};
-	if (chain->demand.on)
-		__atomic_store_n(&owned->on_demand, true, __ATOMIC_RELAXED);
 }
 
 /* By default the limit is a quarter of the memory that is left. 0 or -errno, noted. */
@@ -63,7 +49,7 @@ static int default_limit(struct xl_gpu *gpu, u64 *ret)
 	else
 		xl_room_find("/proc", "/sys/fs/cgroup", &room);
 	if (!err)
-		*ret = room.left == ~0ULL ? UNKNOWN - 1 : room.left / 4;
+		*ret = room.left == ~0ULL ? XL_UNKNOWN_LIMIT - 1 : room.left / 4;
 	return err;
 }
 
@@ -79,13 +65,13 @@ static int find_limit(struct xmem_pool *pool, struct xl_chain *chain)
 	int err;
 
 	xl_lock(&owned->lock);
-	known = chain->demand.limit != UNKNOWN;
+	known = chain->demand.limit != XL_UNKNOWN_LIMIT;
 	xl_unlock(&owned->lock);
 	err = known ? 0 : default_limit(chain->gpu, &limit);
 	if (known || err)
 		return err;
 	xl_lock(&owned->lock);
-	if (chain->demand.limit == UNKNOWN)
+	if (chain->demand.limit == XL_UNKNOWN_LIMIT)
 		chain->demand.limit = limit;
 	xl_unlock(&owned->lock);
 	return 0;
@@ -141,7 +127,7 @@ static int too_large(const struct xl_chain *chain, u64 bytes)
 {
 	const struct xl_demand *demand = &chain->demand;
 
-	if (demand->limit == UNKNOWN)
+	if (demand->limit == XL_UNKNOWN_LIMIT)
 		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is larger than any may be, "
 			       "which is %llu", (unsigned long long)bytes,
 			       (unsigned long long)XL_MAX_BYTES);

@@ -41,9 +41,9 @@ u32 xl_file_buffers(const struct xmem_pool *pool, const struct xl_chain *chain, 
 
 /* ---- making (demand.c, make.c) ---- */
 
+#define XL_UNKNOWN_LIMIT	(~0ULL)		/* it is computed at the first need */
+
 void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *options);
-/* The same options for the buffers of a GPU. Under owned.lock. */
-void xl_demand_init_chain(struct xl_owned *owned, struct xl_chain *chain);
 /*
  * End making on demand in one place, because the program preallocates there. It goes on if the
  * program has asked for it in its options. Under pool->slow.

@@ -188,6 +188,20 @@ static struct xl_chain *new_chain(struct xl_gpu *gpu)
 	return NULL;
 }
 
+/* The options of the CPU also count for the buffers of a GPU. Under owned.lock. */
+static void init_demand(struct xl_owned *owned, struct xl_chain *chain)
+{
+	const struct xl_demand *cpu = &owned->cpu.demand;
+
+	chain->demand = (struct xl_demand){
+		.on = cpu->option != XMEM_NO_DEMAND, .by_default = cpu->by_default,
+		.option = cpu->option, .limit = cpu->option ? cpu->option : XL_UNKNOWN_LIMIT,
+		.memory = cpu->memory, .cache_bytes = cpu->cache_bytes, .cache_ns = cpu->cache_ns,
+	};
+	if (chain->demand.on)
+		__atomic_store_n(&owned->on_demand, true, __ATOMIC_RELAXED);
+}
+
 struct xl_chain *xl_owned_chain(struct xmem_pool *pool, struct xl_gpu *gpu)
 {
 	struct xl_owned *owned = &pool->owned;
@@ -198,7 +212,7 @@ struct xl_chain *xl_owned_chain(struct xmem_pool *pool, struct xl_gpu *gpu)
 	if (!chain) {
 		chain = new_chain(gpu);
 		if (chain) {
-			xl_demand_init_chain(owned, chain);
+			init_demand(owned, chain);
 			chain->next = owned->cpu.next;
 			owned->cpu.next = chain;
 		}
