@@ -138,7 +138,10 @@ TEST(CUDA_containers_pass_descriptors_and_the_order_of_streams)
 /* The driver's error alone (201) does not say what is wrong. */
 TEST(CUDA_containers_cannot_pass_handles)
 {
-	struct reader reader = begin_reader(XMEM_MEMORY_LEGACY);
+	struct reader reader;
+
+	fake_only("a driver of an H200 passes handles between PID namespaces");
+	reader = begin_reader(XMEM_MEMORY_LEGACY);
 
 	tell(reader.writer, 1);
 	REFUSED(xmem_cuda_ptr(reader.buffer), EINVAL);

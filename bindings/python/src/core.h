@@ -353,11 +353,6 @@ void xp_guard_gone(struct xp_guard *self, bool kept);
 
 /* A share of the handle for a view that any thread may drop; NULL with an exception. */
 struct xp_hold *xp_guard_share(struct xp_guard *self);
-/*
- * As xp_guard_share, for a view of a GPU's contents that its consumer uses on @stream, besides
- * blocking ones. Contents for reading get a handle of their own, since others use other streams.
- */
-struct xp_hold *xp_guard_share_on(struct xp_guard *self, void *stream);
 
 /*
  * The address of the contents; NULL with an exception. The GIL is released, because the host may be

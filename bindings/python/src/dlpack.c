@@ -324,7 +324,7 @@ out:
 }
 
 static struct xp_dlpack *shared(struct xp_guard *self, const struct xp_view *view,
-				struct dl_device device, void *stream, bool legacy)
+				struct dl_device device, bool legacy)
 {
 	bool readonly = xp_guard_readonly(self);
 	void *data = (void *)view->data;
@@ -342,12 +342,12 @@ static struct xp_dlpack *shared(struct xp_guard *self, const struct xp_view *vie
 		       "1.0 cannot say so: use a newer consumer, or copy_to_host()");
 		return NULL;
 	}
-	if (device.type != DL_CPU)
-		hold = xp_guard_share_on(self, stream == XP_NO_STREAM ? NULL : stream);
-	else
-		hold = readonly ? xp_guard_private(self, &data) : xp_guard_share(self);
+	hold = readonly && device.type == DL_CPU ? xp_guard_private(self, &data) :
+						   xp_guard_share(self);
 	if (!hold)
 		return NULL;
+	if (device.type != DL_CPU)
+		hold->on_stream = true;
 	dlpack = xp_dlpack_new(view, data, device, readonly ? DL_READ_ONLY : 0, legacy, hold,
 			       NULL);
 	if (!dlpack)
@@ -379,7 +379,7 @@ PyObject *xp_guard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 		dlpack = copied(self, &other, wish.legacy);
 	else
 		dlpack = shared(self, device.type == DL_CPU ? &self->view : &other, device,
-				wish.stream, wish.legacy);
+				wish.legacy);
 	return dlpack ? xp_dlpack_capsule(dlpack, wish.legacy) : NULL;
 }
 
@@ -400,8 +400,8 @@ struct xp_dlpack *xp_dlpack_of(struct xp_guard *self)
 	if (xp_guard_device(self, &device))
 		return NULL;
 	if (device.type == DL_CPU)
-		return xp_guard_view(self) ? NULL : shared(self, &self->view, device, NULL, false);
+		return xp_guard_view(self) ? NULL : shared(self, &self->view, device, false);
 	if (xp_guard_gpu_view(self, XP_NO_STREAM, &other))
 		return NULL;
-	return shared(self, &other, device, NULL, false);
+	return shared(self, &other, device, false);
 }

@@ -59,14 +59,12 @@ static void drop(struct xp_guard *self)
 	if (!buffer)
 		return;
 	thread = slow ? PyEval_SaveThread() : NULL;
-	if (hold && self->lent) {
+	if (hold && self->lent)
 		hold->on_stream = true;
-		hold->stream = self->ordered ? self->stream : hold->stream;
-	}
 	if (hold)
 		xp_hold_put(hold);
 	else if (self->lent)
-		xp_release_on(buffer, self->ordered ? self->stream : NULL);
+		xp_release_on(buffer, NULL);
 	else
 		xmem_release(buffer);
 	if (slow)
@@ -201,32 +199,6 @@ struct xp_hold *xp_guard_share(struct xp_guard *self)
 		}
 	}
 	return xp_hold_get(self->hold);
-}
-
-/* By the consumer's protocol 1 and 2 are default streams, for which the legacy one waits. */
-struct xp_hold *xp_guard_share_on(struct xp_guard *self, void *stream)
-{
-	struct xp_hold *hold = NULL;
-	struct xmem_buffer *clone = NULL, *buffer;
-
-	if (self->mode == XP_WRITING)
-		hold = xp_guard_share(self);
-	else if ((buffer = xp_guard_look(self))) {
-		clone = xmem_clone(buffer);
-		hold = clone ? xp_hold_new(clone) : NULL;
-		if (clone && !hold) {
-			xmem_release(clone);
-			PyErr_NoMemory();
-		} else if (!hold) {
-			xp_raise(self->state);
-		}
-	}
-	if (!hold)
-		return NULL;
-	hold->on_stream = true;
-	if ((uintptr_t)stream > 2)
-		hold->stream = stream;
-	return hold;
 }
 
 /* ---- release ---- */

@@ -36,8 +36,7 @@ static bool has_gil(void)
 	return thread && thread == PyGILState_GetThisThreadState();
 }
 
-/* Two handles, as each waits for one stream. If a stream does not exist any more, its work counts
- * as done. */
+/* Two handles, because each waits for one stream. */
 static void release(struct xmem_buffer *buffer, void *stream)
 {
 	struct xmem_buffer *other = stream ? xmem_clone(buffer) : NULL;
@@ -62,7 +61,7 @@ void xp_hold_put(struct xp_hold *hold)
 	if (atomic_fetch_sub_explicit(&hold->shares, 1, memory_order_acq_rel) != 1)
 		return;
 	if (hold->on_stream)
-		xp_release_on(hold->buffer, hold->stream);
+		xp_release_on(hold->buffer, NULL);
 	else
 		xmem_release(hold->buffer);
 	free(hold);

@@ -5,10 +5,11 @@
  * atomically, touches no Python object, and the last one drops the handle.
  *
  * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams. So
- * the handle of such a buffer is released on the stream that the consumer has named, and on the
- * legacy default stream, after all work that blocking streams have been given. A program that reads
- * the contents on further non-blocking streams keeps its view, or the guard, until they have done
- * their work.
+ * the handle of such a buffer is released on the legacy default stream, after all work that blocking
+ * streams have been given. A program that reads the contents on non-blocking streams must keep its
+ * view, or the guard, until they have done their work. The stream that a consumer names cannot be
+ * used for this, because the consumer may have destroyed it: NVIDIA's driver then crashes. Only
+ * PyTorch's streams live as long as the process.
  *
  * Only a guard makes a further share, under its lock and while it has a share itself. So if the
  * guard sees a count of 1, the count stays 1. Without the guard, the number of shares can only
@@ -25,8 +26,7 @@
 struct xp_hold {
 	atomic_uint shares;
 	struct xmem_buffer *buffer;
-	bool on_stream;		/* set before it is shared: streams may use the contents, */
-	void *stream;		/* this one among them, besides blocking ones; NULL: no other */
+	bool on_stream;		/* set before it is shared: streams may use the contents */
 };
 
 /* NULL: no memory. */
@@ -38,7 +38,6 @@ static inline struct xp_hold *xp_hold_new(struct xmem_buffer *buffer)
 		atomic_init(&hold->shares, 1);
 		hold->buffer = buffer;
 		hold->on_stream = false;
-		hold->stream = NULL;
 	}
 	return hold;
 }
@@ -53,8 +52,9 @@ static inline struct xp_hold *xp_hold_get(struct xp_hold *hold)
 void xp_hold_put(struct xp_hold *hold);
 
 /*
- * Release a handle when @stream and the legacy default stream have done their present work. If the
- * caller has the GIL, it is given up meanwhile, because the driver may be called.
+ * Release a handle when the legacy default stream has done all work that it has been given by now,
+ * and @stream too, unless it is NULL. @stream must exist. If the caller has the GIL, it is given up
+ * meanwhile, because the driver may be called.
  */
 void xp_release_on(struct xmem_buffer *buffer, void *stream);
 
