@@ -5,11 +5,11 @@
  * atomically, touches no Python object, and the last one drops the handle.
  *
  * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams. So
- * the handle of such a buffer is released on the legacy default stream, after all work that blocking
- * streams have been given. A program that reads the contents on non-blocking streams must keep its
- * view, or the guard, until they have done their work. The stream that a consumer names cannot be
- * used for this, because the consumer may have destroyed it: NVIDIA's driver then crashes. Only
- * PyTorch's streams live as long as the process.
+ * the handle of such a buffer is released on the legacy default stream, after all work that
+ * blocking streams have been given. A program that reads the contents on non-blocking streams must
+ * keep its view, or the guard, until they have done their work. The stream that a consumer names
+ * cannot be used for this, because the consumer may have destroyed it: NVIDIA's driver then
+ * crashes. Only PyTorch's streams live as long as the process.
  *
  * Only a guard makes a further share, under its lock and while it has a share itself. So if the
  * guard sees a count of 1, the count stays 1. Without the guard, the number of shares can only

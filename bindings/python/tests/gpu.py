@@ -104,6 +104,10 @@ def driver() -> Driver:
     return Driver()
 
 
+def on_fake() -> bool:
+    return hasattr(driver().library, "cuFakeCalls")
+
+
 class Stream:
     """A stream with a gate: what is put into it from close_gate() on waits for open_gate()."""
 
