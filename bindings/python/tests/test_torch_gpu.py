@@ -102,19 +102,19 @@ def _says_before_it_waits(pipe: Any) -> None:
 
 
 def test_neither_side_waits_for_the_senders_stream(installed: None, stream: Stream) -> None:
-    """Both when a tensor is first sent and when it is sent again. The first round loads the
-    kernels, for which CUDA may wait for all streams."""
+    """The first round loads the kernels, and the second one makes the fence's memory. For both CUDA
+    may wait for all streams."""
     tensor = torch.zeros(COUNT, device="cuda")
     torch.cuda.synchronize()
     with Child(_says_before_it_waits, method="spawn") as child:
         with torch.cuda.stream(torch.cuda.ExternalStream(stream.number)):
-            for number in range(1, 4):
-                if number > 1:
+            for number in range(1, 5):
+                if number > 2:
                     stream.close_gate()
                 tensor.fill_(number)
                 child.put(tensor)
                 assert child.get() == "it has come"
-                if number > 1:
+                if number > 2:
                     stream.open_gate()
                 assert child.get() == number * COUNT
         child.put(None)
