@@ -153,8 +153,8 @@ static int copy_between(struct xl_copy *copy, struct xmem_buffer *to, u64 to_off
 {
 	int err;
 
-	if (to == from)
-		return xl_fail(EINVAL, "%s: both arguments are the same buffer, or NULL",
+	if (to && to == from)
+		return xl_fail(EINVAL, "%s: both arguments are one buffer",
 			       copy->what);
 	err = xl_copy_check(copy, xl_buffer(to), xl_buffer(from));
 	if (!err)

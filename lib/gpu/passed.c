@@ -13,6 +13,7 @@
 #define WORDS		512		/* they fill a page of 4 KiB */
 #define FIRST_NAP_NS	50000
 #define LAST_NAP_NS	1000000
+#define IDLE_S		1		/* after that the thread ends */
 
 /*
  * A word is 0 until its stream writes 1. A forked child finds this memory wiped. The kernel does
@@ -34,7 +35,7 @@ static struct {
 	struct xl_lock lock;		/* guards what follows; no other code runs under it */
 	u64 used[WORDS / 64];
 	struct xmem_buffer *buffer[WORDS];	/* of words in use; NULL: it was forgotten */
-	bool watched;			/* the thread was started */
+	bool watched;			/* the thread is there */
 } passed;
 
 /* ---- the page ---- */
@@ -162,13 +163,38 @@ void xl_passed_look(void)
 		look(page);
 }
 
-/* Sleep until a word is put. The two sides store, and then load what the other one stores. */
-static void sleep_until_used(struct page *page)
+/*
+ * Sleep until a word is put. false: none was put within IDLE_S. This thread stores `asleep` and then
+ * loads `in_use`; a thread that puts a word stores `in_use` and then loads `asleep`. So neither
+ * misses the other.
+ */
+static bool sleep_until_used(struct page *page)
 {
+	const struct timespec idle = { .tv_sec = IDLE_S };
+	long slept = 0;
+
 	__atomic_store_n(&page->asleep, 1, __ATOMIC_SEQ_CST);
-	while (!__atomic_load_n(&page->in_use, __ATOMIC_SEQ_CST) && xm_load(&page->asleep))
-		xl_futex_wait_private(&page->asleep, 1);
+	while (!slept && !__atomic_load_n(&page->in_use, __ATOMIC_SEQ_CST) &&
+	       xm_load(&page->asleep))
+		slept = xl_futex_wait_private_for(&page->asleep, 1, &idle) == -ETIMEDOUT;
 	xm_store(&page->asleep, 0);
+	return !slept;
+}
+
+/*
+ * Is there nothing to look at? Then the thread ends, because a process whose main thread has ended
+ * lasts as long as its other threads. The next word starts another one.
+ */
+static bool may_end(struct page *page)
+{
+	bool idle;
+
+	xl_lock(&passed.lock);
+	idle = !xm_load(&page->in_use);
+	if (idle)
+		passed.watched = false;
+	xl_unlock(&passed.lock);
+	return idle;
 }
 
 static void wake_watcher(struct page *page)
@@ -190,14 +216,17 @@ static void *watch(void *user)
 	prctl(PR_SET_NAME, "xmem-streams");
 	prctl(PR_SET_TIMERSLACK, 1000UL);	/* ns; the usual 50 us would double a short nap */
 	for (;;) {
-		sleep_until_used(page);
+		if (!xm_load(&page->in_use)) {
+			if (!sleep_until_used(page) && may_end(page))
+				return NULL;
+			nap.tv_nsec = FIRST_NAP_NS;
+		}
 		nap.tv_nsec = look(page) ? FIRST_NAP_NS : nap.tv_nsec * 9 / 8;
 		if (nap.tv_nsec > LAST_NAP_NS)
 			nap.tv_nsec = LAST_NAP_NS;
 		if (xm_load(&page->in_use))
 			nanosleep(&nap, NULL);
 	}
-	return NULL;
 }
 
 /* Under the lock. false: there is no memory for a thread. */

@@ -7,7 +7,8 @@
  *
  * The words are in one page of this process, which only its own streams write. The library looks at
  * them whenever the program releases another buffer on a stream. A thread of the library looks too,
- * so a handle is dropped even if the program makes no call. It sleeps while no word is in use.
+ * so a handle is dropped even if the program makes no call. The thread ends when no word has been
+ * in use for a second.
  */
 #ifndef XMEM_GPU_PASSED_H
 #define XMEM_GPU_PASSED_H

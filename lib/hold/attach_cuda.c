@@ -137,9 +137,12 @@ static int check(struct xmem_pool *pool, const struct wish *wish)
 	if (wish->flags & ~XMEM_MEMORY_READERS)
 		return xl_fail(EINVAL, "attach_cuda: flags has 0x%x, which has no meaning",
 			       wish->flags & ~XMEM_MEMORY_READERS);
-	if (!wish->at || !wish->bytes || wish->bytes > XL_MAX_BYTES)
-		return xl_fail(EINVAL, "attach_cuda: %llu bytes at %p",
-			       (unsigned long long)wish->bytes, wish->at);
+	if (!wish->at)
+		return xl_fail(EINVAL, "attach_cuda: the address is NULL");
+	if (!wish->bytes || wish->bytes > XL_MAX_BYTES)
+		return xl_fail(EINVAL, "attach_cuda: %llu bytes, but a buffer has 1 to %llu",
+			       (unsigned long long)wish->bytes,
+			       (unsigned long long)XL_MAX_BYTES);
 	return 0;
 }
 

@@ -73,6 +73,12 @@ static inline void xl_futex_wait_private(u32 *word, u32 value)
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
+/* Sleep so for at most @limit. Returns 0, or -errno: ETIMEDOUT, EAGAIN, EINTR. */
+static inline long xl_futex_wait_private_for(u32 *word, u32 value, const struct timespec *limit)
+{
+	return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, limit, NULL, 0) ? -errno : 0;
+}
+
 static inline void xl_futex_wake_private(u32 *word, int waiters)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, waiters, NULL, NULL, 0);
