@@ -3,26 +3,26 @@
  * Buffers in the memory of NVIDIA's GPUs. A part of xmem.h, whose general rules apply.
  *
  * A program that calls these functions needs no header of CUDA's and is not linked with the driver:
- * the library opens libcuda.so.1, or the file in XMEM_CUDA_DRIVER (docs/environment.md), when it is
- * first needed. Without a driver or a GPU these functions fail with ENODEV and say why. A process
- * tries to start the driver once: if that fails, all later calls give that error until the process
- * ends.
+ * the library opens libcuda.so.1, or the file in XMEM_CUDA_DRIVER (docs/environment.md), at the
+ * first call that needs the driver. Without a driver or a GPU these functions fail with ENODEV, and
+ * the message gives the reason. A process tries to start the driver once: if the start fails, all
+ * later calls give its error until the process ends.
  *
- * A child that is forked after its parent has used the driver cannot use it (ECHILD). A program
- * calls no function of this library, xmem_release among them, in a host function (cuLaunchHostFunc)
- * or another callback of the driver's. xmem_release_on drops a handle from a stream (stream.h).
+ * A child that is forked after its parent has used the driver cannot use the driver (ECHILD). Call
+ * no function of this library, not even xmem_release, in a host function (cuLaunchHostFunc) or
+ * another callback of the driver's. xmem_release_on drops a handle from a stream (stream.h).
  *
  * Each function that calls the driver can also fail with
  *	ESHUTDOWN  the driver has been torn down, because the process is ending
- *	EOPNOTSUPP  the driver or the GPU lacks what is needed; the message says what
- *	EPERM		the driver is called in one of its callbacks, or a stream is captured
- * and each that waits for contents that a stream has yet to write also with
+ *	EOPNOTSUPP  the driver or the GPU lacks a feature, which the message names
+ *	EPERM		the call is made in a callback of the driver's, or a stream is captured
+ * and each function that waits for contents that a stream has yet to write also with
  *	ECANCELED  xmem_cancel, or xmem_pool_close while it waits
  *	EINTR		a signal
  *	EOWNERDEAD  the process that wrote the contents ended before they were complete
- *	ENOTCONN  the host has ended, and whether they will be complete is unknown
- *	EIO		they never will be: this process writes them, and its GPU fails; or their
- *		writer gave a wrong order
+ *	ENOTCONN  the host has ended, and it is unknown if the contents will be complete
+ *	EIO		the contents will never be complete: this process writes them and its GPU
+ *		fails, or their writer gave a wrong order
  */
 #ifndef XMEM_CUDA_H
 #define XMEM_CUDA_H
@@ -50,13 +50,13 @@ struct xmem_cuda_info {
 
 /*
  * Find the driver, and get its properties.
- * @ret_info: its size field is set.
+ * @ret_info: set its size field.
  * Returns: 0, or
  *	-ENODEV	there is no driver or no GPU, or the driver is too old, is the toolkit's stub
- *		library, or does not match the kernel's: the message says which
+ *		library, or does not match the kernel's: the message gives the reason
  *	-ECHILD	this process was forked from one that had used the driver
  *	-EIO, -ENOMEM  the driver does not start or does not describe its devices; the message has
- *		its result
+ *		the driver's result
  *	-EINVAL
  * Threads: any; the first call of a process takes as long as the driver takes to start. Since: 0.5.
  */
@@ -89,7 +89,7 @@ struct xmem_cuda_device_info {
 /*
  * Get the properties of a device. This makes no context.
  * @device: from 0 to devices - 1 of struct xmem_cuda_info.
- * @ret_info: its size field is set.
+ * @ret_info: set its size field.
  * Returns: 0; -ENODEV: also if there is no such device; others as xmem_cuda_query. Threads: any.
  * Since: 0.5.
  */
@@ -100,13 +100,13 @@ int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
 /*
  * Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU. If none is
  * free, a buffer is made, as far as demand_bytes of struct xmem_pool_options allows on each GPU.
- * Readers get it only if the option `memory` has XMEM_MEMORY_READERS.
+ * Readers get the memory of this buffer only if the option `memory` has XMEM_MEMORY_READERS.
  * @bytes: bytes that the contents will have; 0: any buffer on that GPU, the whole of it.
  * @device: this process's number of the GPU.
  * @timeout_ns: nanoseconds to wait for a buffer.
  * Returns: the buffer, or NULL: as xmem_acquire, and
- *	ENOSPC	also: this writer has no buffers on that GPU, and `bytes` is 0, or it makes none on
- *		demand: xmem_preallocate makes some
+ *	ENOSPC	also: this writer has no buffers on that GPU, and `bytes` is 0, or the writer makes
+ *		no buffers on demand: xmem_preallocate makes some
  *	ENOMEM, ENODEV, EOPNOTSUPP, EMEDIUMTYPE, ECHILD, EIO  as xmem_preallocate
  * Ownership: ends in xmem_publish or xmem_release. Threads: any. Since: 0.5.
  */
@@ -116,26 +116,27 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
 /*
  * Make a buffer of existing memory of a GPU, without copying it.
  * @ptr: an address in a GPU's memory, a multiple of 64 bytes behind the beginning of its
- *	allocation: from cudaMalloc or cuMemAlloc; or from cuMemCreate or a memory pool with the
- *	handle type POSIX file descriptor. It stays the caller's, who neither frees it nor changes
- *	the contents before @done is called.
+ *	allocation: from cudaMalloc or cuMemAlloc; or from cuMemCreate or a memory pool of CUDA's,
+ *	with the handle type POSIX file descriptor. The memory stays the caller's. Neither free it
+ *	nor change the contents before @done is called.
  * @bytes: bytes of contents. Other processes get the whole allocation.
  * @flags: 0 or XMEM_MEMORY_READERS.
  * @done: called once, when no client holds the contents or can receive them, and no process has the
- *	memory open; NULL: nothing is called. It is not called after an error. It may free the
- *	memory; it must return, and calls no function of this pool.
- * @user: passed to it.
+ *	memory open; NULL: nothing is called. @done is not called after an error, or if the host has
+ *	ended before. @done may free the memory; it must return, and must call no function of this
+ *	pool.
+ * @user: passed to @done.
  *
- * Small allocations of cudaMalloc or cuMemAlloc share blocks of 2 MB, and other processes get whole
- * blocks: no allocation in such a block may be freed before @done. The buffer is published or
- * released like one from xmem_attach_fd. It has these contents only, and xmem_cuda_ptr_mut refuses
- * it. Memory of cuMemCreate outlives this process; all other memory ends for other processes with
- * this client's xmem_pool_close (XMEM_BUFFER_MORTAL).
+ * Small allocations of cudaMalloc or cuMemAlloc share blocks of 2 MiB, and other processes get
+ * whole blocks: free no allocation in the block before @done is called. Publish or release the
+ * buffer like a buffer from xmem_attach_fd. The buffer has these contents only, and
+ * xmem_cuda_ptr_mut refuses the buffer. Memory of cuMemCreate outlives this process; all other
+ * memory ends for other processes with this client's xmem_pool_close (XMEM_BUFFER_MORTAL).
  *
  * Returns: the buffer, or NULL, and then nothing has changed:
  *	EINVAL	a number is 0, an address is not aligned, or a flag has no meaning
- *	EMEDIUMTYPE  it is no memory of a GPU, or none that other processes can get; the message
- *		says what to do
+ *	EMEDIUMTYPE  @ptr is no memory of a GPU, or none that other processes can get; the message
+ *		has the remedy
  *	ERANGE	the contents reach beyond the allocation
  *	EPERM, ENOSPC, EDQUOT, EAGAIN, ENOMEM, EMFILE, EINTR  as xmem_attach_fd
  *	ENODEV, ECHILD, EIO  as xmem_preallocate
@@ -147,17 +148,17 @@ struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t b
 /* ---- looking at contents ---- */
 
 /*
- * Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU; for another GPU
- * xmem_cuda_peer says whether it can use the address. The first call for an allocation opens it,
- * which takes the driver about a millisecond.
+ * Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU; xmem_cuda_peer
+ * reports if another GPU can use the address. The first call for an allocation opens the
+ * allocation, which takes the driver about a millisecond.
  * Returns: the device address, or NULL:
  *	EMEDIUMTYPE  the contents are in memory of the CPU: xmem_data
- *	EACCES	this client is a reader, and the owner gives the memory to writers only
- *		(XMEM_MEMORY_READERS)
+ *	EACCES	this client is a reader, and the owner gives the memory to writers only: the owner
+ *		made the buffer without XMEM_MEMORY_READERS
  *	EOWNERDEAD  the owner has ended or closed its pool, and the memory went by the driver's IPC
- *		handles or is of a memory pool; or the writer of the contents ended before they were
- *		complete
- *	EINVAL	the driver refuses the owner's handle, perhaps for lack of descriptors
+ *		handles or is of a memory pool of CUDA's; or the writer of the contents ended before
+ *		they were complete
+ *	EINVAL	the driver refuses the owner's handle, perhaps for lack of file descriptors
  *	ENODEV	there is no driver, or this process does not see that GPU; the message has its UUID
  *	ENOMEM, EMFILE, EINTR, EIO, ENOTCONN, ECHILD
  * Ownership: valid until the handle of the buffer is dropped. Threads: any. Since: 0.5.
@@ -178,14 +179,15 @@ void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
  * A kernel that uses the address on a GPU without access loses its context.
  * @device: this process's number of the GPU that is going to use the address.
  *
- * Memory by descriptor, and of a memory pool, is open to all peers of its GPU, so the call only
- * answers. Memory by handle is not: then the call makes the primary context of @device if there is
- * none, which takes memory on @device, and enables access to all memory of the primary context of
- * the buffer's GPU (cuCtxEnablePeerAccess).
- * Returns: 0: work in the primary context of @device can use the address; it is the buffer's own
- * GPU, or a peer. Or:
- *	-EXDEV	it cannot: the GPUs are no peers, or the program has attached the memory and not
- *		given @device access. The message names both GPUs. xmem_copy_to needs no access
+ * Memory by descriptor, and of a memory pool of CUDA's, is open to all peers of its GPU, so the
+ * call only answers. Memory by IPC handle is not open to them: the call makes the primary context
+ * of @device if there is none, which takes memory on @device, and enables access to all memory of
+ * the primary context of the buffer's GPU (cuCtxEnablePeerAccess).
+ * Returns: 0: work in the primary context of @device can use the address; @device is the buffer's
+ * own GPU, or a peer. Or:
+ *	-EXDEV	@device cannot use the address: the GPUs are no peers, or the program has attached
+ *		the memory without access for @device. The message names both GPUs. xmem_copy_to
+ *		needs no access
  *	-EUSERS	the driver has as many peers of @device as it can have
  *	-ENODEV	also: there is no GPU @device
  *	others as xmem_cuda_ptr, which it calls

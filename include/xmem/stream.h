@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Order on streams of a GPU: buffers that are published before the GPU has written them, and
- * released before it has read them. A part of xmem.h, whose general rules apply.
+ * released before the GPU has read them. A part of xmem.h, whose general rules apply.
  *
- * A stream is a CUstream of CUDA's driver, which is a cudaStream_t of its runtime. NULL is the
- * default stream of the buffer's GPU, in its primary context; for memory of the CPU it is that of
- * GPU 0. No function here waits for a stream unless it says so. The copies of copy.h keep this
- * order too.
+ * A stream is a CUstream of CUDA's driver, which is a cudaStream_t of CUDA's runtime. NULL is the
+ * default stream of the buffer's GPU, in the GPU's primary context; for memory of the CPU, NULL is
+ * the default stream of GPU 0. In struct xmem_publish_options and copy.h, NULL means no stream. No
+ * function here waits for a stream unless its comment says so. Copies (copy.h) keep this order too.
  *
  *	writer                                   reader
  *	b = xmem_acquire_cuda(...)               b = xmem_receive(...)
@@ -14,27 +14,28 @@
  *	kernel writes xmem_cuda_ptr_mut(b)       kernel reads xmem_cuda_ptr(b)
  *	xmem_publish(b, &options, NULL)          xmem_release_on(b, stream)
  *
- * options.stream is the stream. The work that it has now writes the contents. In these options the
- * default stream is CU_STREAM_LEGACY, (CUstream)1, or CU_STREAM_PER_THREAD, (CUstream)2, because
- * NULL says that the contents are complete. Receivers get the buffer at once. If the process ends
- * before the stream has done that work, waits fail with EOWNERDEAD, and streams that wait continue.
- * With a stream xmem_publish also returns
+ * options.stream is the stream. All work that is in the stream at the call may write the contents.
+ * In these options NULL says that the contents are complete; for the default stream, give
+ * CU_STREAM_LEGACY, (CUstream)1, or CU_STREAM_PER_THREAD, (CUstream)2. Receivers get the buffer at
+ * once. If the writer's process ends before this work does, waits fail with EOWNERDEAD, and streams
+ * that wait continue. With a stream xmem_publish also returns
  *	-EMEDIUMTYPE  the buffer is in memory of the CPU
  *	-EPERM	the buffer is held for reading
- *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; xmem_get_last_error says how
+ *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; the error has its result
  *	-EINTR, -ECANCELED  the wait for the stream ended; the work in the stream continues
  *
- * A stream that is captured into a graph takes none of these calls, and no copy: they fail with
+ * A stream that is captured into a graph takes no call of xmem, also no copy: calls fail with
  *	-EPERM	the stream is captured, or is a default stream that is ordered with a captured one
- * before they change anything, and the capture stays valid. The graph would repeat the call for the
- * buffer of the first time. A program captures only its own work. It puts the addresses of the
- * buffers of this time into the graph (cuGraphExecKernelNodeSetParams), calls xmem_wait_on before
- * cuGraphLaunch, and xmem_publish or xmem_release_on after it: "Graphs" in docs/cuda.md.
+ * before they change anything, and the capture stays valid. Capture only the program's own work,
+ * because the graph would repeat a call for the buffer of the capture. Before each cuGraphLaunch,
+ * call xmem_wait_on and put the addresses of the buffers into the graph
+ * (cuGraphExecKernelNodeSetParams); after cuGraphLaunch, call xmem_publish or xmem_release_on:
+ * "Graphs" in docs/cuda.md.
  *
  * Without xmem_wait_on, the first xmem_cuda_ptr, xmem_cuda_ptr_mut or copy of the buffer waits in
- * the calling thread until the contents are complete. A program that uses none of these functions
- * synchronizes its streams before it publishes or releases. It does so before xmem_set_ref_count
- * too, which has no form for streams.
+ * the calling thread until the contents are complete. A program that makes no calls with a stream
+ * must synchronize its streams before it publishes or releases. Before xmem_set_ref_count, which
+ * has no form for streams, always synchronize them.
  */
 #ifndef XMEM_STREAM_H
 #define XMEM_STREAM_H
@@ -50,13 +51,14 @@ struct xmem_buffer;
 struct CUstream_st;
 
 /*
- * Let a stream wait until the contents of a buffer are complete: work that is put into it from now
- * on comes after them. For a buffer from xmem_acquire_cuda the stream waits for contents that this
- * client has published in it on a stream, and for the copies of copy.h into and out of it.
+ * Let a stream wait until the contents of a buffer are complete: work that is put into the stream
+ * after this call comes after the contents. For a buffer from xmem_acquire_cuda the stream waits
+ * for contents that this client has published in the buffer on a stream, and for copies (copy.h)
+ * into and out of the buffer.
  *
- * If the contents are complete this puts nothing into the stream. If the GPU cannot wait, or xmemd
- * has ended, the calling thread waits. The program keeps its handle until the stream has read the
- * contents, and drops it by xmem_release_on.
+ * If the contents are complete, the call puts nothing into the stream. If the GPU cannot wait, or
+ * xmemd has ended, the calling thread waits. Keep the handle until all work that reads the contents
+ * has been put into the stream, and then drop the handle by xmem_release_on.
  *
  * Returns: 0, or
  *	-EOWNERDEAD  the writer's process ended before its GPU had finished the contents
@@ -71,30 +73,30 @@ int xmem_wait_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
  * Wait in this thread until the contents of a buffer are complete.
  * @timeout_ns: nanoseconds to wait; 0: only look, which xmem_cancel does not end.
  * Returns: 0, or
- *	-EAGAIN		they are not, and timeout_ns is 0; -ETIMEDOUT after another time
- *	-EOWNERDEAD  they will never be: the writer's process has ended
- *	-EIO, -ESHUTDOWN  this process writes them, and its GPU or the driver has failed
+ *	-EAGAIN		they are not complete, and timeout_ns is 0; -ETIMEDOUT not complete in time
+ *	-EOWNERDEAD  the contents will never be complete: the writer's process has ended
+ *	-EIO, -ESHUTDOWN  this process writes the contents, and its GPU or the driver has failed
  *	-EMEDIUMTYPE  the buffer is in memory of the CPU
  *	-EINVAL	also: the timeout is negative
  *	-EINTR, -ECANCELED, -ENOTCONN  as xmem_receive: closing the pool ends waits that are under
- *		way, and a handle that is kept beyond it can be waited for again
+ *		way, and a handle that is kept beyond the close can be waited for again
  * Threads: any. Since: 0.5.
  */
 int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
 
 /*
- * Drop a handle when a stream has done its present work.
+ * Drop a handle when a stream has done all work that is in the stream at the call.
  * @buffer: any handle for reading, also of memory of the CPU that the stream copies from.
- * @stream: the work that it has now may still read the contents.
+ * @stream: its work at the call may still read the contents.
  *
- * The handle is gone for the caller at once, and the buffer is held until the stream has done that
- * work. The library learns that up to a millisecond later, because the stream only writes a word in
- * memory. So an xmem_acquire that does not wait may find no buffer just after the stream has been
- * synchronized. If the process ends before, the host keeps the buffer until the GPU can no longer
- * read it.
+ * The handle is gone for the caller at once, and the buffer is held until the stream has done this
+ * work. The library learns of the end up to a millisecond later, because the stream only writes a
+ * word in memory. So an xmem_acquire that does not wait may find no buffer just after the stream
+ * has been synchronized. If the process ends before the work does, the host keeps the buffer until
+ * the GPU can no longer read the contents.
  *
  * Returns: 0, or -EPERM (the buffer is being written, or the stream is captured), -EINVAL, -EBADF,
- * -ECHILD, -ENODEV, -EIO; after an error the handle is as before.
+ * -ECHILD, -ENODEV, -EIO; after an error the handle is unchanged.
  * Ownership: ends here. Threads: any. Since: 0.5.
  */
 int xmem_release_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
