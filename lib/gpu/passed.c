@@ -165,8 +165,8 @@ void xl_passed_look(void)
 
 /*
  * Sleep until a word is put. false: none was put within IDLE_S. This thread stores `asleep` and
- * then loads `in_use`; a thread that puts a word stores `in_use` and then loads `asleep`. So neither
- * misses the other.
+ * then loads `in_use`; a thread that puts a word stores `in_use` and then loads `asleep`. So
+ * neither misses the other.
  */
 static bool sleep_until_used(struct page *page)
 {
