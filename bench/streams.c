@@ -3,16 +3,19 @@
  * Hand-overs on streams between two processes that share one GPU: half a round trip, in which each
  * side works on the GPU and then hands over. Ways to hand over:
  *
- *   synchronized      the sender waits for its stream and sets a flag of the CPU: the floor
+ *   synchronized      the sender waits for its stream and sets a flag of the CPU: the baseline
+ *                     (floor_way), although other ways may be slightly faster
  *   xmem              wait_on, publish with .stream, release_on
- *   words             a stream writes a word, and the other stream waits for it; no release
- *   host function     as words, and each receiver's stream calls a host function
- *   IPC events        as torch.multiprocessing orders its streams
+ *   words             the sender's stream writes a word, and the receiver's stream waits for the
+ *                     word; no release
+ *   host function     words, and the receiver's stream then calls a host function
+ *   IPC events        the sender's stream records an event, and the receiver's stream waits for it:
+ *                     the way of torch.multiprocessing
  *
- * Then a victim: how long one process waits for a little work while another one uses the GPU.
+ * Then a victim: how long one process waits for a little work while another process uses the GPU.
  *
- * The processes are not pinned, because the driver's threads would be pinned with them. On the fake
- * driver, whose streams are threads, the times say nothing and are not judged.
+ * Do not pin the processes, because the driver's threads would be pinned with them. On the fake
+ * driver, whose streams are threads, the times mean nothing and are not judged.
  */
 #include "gpu.h"
 
@@ -23,8 +26,8 @@
 #define BUFFERS		16
 #define BYTES		65536
 #define HOPS		20		/* of a batch */
-#define WORK_BYTES	(64ULL << 20)	/* that one memset of the work fills */
-#define LITTLE_BYTES	65536		/* the victim's */
+#define WORK_BYTES	(64ULL << 20)	/* of one memset of the work */
+#define LITTLE_BYTES	65536		/* of the victim's memset */
 
 enum { IPC_EVENT = 2 | 4 };		/* DISABLE_TIMING, INTERPROCESS */
 
@@ -38,7 +41,7 @@ struct streams {
 	unsigned long long scratch;	/* memory of the work */
 	size_t bytes;			/* of a memset */
 	unsigned int memsets;		/* of the work before each hand-over */
-	uint64_t sent;			/* hand-overs by words and events, of both sides */
+	uint64_t sent;			/* hand-overs of both sides so far */
 	const struct way *way;
 };
 
@@ -65,7 +68,7 @@ static void set_flag(const struct streams *streams)
 	__atomic_store_n(flag_of(streams, streams->side), streams->sent, __ATOMIC_RELEASE);
 }
 
-/* Wait until the other side has sent, or told its stream to. */
+/* Wait until the other side has sent, or has put the send into its stream. */
 static void await_flag(const struct streams *streams)
 {
 	while (__atomic_load_n(flag_of(streams, !streams->side), __ATOMIC_ACQUIRE) <
@@ -143,7 +146,7 @@ static void receive_event(struct streams *streams)
 		    "cuStreamWaitEvent");
 }
 
-/* A stream may have yet to release a buffer, so this may wait for buffers. */
+/* A stream may have yet to release a buffer, so the acquire may wait for buffers. */
 static void send_buffer(struct streams *streams)
 {
 	struct xmem_buffer *buffer = xmem_acquire_cuda(streams->end.pool, BYTES, 0, 10000000000);
@@ -206,7 +209,7 @@ static double time_way(void *streams)
 	return hand_over(streams, ((struct streams *)streams)->way);
 }
 
-/* How many memsets keep this GPU busy for that long? Side 0 finds out, alone. */
+/* How many memsets keep this GPU busy for @ns? Side 0 measures, while the other side waits. */
 static unsigned int memsets_for(struct streams *streams, double ns)
 {
 	struct bench *bench = streams->bench;
