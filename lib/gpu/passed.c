@@ -16,8 +16,8 @@
 #define IDLE_S		1		/* after that the thread ends */
 
 /*
- * A word is 0 until its stream writes 1. A forked child finds this memory wiped. The kernel does
- * not copy it, so the driver and this process go on sharing one page.
+ * A word is 0 until its stream writes 1. A forked child finds this page wiped. The kernel does not
+ * copy the page, so the driver and this process go on sharing one page.
  */
 struct page {
 	u64 word[WORDS];
@@ -29,12 +29,12 @@ struct page {
 
 static struct {
 	struct page *page;		/* made once, and kept until the process ends; atomic */
-	bool refused;			/* the driver does not register it; atomic */
+	bool refused;			/* the driver does not register a page; atomic */
 	void (*drop)(struct xmem_buffer *buffer, u32 mode);	/* atomic */
 
 	struct xl_lock lock;		/* guards what follows; no other code runs under it */
 	u64 used[WORDS / 64];
-	struct xmem_buffer *buffer[WORDS];	/* of words in use; NULL: it was forgotten */
+	struct xmem_buffer *buffer[WORDS];	/* of words in use; NULL: forgotten */
 	bool watched;			/* the thread is there */
 } passed;
 
@@ -46,7 +46,7 @@ static bool can_write(const struct xl_gpu *gpu)
 	       !xm_load(&passed.refused);
 }
 
-/* Register a page with the driver, unless another thread was first. NULL: it is refused. */
+/* Register a page with the driver, unless another thread was first. NULL: the page is refused. */
 static struct page *make_page(void)
 {
 	struct page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
@@ -115,7 +115,8 @@ struct written {
 
 /*
  * Free the words that are written, at most AT_ONCE. Returns how many handles are to be dropped. The
- * bit is cleared under the lock, because the handle may be another one's after xl_passed_forget.
+ * bit XL_LEAVING is cleared under the lock, because after xl_passed_forget the struct may already
+ * be the handle of another buffer.
  */
 static u32 take_written(struct page *page, struct written *ret)
 {
@@ -140,7 +141,7 @@ static u32 take_written(struct page *page, struct written *ret)
 	return n;
 }
 
-/* Returns whether it has dropped a handle. */
+/* true: a handle was dropped. */
 static bool look(struct page *page)
 {
 	struct written written[AT_ONCE];
@@ -205,8 +206,9 @@ static void wake_watcher(struct page *page)
 }
 
 /*
- * The library's thread. A GPU cannot wake it, so it looks again and again while words are in use,
- * and naps in between. While no handle is dropped, each nap is longer than the last by an eighth.
+ * The library's thread. A GPU cannot wake a thread, so this one looks again and again while words
+ * are in use, and naps in between. Each nap is longer than the last by an eighth, up to 1 ms. After
+ * each drop of a handle the naps start anew.
  */
 static void *watch(void *user)
 {
@@ -246,7 +248,7 @@ static bool start_watching(struct page *page)
 
 /* ---- words ---- */
 
-/* -1: all are in use, or there is no thread that would look at them. */
+/* -1: all words are in use, or no thread would look at the words. */
 static int take_word(struct page *page, struct xmem_buffer *buffer)
 {
 	int w = -1;
@@ -266,7 +268,7 @@ static int take_word(struct page *page, struct xmem_buffer *buffer)
 	return w;
 }
 
-/* The stream has refused the word. */
+/* Free a word that the stream has refused. */
 static void give_back(struct page *page, u32 w)
 {
 	xl_lock(&passed.lock);
@@ -302,7 +304,8 @@ CUresult xl_passed_put(struct xl_gpu *gpu, CUstream stream,
 }
 
 /*
- * The word stays in use, so that no other handle is dropped if a stream should write it after all.
+ * The word stays in use, so that no other handle is dropped if the stream writes the word after
+ * all.
  */
 void xl_passed_forget(const struct xmem_buffer *buffer)
 {
