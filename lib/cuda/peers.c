@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Which GPUs of this process reach memory of a GPU by its address. Mapped memory and memory of a
- * pool are opened to all peers of its GPU at once, because the driver needs no context for that.
- * Memory behind a handle is opened to one GPU at a time, when the program asks for this GPU: the
- * driver opens it to a context, and a context takes memory on its GPU.
+ * The GPUs of this process that can use memory of another GPU by address. One call of the driver
+ * opens mapped memory, or a memory pool of CUDA's, to all peers of the memory's GPU, because that
+ * call needs no context. Memory behind a legacy handle is opened to one GPU at a time, when the
+ * program asks for this GPU: the driver opens the memory to a context, and a context takes memory
+ * on its GPU.
  */
 #include "lib/cuda/memory.h"
 
-/* @ret: XL_GPU_PEERS of them. Returns how many there are. */
+/* List the peers of @home. @ret: room for XL_GPU_PEERS. Returns the number of peers. */
 static size_t list_peers(const struct xl_gpu *home, CUmemAccessDesc *ret)
 {
 	const struct xl_gpu *gpu;
@@ -26,7 +27,10 @@ static size_t list_peers(const struct xl_gpu *home, CUmemAccessDesc *ret)
 	return count;
 }
 
-/* A GPU that the driver refuses here does not keep the memory from those that can use it. */
+/*
+ * One call opens the memory to all peers. If the driver refuses the call because of one peer, only
+ * the memory's own GPU keeps access, and no error is reported.
+ */
 void xl_memory_share(struct xl_memory *memory)
 {
 	CUmemAccessDesc peers[XL_GPU_PEERS];
@@ -59,13 +63,13 @@ static int ask(const struct xl_memory *memory, const struct xl_gpu *gpu)
 							   memory->address);
 
 	if (result)
-		return xl_cuda_fail(result, "GPU %d: ask the driver who may use memory of GPU %d",
+		return xl_cuda_fail(result, "GPU %d: query the access to memory of GPU %d",
 				    gpu->ordinal, memory->gpu->ordinal);
 	if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return 0;
 	return unreachable(memory, gpu, memory->taken ?
-			   "the program that attached it has not given that GPU access" :
-			   "the driver has not given that GPU access");
+			   "the program that attached the memory has not given access" :
+			   "the driver has not given access");
 }
 
 /* pre: the context of @gpu is current. */
@@ -87,7 +91,7 @@ int xl_memory_reach(const struct xl_memory *memory, struct xl_gpu *gpu)
 	if (gpu == memory->gpu || (memory->shared && xl_gpu_is_peer(memory->gpu, gpu)))
 		return 0;
 	if (!xl_gpu_is_peer(memory->gpu, gpu))
-		return unreachable(memory, gpu, "the driver has no peer access between them");
+		return unreachable(memory, gpu, "the driver has no peer access between these GPUs");
 	err = xl_gpu_enter(gpu, &scope);
 	if (err)
 		return err;

@@ -146,7 +146,7 @@ static void refuse(enum kind kind)
 	fake_only("its GPUs are no peers");
 	setenv("FAKECUDA_PEERS", "none", 1);
 	reader = begin_reader(kind);
-	is_refused(reader.buffer, "no peer access between them");
+	is_refused(reader.buffer, "no peer access between these GPUs");
 	WORKED(xmem_cuda_peer(reader.buffer, 0));
 	WORKED(make_on_gpu(reader.pool, BYTES, 1, 1, 0));
 	copy = xmem_copy_to(reader.buffer, 1, 0);
@@ -200,7 +200,7 @@ TEST(CUDA_attached_memory_has_its_programs_peers)
 	at = make_in_pool(2 << 20);
 	buffer = xmem_attach_cuda(pool, (void *)at, BYTES, 0, NULL, NULL);
 	CHECK(buffer);
-	is_refused(buffer, "has not given that GPU access");
+	is_refused(buffer, "has not given access");
 	SAME(xl_cuda()->pointer_get_attribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at), 0);
 	SAME(xl_cuda()->mem_pool_set_access(of, &access, 1), 0);
 	WORKED(xmem_cuda_peer(buffer, 1));
