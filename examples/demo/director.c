@@ -243,6 +243,12 @@ static bool restart_motion(void)
 	return true;
 }
 
+/* The library learns a moment later that a stream of a paused consumer has released a frame. */
+static bool only_motion_holds(void)
+{
+	return look().holds == crew[MOTION].value;
+}
+
 /* The other consumers hold nothing meanwhile, so that the pool counts only motion's frames. */
 static bool kill_consumer(void)
 {
@@ -251,7 +257,7 @@ static bool kill_consumer(void)
 
 	if (!let_motion_hold() || !pause_members(others))
 		return false;
-	if (look().holds != motion->value)
+	if (!crew_wait_until(only_motion_holds, report_progress))
 		return crew_fail(false, "motion holds %u frames, the pool says %llu", motion->value,
 				 (unsigned long long)look().holds);
 	report.victim_holds = motion->value;

@@ -11,7 +11,7 @@ namespace xmem {
 inline std::uint64_t trim(const pool &of, std::uint64_t keep, std::error_code &code) noexcept
 {
 	std::uint64_t bytes = 0;
-	const int found = xmem_collect(of.raw(), keep, &bytes);
+	const int found = of.raw() ? xmem_collect(of.raw(), keep, &bytes) : -EINVAL;
 
 	return detail::done(found < 0 ? found : 0, code) ? bytes : 0;
 }
@@ -27,7 +27,7 @@ inline std::uint64_t trim(const pool &of, std::uint64_t keep = 0)
 /* Returns how many buffers of this writer were found. */
 inline std::uint32_t collect(const pool &of, std::error_code &code) noexcept
 {
-	const int found = xmem_collect(of.raw(), XMEM_KEEP_ALL, nullptr);
+	const int found = of.raw() ? xmem_collect(of.raw(), XMEM_KEEP_ALL, nullptr) : -EINVAL;
 
 	return detail::done(found < 0 ? found : 0, code) ? static_cast<std::uint32_t>(found) : 0;
 }

@@ -501,7 +501,7 @@ gpus_of_the_fake_driver() {
 [1,"9.0",104857600,0,36,"GPU-"]' "$(json '.gpus[] | [.gpu, .capability, .bytes, .granularity,
 			(.uuid | length - 4), .uuid[:4]]' gpu)" &&
 		same 2 "$(json '.gpus | map(.uuid) | unique | length' gpu)" &&
-		same '["descriptors"]' "$(json '.gpus[1].works | to_entries |
+		same '["descriptors","mps"]' "$(json '.gpus[1].works | to_entries |
 			map(select(.value | not).key)' gpu)"
 	local result=$?
 	unset FAKECUDA_DEVICES FAKECUDA_MEMORY_MIB FAKECUDA_ATTRIBUTES

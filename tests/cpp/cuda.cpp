@@ -210,7 +210,7 @@ TEST(cuda_refuses_memory_of_the_CPU)
 	scene s;
 	const xmem::buffer buffer = s.writer.acquire(bytes_each);
 
-	THROWS(ENOSPC, s.writer.acquire_cuda(1, 0));
+	THROWS(ENOSPC, s.writer.acquire_cuda(0, 0));
 	THROWS(EMEDIUMTYPE, buffer.cuda_ptr());
 	THROWS(EMEDIUMTYPE, buffer.cuda_ptr_mut());
 	THROWS(EMEDIUMTYPE, buffer.cuda_peer(0));

@@ -69,6 +69,7 @@ WORDS = {
     "xmem_attach_fd": "attach_fd()",
     "xmem_cancel": "cancel()",
     "xmem_copy": "copy_from()",
+    "xmem_copy_to": "copy_to_cuda()",
     "xmem_copy_to_host": "copy_to_host()",
     "xmem_cuda_ptr": "cuda_ptr",
     "xmem_data": "memoryview(guard) or cpu_ptr",
