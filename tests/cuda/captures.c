@@ -312,5 +312,6 @@ TEST(CUDA_a_driver_without_captures_is_not_asked)
 	CHECK(xmem_cuda_ptr(buffer));
 	WORKED(xmem_release_on(buffer, work.stream));
 	order_writer(&scene, OPEN_GATE);
+	EVENTUALLY(!stat_of(scene.pool).held);
 	end_scene(&scene);
 }
