@@ -69,6 +69,7 @@ enum xm_step {
 	XM_STEP_CUDA_WAITS,		/* wait_on: the stream waits, no record of it yet */
 	XM_STEP_CUDA_LOOKED,		/* wait: the word read, its reason not */
 	XM_STEP_CUDA_LEAVES,		/* release_on: the handle is gone, the stream has nothing */
+	XM_STEP_CUDA_REFUSED,		/* release_on: the stream has refused a word, still taken */
 	XM_STEP_CUDA_LEFT,		/* release_on: the release is in the stream */
 	XM_STEP_CUDA_REACHED,		/* release_on: the stream is there, hold not dropped */
 	XM_STEP_CUDA_DROPPED,		/* release_on: the stream has dropped the hold */

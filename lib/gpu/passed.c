@@ -268,12 +268,17 @@ static int take_word(struct page *page, struct xmem_buffer *buffer)
 	return w;
 }
 
-/* Free a word that the stream has refused. */
+/*
+ * Free a word that the stream has refused. Another thread may have found the context lost and
+ * forgotten the handle. Then the word does not count any more.
+ */
 static void give_back(struct page *page, u32 w)
 {
+	XM_STEP(XM_STEP_CUDA_REFUSED);
 	xl_lock(&passed.lock);
 	passed.used[w / 64] &= ~(1ULL << w % 64);
-	__atomic_fetch_sub(&page->in_use, 1, __ATOMIC_SEQ_CST);
+	if (passed.buffer[w])
+		__atomic_fetch_sub(&page->in_use, 1, __ATOMIC_SEQ_CST);
 	xl_unlock(&passed.lock);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "lib/gpu/passed.h"
 #include "scene.h"
 
 #define WORDS	512		/* of a process */
@@ -150,6 +151,35 @@ TEST(CUDA_more_handles_wait_for_streams_than_there_are_words)
 	SAME(stat_of(pool).held, 1);
 	open_gate(&work);
 	EVENTUALLY(!stat_of(pool).held);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+static struct xmem_buffer *refused;
+
+/* As a thread does that has found the context lost. */
+static void forget_refused(int step)
+{
+	(void)step;
+	xl_passed_forget(refused);
+}
+
+TEST(CUDA_a_word_that_is_refused_and_forgotten_counts_once)
+{
+	struct xmem_buffer *handle[1];
+	struct xmem_pool *pool = hold_many(handle, 1);
+	struct work work;
+
+	fake_only("it fails on demand");
+	steps_only();
+	begin_work(&work);
+	refused = xl_buffer(handle[0]);
+	driver_fails("cuStreamWriteValue64_v2:1:400");
+	at_step(XM_STEP_CUDA_REFUSED, 0, STEP_CALL, forget_refused);
+	CHECK(xmem_release_on(handle[0], work.stream) < 0);
+	driver_fails(NULL);
+	release_behind_a_gate(pool, handle[0], &work);
+	EVENTUALLY(watcher() == ENDED);
 	xmem_pool_close(pool);
 	no_violations();
 }
