@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 2
 
 # Twelve times eight columns, and more than four.
 wide='([^\t]{0,7}\t|[^\t]{8}){12}([^\t]{5}|[^\t]{0,4}\t)'
-code=('*.[ch]' '*.[ch]pp' '*.sh' '*.mk' '*.pml' '*.py' '*.cmake' '*.cmake.in'
+code=('*.[ch]' '*.[ch]pp' '*.cuh' '*.cu' '*.cc' '*.sh' '*.mk' '*.pml' '*.py' '*.cmake' '*.cmake.in'
 	'*Makefile' '*Kbuild' '*CMakeLists.txt')
 # programs whose names do not show their language
 mapfile -t -O ${#code[@]} code < <(git grep -lz '' |

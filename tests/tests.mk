@@ -10,7 +10,8 @@
 
 include tests/fakecuda/fakecuda.mk tests/extensions/extensions.mk tests/unit/unit.mk \
 	tests/conform/conform.mk tests/kernel/kernel.mk tests/activation/activation.mk \
-	tests/cli/cli.mk tests/cpp/cpp.mk tests/fuzz/fuzz.mk tests/cuda/cuda.mk
+	tests/cli/cli.mk tests/cpp/cpp.mk tests/fuzz/fuzz.mk tests/cuda/cuda.mk \
+	tests/device/device.mk
 
 GROUPS_OF_TESTS := build native demo python model vm bare kasan tools kernels long
 

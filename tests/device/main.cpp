@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Runs all tests of xmem/device.cuh on the CPU, or those that its arguments name. The last line is
+ * "N passed, N failed, N skipped"; the status is 1 if any failed.
+ */
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "test.hpp"
+
+static test *tests;
+
+test::test(const char *name_, void (*run_)()) : name(name_), run(run_), next(tests)
+{
+	tests = this;
+}
+
+void fail_at(const char *file, int line, const std::string &what)
+{
+	throw failure(std::string(file) + ":" + std::to_string(line) + ": " + what);
+}
+
+own_arena::own_arena(u64 bytes) : memory(::aligned_alloc(64, (bytes + 63) / 64 * 64)), made()
+{
+	CHECK(memory);
+	made = arena_init(memory, bytes);
+	CHECK(made);
+}
+
+own_arena::~own_arena()
+{
+	std::free(memory);
+}
+
+void on_threads(unsigned int threads, const std::function<void()> &run)
+{
+	std::vector<std::thread> running;
+	std::vector<std::string> said(threads);
+	std::condition_variable all_there;
+	std::mutex lock;
+	unsigned int there = 0;
+
+	for (unsigned int i = 0; i < threads; i++)
+		running.emplace_back([&, i] {
+			std::unique_lock<std::mutex> locked(lock);
+
+			if (++there == threads)
+				all_there.notify_all();
+			all_there.wait(locked, [&] { return there == threads; });
+			locked.unlock();
+			set_thread(i, threads);
+			try {
+				run();
+			} catch (const failure &why) {
+				said[i] = why.what();
+			}
+		});
+	for (std::thread &one : running)
+		one.join();
+	for (const std::string &why : said)
+		if (!why.empty())
+			throw failure(why);
+}
+
+/* Nothing stops at a step yet. */
+void xmem_device_step(int)
+{
+}
+
+u64 rows_of_a_test()
+{
+	const char *rows = std::getenv("XMEM_DEVICE_ROWS");
+
+	return rows ? std::strtoull(rows, nullptr, 10) : 1000000;
+}
+
+static bool is_wanted(const char *name, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!std::strcmp(argv[i], name))
+			return true;
+	return argc < 2;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int passed = 0, failed = 0, left_out = 0;
+
+	for (test *one = tests; one; one = one->next) {
+		if (!is_wanted(one->name, argc, argv))
+			continue;
+		try {
+			one->run();
+			passed++;
+		} catch (const skipped &why) {
+			std::printf("SKIP %s: %s\n", one->name, why.what());
+			left_out++;
+		} catch (const std::exception &why) {
+			std::printf("FAIL %s: %s\n", one->name, why.what());
+			failed++;
+		}
+	}
+	if (argc > 1 && passed + failed + left_out < static_cast<unsigned int>(argc - 1)) {
+		std::printf("FAIL names: a test of that name does not exist\n");
+		failed++;
+	}
+	std::printf("%u passed, %u failed, %u skipped\n", passed, failed, left_out);
+	return failed != 0;
+}
