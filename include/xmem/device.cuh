@@ -10,6 +10,7 @@
 #include "device/base.cuh"
 #include "device/arena.cuh"
 #include "device/meminfo.cuh"
+#include "device/utf8.cuh"
 #include "device/string.cuh"
 
 #endif

@@ -27,7 +27,7 @@ namespace xmem {
 namespace device {
 
 constexpr u32 ARENA_CLASSES = 55;		/* 32, 48, 64, 96 ... 2^32 bytes with the header */
-constexpr u32 ARENA_LARGER = 4;			/* classes: a block is at most four times too large */
+constexpr u32 ARENA_LARGER = 4;			/* classes: at most four times too large */
 constexpr u32 ARENA_SHARDS = 32;
 constexpr u64 ARENA_UNIT = 16;			/* bytes; offsets count units */
 constexpr u64 ARENA_MAGIC = 0x31616e657261ull;	/* "arena1" */
