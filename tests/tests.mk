@@ -3,8 +3,8 @@
 #
 #   make test           every change must pass it; TESTS="build unit": some groups or suites
 #   make test-all       all tests, which takes hours; docs/testing.md
-#   make check-GROUP    one group: build native demo python model mutants vm bare kasan tools
-#                       kernels long
+#   make check-GROUP    one group: build native device demo python model mutants vm bare kasan
+#                       tools kernels long
 #   make check-kernel-mutants  bugs planted in kmod/, each to be found in the VM; MUTANTS="a b"
 #   make fuzz           builds the fuzz targets, for tests/fuzz/run.sh
 
@@ -13,7 +13,7 @@ include tests/fakecuda/fakecuda.mk tests/extensions/extensions.mk tests/unit/uni
 	tests/cli/cli.mk tests/cpp/cpp.mk tests/fuzz/fuzz.mk tests/cuda/cuda.mk \
 	tests/device/device.mk
 
-GROUPS_OF_TESTS := build native demo python model vm bare kasan tools kernels long
+GROUPS_OF_TESTS := build native device demo python model vm bare kasan tools kernels long
 
 .PHONY: test test-all check check-mutants check-kernel-mutants $(GROUPS_OF_TESTS:%=check-%)
 test check:

@@ -3,12 +3,10 @@
  * Runs all tests of xmem/device.cuh on the CPU, or those that its arguments name. The last line is
  * "N passed, N failed, N skipped"; the status is 1 if any failed.
  */
-#include <condition_variable>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <thread>
 
 #include "test.hpp"
 
@@ -66,9 +64,87 @@ void on_threads(unsigned int threads, const std::function<void()> &run)
 			throw failure(why);
 }
 
-/* Nothing stops at a step yet. */
-void xmem_device_step(int)
+/* ---- Steps ---- */
+
+static thread_local gate *own_gate;
+
+void xmem_device_step(int step)
 {
+	gate *at = own_gate;
+
+	if (!at || at->step != step)
+		return;
+	own_gate = nullptr;		/* the first time only */
+
+	std::unique_lock<std::mutex> locked(at->lock);
+
+	at->is_reached = true;
+	at->changed.notify_all();
+	at->changed.wait(locked, [&] { return at->is_open; });
+}
+
+stopped_thread::stopped_thread(int step, u64 index, const std::function<void()> &run)
+{
+	at.step = step;
+	at.is_reached = at.is_open = at.has_ended = false;
+	running = std::thread([this, index, run] {
+		set_thread(index, index + 1);
+		own_gate = &at;
+		try {
+			run();
+		} catch (const failure &why) {
+			said = why.what();
+		}
+
+		std::unique_lock<std::mutex> locked(at.lock);
+
+		at.has_ended = true;
+		at.changed.notify_all();
+	});
+
+	std::unique_lock<std::mutex> locked(at.lock);
+
+	at.changed.wait(locked, [&] { return at.is_reached || at.has_ended; });
+	if (at.is_reached)
+		return;
+	locked.unlock();
+	running.join();
+	FAIL("the thread did not come to the step; " + said);
+}
+
+void stopped_thread::go_on()
+{
+	if (!running.joinable())
+		return;
+	{
+		std::unique_lock<std::mutex> locked(at.lock);
+
+		at.is_open = true;
+		at.changed.notify_all();
+	}
+	running.join();
+}
+
+/* A test that has failed lets the thread end, too. */
+stopped_thread::~stopped_thread()
+{
+	go_on();
+}
+
+/* ---- Reports of sanitizers: the test that runs has failed ---- */
+
+static const char *running_test = "";
+static std::atomic<unsigned int> reports;
+
+extern "C" void __tsan_on_report(void *)
+{
+	reports++;
+}
+
+extern "C" void __asan_on_error()
+{
+	std::printf("FAIL %s: AddressSanitizer reports\n", running_test);
+	std::fflush(stdout);
 }
 
 u64 rows_of_a_test()
@@ -93,8 +169,11 @@ int main(int argc, char **argv)
 	for (test *one = tests; one; one = one->next) {
 		if (!is_wanted(one->name, argc, argv))
 			continue;
+		running_test = one->name;
 		try {
 			one->run();
+			if (reports.exchange(0))
+				FAIL("ThreadSanitizer reports");
 			passed++;
 		} catch (const skipped &why) {
 			std::printf("SKIP %s: %s\n", one->name, why.what());

@@ -6,9 +6,12 @@
 #ifndef XMEM_TESTS_DEVICE_TEST_HPP
 #define XMEM_TESTS_DEVICE_TEST_HPP
 
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <xmem/device.cuh>
@@ -83,6 +86,28 @@ struct own_arena {
 
 /* Run it in so many threads. Each has its place among them, and all start at one moment. */
 void on_threads(unsigned int threads, const std::function<void()> &run);
+
+/* A place at which one thread stops until another one lets it go on. */
+struct gate {
+	int step;
+	bool is_reached, is_open, has_ended;
+	std::mutex lock;		/* guards the three of them */
+	std::condition_variable changed;
+};
+
+/*
+ * A thread that runs a function, and stops where it first comes to a step. The constructor returns
+ * when the thread has stopped. go_on() lets it continue, and returns at its end.
+ */
+struct stopped_thread {
+	stopped_thread(int step, u64 index, const std::function<void()> &run);
+	~stopped_thread();
+	void go_on();
+
+	gate at;
+	std::string said;
+	std::thread running;
+};
 
 /* The rows of a test of many rows, of which tests under a sanitizer do fewer: XMEM_DEVICE_ROWS. */
 u64 rows_of_a_test();

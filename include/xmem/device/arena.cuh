@@ -118,7 +118,7 @@ XMEM_DEVICE block *block_at(arena *from, u32 offset)
 
 XMEM_DEVICE arena *arena_of(block *part)
 {
-	return reinterpret_cast<arena *>(reinterpret_cast<char *>(part) - ARENA_UNIT * part->back);
+	return reinterpret_cast<arena *>(reinterpret_cast<u64>(part) - ARENA_UNIT * part->back);
 }
 
 /* The head of a list after a change. */
@@ -239,11 +239,12 @@ XMEM_DEVICE void *allocate(arena *from, u64 bytes)
 /* Give back memory of allocate(), in any thread. NULL is allowed. */
 XMEM_DEVICE void release(void *memory)
 {
-	block *freed = static_cast<block *>(memory) - 1;
 	arena_shard *to;
+	block *freed;
 
 	if (!memory)
 		return;
+	freed = static_cast<block *>(memory) - 1;
 	if (!freed->back) {
 		XMEM_DEVICE_FREE(freed);
 		return;
