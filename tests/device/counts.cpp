@@ -86,7 +86,7 @@ TEST(DEVICE_two_last_references_destroy_once)
 	NOTHING_LEFT(memory);
 }
 
-/* What the threads have read before they drop their references, the destructor may write. */
+/* The destructor may write the data that threads have read before they dropped their references. */
 TEST(DEVICE_a_destructor_comes_after_all_that_was_done_with_an_object)
 {
 	const u64 objects = rows_of_a_test() / 50;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <random>
 #include <sstream>
 
 #include "test.hpp"
@@ -53,14 +54,24 @@ static bool operator==(const value &left, const value &right)
 		left.number == right.number && left.string == right.string;
 }
 
-/* The operands of a call. */
+/* The operands of a call. A text is in memory of exactly its size, which ASan watches. */
 struct operands {
 	std::vector<value> all;
 	arena *memory;
+	mutable std::vector<std::vector<char>> texts;
+
+	operands(const std::vector<value> &all_, arena *memory_) : all(all_), memory(memory_) {}
 
 	string_view text(std::size_t i) const
 	{
-		return all.at(i).is_null_string ? null_view() : view(all.at(i).string);
+		const std::string &from = all.at(i).string;
+
+		if (all.at(i).is_null_string)
+			return null_view();
+		if (from.empty())
+			return view_of("", 0);
+		texts.emplace_back(from.begin(), from.end());
+		return view_of(texts.back().data(), static_cast<i32>(from.size()));
 	}
 	i32 number(std::size_t i) const { return all.at(i).number; }
 };
@@ -112,19 +123,17 @@ static const std::map<std::string, operation> operations = {
 	} },
 };
 
-/* A line of cases.py. An operand is in memory of exactly its size, which ASan watches. */
+/* A line of cases.py */
 static void try_case(arena *memory, const std::string &line)
 {
 	std::istringstream words(line);
-	operands given = { {}, memory };
+	operands given({}, memory);
 	std::string name, word;
 	value wanted;
 
 	words >> name;
 	while (words >> word)
 		given.all.push_back(read(word));
-	for (value &one : given.all)
-		one.string.shrink_to_fit();
 	wanted = given.all.back();
 	given.all.pop_back();
 	if (!(operations.at(name)(given) == wanted))
@@ -154,4 +163,96 @@ TEST(DEVICE_strings_are_those_of_python)
 	CHECK(lines >= cases + 0x3100);
 	NOTHING_LEFT(memory);
 	SAME(arena_count(memory).failed, 0);
+}
+
+/* Operations that make strings, with operands for them. */
+static const std::vector<std::pair<std::string, std::vector<value>>> makers = {
+	{ "copy", { read("s6162") } },
+	{ "upper", { read("s6162") } },
+	{ "lower", { read("s6162") } },
+	{ "concat", { read("s6162"), read("s63") } },
+	{ "replace", { read("s6162"), read("s62"), read("s636465") } },
+};
+
+TEST(DEVICE_a_string_without_memory_is_null)
+{
+	for (const auto &maker : makers) {
+		own_arena full(sizeof(arena) + 32), narrow(sizeof(arena) + 48);
+		const operation &call = operations.at(maker.first);
+
+		CHECK(allocate(full, 16));
+		CHECK(call({ maker.second, full }).is_null_string);
+		SAME(arena_count(full).failed, 1);
+		SAME(arena_count(full).made, 1);
+		/* There is room for the characters, and none for the count. */
+		CHECK(call({ maker.second, narrow }).is_null_string);
+		SAME(arena_count(narrow).failed, 1);
+		SAME(arena_count(narrow).made, 1);
+		NOTHING_LEFT(narrow);
+	}
+}
+
+TEST(DEVICE_operations_make_strings_without_an_arena)
+{
+	for (const auto &maker : makers)
+		CHECK(!operations.at(maker.first)(operands(maker.second, nullptr)).is_null_string);
+}
+
+TEST(DEVICE_a_string_of_2_gib_is_refused)
+{
+	const i32 most = 0x7fffffff;
+	std::string many(65536, 'a');
+	own_arena memory(1 << 20);
+	managed_string (*const make)(arena *, u64) = make_string;
+
+	/* Nothing is behind these views: a refusal comes before the first character. */
+	CHECK(is_null(concat(memory, view_of("a", most), view_of("b", 1))));
+	CHECK(is_null(concat(memory, view_of("a", most), view_of("b", most))));
+	CHECK(is_null(make(memory, u64(most) + 1)));
+	CHECK(is_null(make(nullptr, u64(most) + 1)));
+	CHECK(is_null(replace(memory, view(many), view("a"), view(many))));
+	CHECK(is_null(replace(memory, view(many), view(""), view(many))));
+	SAME(arena_count(memory).failed, 5);
+	SAME(arena_count(memory).made, 0);
+}
+
+/* The fields of a view that cuDF has for a place that is known already. */
+TEST(DEVICE_a_known_place_in_a_string_shortens_the_way_to_a_character)
+{
+	const std::string characters = "a\xc3\xa9" "b\xe4\xb8\xad" "c";
+	string_view plain = view(characters), known = plain;
+
+	known.char_pos = 2;
+	known.byte_pos = 3;
+	for (i32 begin = -6; begin <= 6; begin++)
+		for (i32 end = -6; end <= 6; end++)
+			SAME(text(slice(known, begin, end)), text(slice(plain, begin, end)));
+	known.byte_pos = 100;		/* it is beyond the end, so it is not used */
+	SAME(text(slice(known, 3)), "\xe4\xb8\xad" "c");
+}
+
+TEST(DEVICE_bytes_that_are_no_utf8_do_no_harm)
+{
+	std::mt19937 random(1);
+	own_arena memory(1 << 20);
+
+	for (u64 i = 0; i < rows_of_a_test() / 100; i++) {
+		std::vector<value> given(3, part_of(null_view()));
+
+		for (value &one : given) {
+			one.is_null_string = false;
+			for (u64 n = random() % 9; n; n--)
+				one.string += static_cast<char>(random() % 2 ? 0x80 + random() % 128
+									     : 'a' + random() % 2);
+		}
+		given.push_back(number(i32(random() % 9) - 2));
+		for (const auto &one : operations)
+			if (one.first == "slice")
+				one.second({ { given[0], given[3], given[3] }, memory });
+			else if (one.first == "slice_from")
+				one.second({ { given[0], given[3] }, memory });
+			else
+				one.second({ given, memory });
+	}
+	NOTHING_LEFT(memory);
 }
