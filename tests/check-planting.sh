@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Checks that each patch in tests/mutants and tests/kernel/mutants still applies to this tree. A run
 # of all planted bugs takes hours (check-mutants.sh, check-mutants-kernel.sh). This check takes
-# a moment, and finds the patches that no longer fit.
+# seconds, and finds the patches that no longer fit. The runs apply patches with patch(1), so this
+# check asks patch(1), too: git apply takes hunks that patch(1) refuses, and the other way round.
 #
 #   tests/check-planting.sh [FOLDER...]     checks these folders of patches instead
 #   tests/check-planting.sh --selftest      tries patches that do not apply; it must find each
@@ -10,19 +11,36 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
 if [ "${1:-}" = --selftest ]; then
-	[ $# = 1 ] || { sed -n '8,9s/^# \?//p' "$0" >&2; exit 2; }
+	[ $# = 1 ] || { sed -n '9,10s/^# \?//p' "$0" >&2; exit 2; }
 	work=$(mktemp -d) || exit 2
 	trap 'rm -rf "$work"' EXIT
 	good=$(ls tests/mutants/*.patch | head -1)
 	missed=0
-	# planted WHAT SED-COMMAND: a good patch that the sed command has made bad
-	planted() {
-		rm -f "$work"/*
-		sed "$2" "$good" >"$work/bad.patch"
+	# found WHAT: does the check refuse the patch in $work?
+	found() {
 		said=$(tests/check-planting.sh "$work" 2>&1)
-		[ $? = 1 ] && grep -q '^FAIL .*bad.patch' <<<"$said" && return
+		[ $? = 1 ] && grep -q '^FAIL .*a.patch' <<<"$said" && return
 		echo "not found: $1"
 		missed=$((missed + 1))
+	}
+	# taken WHAT: does the check take it?
+	taken() {
+		tests/check-planting.sh "$work" >/dev/null && return
+		echo "refused: $1"
+		missed=$((missed + 1))
+	}
+	# planted WHAT SED-COMMAND: a good patch that the sed command has made bad
+	planted() {
+		sed "$2" "$good" >"$work/a.patch"
+		found "$1"
+	}
+	# made LINE...: a patch of this script, with a hunk for each of these lines
+	made() {
+		local line file=tests/check-planting.sh
+		printf '# red: %s\n--- a/%s\n+++ b/%s\n' $file $file $file
+		for line; do
+			sed "${line}s/$/ #/" $file | diff -u $file - | tail -n +3
+		done
 	}
 	planted "other lines around it" 's/^ \(.*[a-z]\)/ \1 once/'
 	planted "another line to take away" 's/^-\([^-].*\)/-\1 once/'
@@ -30,10 +48,13 @@ if [ "${1:-}" = --selftest ]; then
 	planted "nothing to plant" '/^@@/,$d'
 	planted "no word of what turns red" '/^# red:/d'
 	planted "a test that is not there" 's/^\(# red: .*\)/\1 P1_no_such_test/'
-	rm -f "$work"/*
-	cp "$good" "$work"
-	tests/check-planting.sh "$work" >/dev/null || { echo "refused: a good one"; missed=1; }
-	[ "$missed" = 0 ] && echo "6 bad patches, each found"
+	made 30 20 >"$work/a.patch"
+	found "hunks in the wrong order, which git apply takes"
+	made 20 30 | sed '5s/$/ once/' >"$work/a.patch"
+	taken "another line far from the change, which git apply refuses"
+	cp "$good" "$work/a.patch"
+	taken "a good one"
+	[ "$missed" = 0 ] && echo "9 patches, each judged as patch(1) does"
 	exit $((missed != 0))
 fi
 
@@ -65,8 +86,8 @@ for patch in "${patches[@]}"; do
 		echo "FAIL $patch: no line '# red: ' says which test finds it"
 	elif why=$(unknown "$patch") && [ -n "$why" ]; then
 		echo "FAIL $patch: no test is called ${why//$'\n'/, }"
-	elif ! why=$(git apply --check "$patch" 2>&1); then
-		echo "FAIL $patch: ${why%%$'\n'*}"
+	elif ! why=$(patch -p1 -f --dry-run <"$patch" 2>&1); then	# as check-mutants.sh
+		echo "FAIL $patch: ${why//$'\n'/; }"
 	else
 		continue
 	fi
