@@ -50,9 +50,6 @@ bool xt_free(void *address)
 /* ---- CUDA ---- */
 
 #define EXPORT		__attribute__((visibility("default")))
-#define SMALLEST	512		/* torch aligns memory of a GPU to this */
-#define TOGETHER	(2u << 20)	/* so many smaller buffers are made that they fill this, */
-#define MOST		64		/* but not more */
 
 static struct xt_pool *cuda_from;	/* atomic */
 
@@ -61,46 +58,11 @@ void xt_cuda_allocate_from(struct xt_pool *pool)
 	__atomic_store_n(&cuda_from, pool, __ATOMIC_RELEASE);
 }
 
-/* Round up by at most an eighth, so that a buffer can be used again for a similar size. */
-static size_t class_of(size_t bytes)
-{
-	size_t step = SMALLEST;
-
-	while (bytes / 8 > step)
-		step *= 2;
-	return (bytes + step - 1) / step * step;
-}
-
-/*
- * Acquire a buffer that is not much larger. Memory of GPUs is not made on demand: missing buffers
- * are made here, and stay in the pool until xmem_collect gives them back.
- */
-static struct xmem_buffer *acquire(struct xmem_pool *pool, size_t bytes, int device)
-{
-	size_t wanted = class_of(bytes);
-	size_t count = wanted < TOGETHER ? TOGETHER / wanted : 1;
-	const struct xmem_preallocate_options on_gpu = {
-		.size = sizeof(on_gpu), .flags = XMEM_MEMORY_CUDA, .device_id = device,
-	};
-	struct xmem_buffer *buffer = xmem_acquire_cuda(pool, bytes, device, 0);
-
-	if (buffer && xmem_capacity(buffer) <= 2 * wanted)
-		return buffer;
-	xmem_release(buffer);
-	if (xmem_preallocate(pool, wanted, count < MOST ? count : MOST, &on_gpu)) {
-		xmem_collect(pool, 0, NULL);	/* buffers of other sizes may have used up the
-						 * GPU */
-		if (xmem_preallocate(pool, wanted, 1, &on_gpu))
-			return NULL;
-	}
-	return xmem_acquire_cuda(pool, bytes, device, 0);
-}
-
 struct xmem_buffer *xt_cuda_acquire(struct xt_pool *pool, size_t bytes, int device)
 {
 	struct xmem_pool *handle = xt_pool_handle(pool);
 
-	return handle ? acquire(handle, bytes, device) : NULL;
+	return handle ? xmem_acquire_cuda(handle, bytes, device, 0) : NULL;
 }
 
 static struct xt_hold *make(struct xt_pool *pool, size_t bytes, int device)

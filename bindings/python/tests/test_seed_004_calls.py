@@ -65,11 +65,26 @@ def test_memory_of_a_gpu_is_made_on_demand() -> None:
         assert pool.stat().attached == made
         with pytest.raises(xmem.NoDevice):
             pool.acquire_cuda(SIZE, 9)
-        with pytest.raises(xmem.Error) as caught:
-            pool.acquire_cuda(1 << 46)
-        assert caught.value.errno == errno.ENOMEM
+    with pair(demand_bytes=1 << 50) as (pool, _), pytest.raises(xmem.Error) as caught:
+        pool.acquire_cuda(1 << 46)
+    assert caught.value.errno == errno.ENOMEM
     with pair(demand_bytes=None) as (pool, _), pytest.raises(xmem.NoSpace):
         pool.acquire_cuda(SIZE)
+
+
+@needs_gpu
+def test_no_more_memory_of_a_gpu_is_made_than_demand_bytes() -> None:
+    with pair(demand_bytes=4 << 20) as (pool, _):
+        guards = [pool.acquire_cuda(2 << 20, timeout=0) for _ in range(2)]
+        with pytest.raises(xmem.WouldBlock):
+            pool.acquire_cuda(2 << 20, timeout=0)
+        with pytest.raises(xmem.NoSpace, match="demand_bytes"):
+            pool.acquire_cuda(8 << 20)
+        for guard in guards:
+            guard.release()
+        assert pool.trim() == 4 << 20
+        pool.preallocate_cuda(1 << 20, 1)
+        pool.acquire_cuda(2 << 20, timeout=0).release()     # the program has given demand_bytes
 
 
 # ---- section 6: by the index of a slot ----

@@ -8,7 +8,7 @@ from . import _core, dtypes, holders, unread
 from ._constants import MemoryFlags
 from .arguments import made, wanted
 from .cuda import CPU, CudaGuard
-from .errors import Error, NoSpace, TimedOut, WouldBlock
+from .errors import TimedOut, WouldBlock
 from .guard import BufferGuard
 from .records import Sent
 from .typing import CudaArrayLike, DTypeLike, ShapeLike
@@ -17,8 +17,6 @@ _Guard = TypeVar("_Guard", bound=CudaGuard)
 
 _, _SEALED, _CUDA, _READERS, _LEGACY = (int(flag) for flag in MemoryFlags)
 _DLPACK_CUDA = 2
-_TOGETHER = 16 << 20    # on demand make so many bytes of buffers at once, but at least one buffer
-_MOST = 8               # and at most so many buffers
 _LEGACY_STREAM = 1      # as DLPack and the CUDA array interface count
 
 
@@ -39,7 +37,6 @@ class CudaPool(_core.Pool):
 
     options: dict[str, Any]     #: the arguments with which it was opened, except the name
     _sent: dict[int, Sent]      # by slot: the first message that may be unread (unread.py)
-    _preallocated: set[int]     # the GPUs on which the program has preallocated buffers
 
     def preallocate_cuda(self, size: int | ShapeLike | None = None, count: int | None = None,
                          device_id: int = 0, *,
@@ -53,63 +50,40 @@ class CudaPool(_core.Pool):
         memory, and any process that opens it can write it. legacy: share it by the driver's IPC
         handles, even if there are descriptors. sealed: nobody writes the buffers in place
         (get_mut), as is always so with handles.
-        From then on acquire_cuda() makes no buffers on that GPU.
+        From then on acquire_cuda() makes no buffers on that GPU, unless the pool was opened with
+        demand_bytes.
         Raises NoDevice, NotPermitted (a reader), NoSpace, Limit, Error (ENOMEM: the GPU is full;
         EOPNOTSUPP: it cannot share memory; EMEDIUMTYPE: the host refuses this driver).
         """
         flags = (_CUDA | bool(readers) * _READERS | bool(legacy) * _LEGACY |
                  bool(sealed) * _SEALED)
-        slots = self._preallocate(*made(size, count, shape, dtype), flags, device_id)
-        self._preallocated.add(device_id)
-        return slots
+        return self._preallocate(*made(size, count, shape, dtype), flags, device_id)
 
     def acquire_cuda(self, size: int | ShapeLike | None = None, device_id: int = 0,
                      dtype: DTypeLike | None = None, *, shape: ShapeLike | None = None,
                      timeout: float | None = None) -> BufferGuard:
         """Acquire a buffer on a GPU to write into, as acquire_cpu does for memory of the CPU.
 
-        If this writer has preallocated no buffers on that GPU, and none that is large enough is
-        free, the call makes new ones. They stay this writer's own for later acquires, until trim().
-        Raises what acquire_cpu raises; NoDevice; and, if it makes some, what preallocate_cuda
+        If no free buffer fits, the call makes one within demand_bytes, as acquire_cpu does, but
+        with the default of demand_bytes only if this writer has preallocated none on that GPU.
+        Raises what acquire_cpu raises; NoDevice; and, if it makes a buffer, what preallocate_cuda
         raises.
         """
         total, shape, number = wanted(size, shape, dtype)
-        guard = self._explained(total, device_id, timeout,
-                                lambda wait: self._cuda_acquire(total, device_id, wait))
+        guard = self._explained(lambda: self._cuda_acquire(total, device_id, timeout))
         return _described(guard, number, shape, None)
 
     def _copied(self, guard: _Guard, device_id: int, timeout: float | None) -> _Guard:
-        return self._explained(guard.nbytes or 1, device_id, timeout,
-                               lambda wait: self._copy_of(guard, device_id, wait))
+        return self._explained(lambda: self._copy_of(guard, device_id, timeout))
 
-    def _explained(self, size: int, device_id: int, timeout: float | None,
-                   acquire: Callable[[float | None], _Guard]) -> _Guard:
+    def _explained(self, acquire: Callable[[], _Guard]) -> _Guard:
         try:
-            if device_id == CPU:
-                return acquire(timeout)
-            return self._acquire_or_make(size, device_id, timeout, acquire)
+            return acquire()
         except (TimedOut, WouldBlock) as error:
             unread.explain(error, self)
             if isinstance(error, TimedOut):
                 error.holders = holders.if_known(self)
             raise
-
-    def _acquire_or_make(self, size: int, device_id: int, timeout: float | None,
-                         acquire: Callable[[float | None], _Guard]) -> _Guard:
-        if not size or device_id in self._preallocated or self.options["demand_bytes"] is None:
-            return acquire(timeout)
-        try:
-            return acquire(0)
-        except (NoSpace, WouldBlock) as error:
-            # Memory is allocated in blocks, and publications that a subscriber has yet to receive
-            # need buffers as well.
-            count = min(max(_TOGETHER // size, 1), _MOST)
-            try:
-                self._preallocate(size, count, _CUDA, device_id)
-            except Error:
-                if isinstance(error, NoSpace):
-                    raise
-        return acquire(timeout)
 
     def attach_cuda(self, source: int | CudaArrayLike, nbytes: int | None = None, *,
                     readers: bool = False,

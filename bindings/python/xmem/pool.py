@@ -153,7 +153,6 @@ class BufferPool(CudaPool):
         self._found = 0
         self._subscriptions = weakref.WeakSet()
         self._sent = {}
-        self._preallocated = set()
         self.canceled = False
 
     @classmethod
