@@ -18,7 +18,8 @@
  *     reach.c notify.c request.c    choosing a host; states of polled descriptors; requests
  *     quota.c died.c role.c         naming a reached limit; the host's end; the client's role
  *     pages.c taken.c               reading the pool's pages; naming the clients with slots
- *   cuda/ error.c driver.c own.c    NVIDIA's driver: its errors; opening it; its own threads
+ *   cuda/ error.c hip.c driver.c    the GPUs' driver: its errors; AMD's; opening it
+ *     own.c                         the library's own threads
  *     device.c info.c peers.c       devices and contexts; which GPUs reach the memory of others
  *     register.c memory.c take.c    memory of GPUs that this library or the program has made
  *   payload/ room.c idle.c memfd.c  free memory; idle private views; memory of the CPU

@@ -23,14 +23,14 @@
 
 #include "lib/base/uncancelled.h"
 #include "lib/cuda/driver.h"
+#include "lib/cuda/hip.h"
 
-#define DEFAULT_FILE	"libcuda.so.1"
-#define LEAST_VERSION	11040		/* the newest call of the group CORE */
+#define NVIDIAS_FILE	"libcuda.so.1"
 #define NOBODY		(~0ULL)
 
 /* ---- the functions in place of missing calls ---- */
 
-#define MISSING(field, symbol, version, group, parameters) \
+#define MISSING(field, symbol, hip, version, group, parameters) \
 	static CUresult no_##field parameters \
 	{ \
 		return CUDA_ERROR_NOT_INITIALIZED; \
@@ -43,13 +43,14 @@ static const struct xl_cuda missing = { XL_CUDA_ENTRIES(MISSING_FIELD) };
 /* ---- the list ---- */
 
 static const struct entry {
-	const char *symbol;
+	const char *symbol;	/* of NVIDIA's driver */
+	const char *hip;	/* of HIP */
 	int version;
 	enum xl_cuda_group group;
 	size_t field;
 } entries[] = {
-#define ENTRY(field, symbol, version, group, parameters) \
-	{ symbol, version, XL_CUDA_##group, offsetof(struct xl_cuda, field) },
+#define ENTRY(field, symbol, hip, version, group, parameters) \
+	{ symbol, hip, version, XL_CUDA_##group, offsetof(struct xl_cuda, field) },
 	XL_CUDA_ENTRIES(ENTRY)
 };
 #define ENTRIES	(sizeof(entries) / sizeof(*entries))
@@ -68,9 +69,11 @@ enum { UNTRIED, FOUND, NONE };
 static struct xl_cuda table;
 static const struct entry *lacks[XL_CUDA_GROUP_COUNT];	/* for each group, its first missing
 							 * call; NULL: none */
-static int error;
-static CUresult result;
-static char file[PATH_MAX], why[XL_ERROR_BYTES];
+static struct outcome {
+	int error;
+	CUresult result;
+	char file[PATH_MAX], why[XL_ERROR_BYTES];
+} now;
 
 /* Guards the search for the driver. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -84,11 +87,16 @@ static void none(int number, CUresult said, const char *format, ...)
 {
 	va_list args;
 
-	error = -number;
-	result = said;
+	now.error = -number;
+	now.result = said;
 	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
+	vsnprintf(now.why, sizeof(now.why), format, args);
 	va_end(args);
+}
+
+static const char *symbol_of(const struct entry *entry)
+{
+	return xl_hip ? entry->hip : entry->symbol;
 }
 
 /* Every call that the library has goes into the table; the missing ones go into lacks. */
@@ -99,8 +107,9 @@ static void fill_table(void *library)
 
 	table = missing;
 	table.groups = (1u << XL_CUDA_GROUP_COUNT) - 1;
+	memset(lacks, 0, sizeof(lacks));
 	for (entry = entries; entry < entries + ENTRIES; entry++) {
-		call = dlsym(library, entry->symbol);
+		call = dlsym(library, symbol_of(entry));
 		if (call) {
 			memcpy((char *)&table + entry->field, &call, sizeof(call));
 			continue;
@@ -109,6 +118,8 @@ static void fill_table(void *library)
 		if (!lacks[entry->group])
 			lacks[entry->group] = entry;
 	}
+	if (xl_hip)
+		xl_hip_adapt(&table, library);
 }
 
 /* Record from which file the library was loaded, for messages. */
@@ -118,7 +129,7 @@ static void save_file(void *library, const char *asked)
 
 	if (!dlinfo(library, RTLD_DI_LINKMAP, &map) && map && *map->l_name)
 		asked = map->l_name;
-	snprintf(file, sizeof(file), "%s", asked);
+	snprintf(now.file, sizeof(now.file), "%s", asked);
 }
 
 /*
@@ -132,16 +143,18 @@ static int start_error(CUresult said)
 	return number == ENODEV || number == ENOMEM || number == ESHUTDOWN ? number : EIO;
 }
 
-/* The driver's first call, cuInit, has failed. */
+/* The driver's first call, cuInit or hipInit, has failed. */
 static void none_started(CUresult said)
 {
-	const char *name = xl_cuda_name(said);
+	const char *name = xl_cuda_name(said), *file = now.file;
 	int number = start_error(said);
 
 	switch (said) {
 	case CUDA_ERROR_NO_DEVICE:
 		none(number, said, "the driver %s finds no GPU (%s, %d): there is none, or "
-		     "CUDA_VISIBLE_DEVICES or the container hides it", file, name, said);
+		     "%s hides it", file, name, said, xl_hip ?
+		     "HIP_VISIBLE_DEVICES, the container or a lack of rights to /dev/kfd" :
+		     "CUDA_VISIBLE_DEVICES or the container");
 		break;
 	case CUDA_ERROR_STUB_LIBRARY:
 		none(number, said, "%s is the CUDA toolkit's library for linking and no driver "
@@ -150,8 +163,8 @@ static void none_started(CUresult said)
 		break;
 	case CUDA_ERROR_NOT_INITIALIZED:
 		none(ECHILD, said, "the driver %s does not start here (%s, %d): this process was "
-		     "most likely forked from one that had used CUDA; start it by exec", file,
-		     name, said);
+		     "most likely forked from one that had used %s; start it by exec", file,
+		     name, said, XL_API);
 		break;
 	default:
 		none(number, said, "the driver %s does not start: %s (%d)%s%s", file, name, said,
@@ -175,39 +188,102 @@ static void start_driver(void)
 		none_started(said);
 }
 
-static void open_driver(void)
-{
-	const char *asked = secure_getenv("XMEM_CUDA_DRIVER");
-	const struct entry *lacking;
-	void *library;
+#define CAME_WITH_BYTES	64
 
-	if (!asked || !*asked)
-		asked = DEFAULT_FILE;
-	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "there is no CUDA driver: %s; "
-		     "install NVIDIA's driver, or let XMEM_CUDA_DRIVER name its library",
-		     dlerror());
-		return;
-	}
+/* ", which came with CUDA 10.2". The oldest HIP that works has all functions. */
+static const char *came_with(const struct entry *entry, char ret[CAME_WITH_BYTES])
+{
+	snprintf(ret, CAME_WITH_BYTES, xl_hip ? "" : ", which came with CUDA %d.%d",
+		 entry->version / 1000, entry->version % 1000 / 10);
+	return ret;
+}
+
+/* The driver is older than all that have the call. */
+static void none_new_enough(const struct entry *lacking)
+{
+	char came[CAME_WITH_BYTES];
+
+	if (table.driver_get_version(&table.version) != CUDA_SUCCESS)
+		table.version = 0;
+	none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "the driver %s is too old: it lacks %s%s; the "
+	     "oldest that works is %s", now.file, symbol_of(lacking), came_with(lacking, came),
+	     xl_hip ? "ROCm 5.6" : "CUDA 11.4");
+}
+
+/* Try a driver's library. */
+static void try_library(void *library, const char *asked)
+{
+	now = (struct outcome){ .error = 0 };
+	xl_hip = xl_hip_is(library);
 	save_file(library, asked);
 	fill_table(library);
 	if (table.init == missing.init) {
-		none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "%s is no CUDA driver: it lacks cuInit",
-		     file);
+		none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "%s is no CUDA driver: it lacks cuInit "
+		     "and hipInit", now.file);
 		return;
 	}
-	lacking = lacks[XL_CUDA_CORE];
-	if (!lacking) {
+	if (lacks[XL_CUDA_CORE])
+		none_new_enough(lacks[XL_CUDA_CORE]);
+	else
 		start_driver();
-		return;
+}
+
+/* Load HIP. The one that the program has loaded already is preferred to others. */
+static void *load_hip(const char **ret_name)
+{
+	static const char *const names[] = {
+		"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so",
+	};
+	void *library;
+	size_t i;
+
+	for (i = 0; i < 2 * sizeof(names) / sizeof(*names); i++) {
+		*ret_name = names[i % (sizeof(names) / sizeof(*names))];
+		library = dlopen(*ret_name, RTLD_NOW | RTLD_LOCAL |
+				 (i < sizeof(names) / sizeof(*names) ? RTLD_NOLOAD : 0));
+		if (library)
+			return library;
 	}
-	if (table.driver_get_version(&table.version) != CUDA_SUCCESS)
-		table.version = 0;
-	none(ENODEV, CUDA_ERROR_NOT_INITIALIZED,
-	     "the driver %s is too old: it lacks %s, which came with CUDA %d.%d; the oldest "
-	     "that works is CUDA %d.%d", file, lacking->symbol, lacking->version / 1000,
-	     lacking->version % 1000 / 10, LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
+	return NULL;
+}
+
+/*
+ * NVIDIA's driver is not there, or has no GPU. If HIP does not work either, the message is about
+ * the one that is there; if both are, about NVIDIA's.
+ */
+static void try_hip(bool nvidias)
+{
+	static struct outcome before;
+	const char *name;
+	void *library = load_hip(&name);
+
+	if (!library)
+		return;
+	before = now;
+	try_library(library, name);
+	if (now.error && nvidias) {
+		now = before;
+		xl_hip = false;
+	}
+}
+
+static void open_driver(void)
+{
+	const char *asked = secure_getenv("XMEM_CUDA_DRIVER");
+	bool given = asked && *asked;
+	void *library;
+
+	if (!given)
+		asked = NVIDIAS_FILE;
+	library = dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+	if (library)
+		try_library(library, asked);
+	else
+		none(ENODEV, CUDA_ERROR_NOT_INITIALIZED, "there is no CUDA driver: %s; install "
+		     "NVIDIA's driver or AMD's ROCm, or let XMEM_CUDA_DRIVER name the library",
+		     dlerror());
+	if (now.error && !given)
+		try_hip(library);
 }
 
 /* ---- the search ---- */
@@ -218,9 +294,9 @@ static void search(u64 me)
 	pthread_mutex_lock(&lock);
 	if (!settled) {
 		open_driver();
-		if (!error)
+		if (!now.error)
 			xm_store_release(&caller, me);
-		xm_store_release(&settled, error ? NONE : FOUND);
+		xm_store_release(&settled, now.error ? NONE : FOUND);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -266,15 +342,15 @@ static int find(struct xl_cuda_found *ret)
 	if (mine)
 		search(*xl_process);
 	else if (xm_load_acquire(&settled) != NONE)
-		return no_call(ret, ECHILD, "this process was forked from one that had used CUDA, "
-			       "and the driver does not serve such a child: start it by exec, or "
-			       "fork before the first use");
-	ret->error = error;
-	ret->result = result;
+		return no_call(ret, ECHILD, "this process was forked from one that had used CUDA "
+			       "or HIP, and the driver does not serve such a child: start it by "
+			       "exec, or fork before the first use");
+	ret->error = now.error;
+	ret->result = now.result;
 	ret->version = table.version;
-	ret->file = file;
-	ret->why = why;
-	return error;
+	ret->file = now.file;
+	ret->why = now.why;
+	return now.error;
 }
 
 static XL_COLD const struct xl_cuda *find_table(void)
@@ -310,24 +386,25 @@ int xl_cuda_need(const char *what)
 	if (is_caller() || !find(&found))
 		return 0;
 	xl_cuda_result = found.result;
-	return xl_fail(-found.error, "%s needs CUDA: %s", what, found.why);
+	return xl_fail(-found.error, "%s needs %s: %s", what, XL_API, found.why);
 }
 
 int xl_cuda_need_group(enum xl_cuda_group group, const char *what)
 {
 	int err = xl_cuda_need(what);
+	char came[CAME_WITH_BYTES];
 
 	if (err || !lacks[group])
 		return err;
-	return xl_fail(EOPNOTSUPP, "%s needs %s: the driver %s of CUDA %d.%d lacks %s, which came "
-		       "with CUDA %d.%d", what, group_names[group], file, table.version / 1000,
-		       table.version % 1000 / 10, lacks[group]->symbol,
-		       lacks[group]->version / 1000, lacks[group]->version % 1000 / 10);
+	return xl_fail(EOPNOTSUPP, "%s needs %s: the driver %s of %s %d.%d lacks %s%s", what,
+		       group_names[group], now.file, XL_API, table.version / 1000,
+		       table.version % 1000 / 10, symbol_of(lacks[group]),
+		       came_with(lacks[group], came));
 }
 
 const char *xl_cuda_name(CUresult result)
 {
-	const char *name = xl_cuda_known_name(result);
+	const char *name = xl_hip ? xl_hip_error_name(result) : xl_cuda_known_name(result);
 
 	if (name)
 		return name;
@@ -354,6 +431,8 @@ int xl_cuda_fail(CUresult result, const char *format, ...)
 		advice = found.why;
 	}
 	xl_cuda_result = result;
+	if (xl_hip && is_caller())
+		xl_hip_forget_error();
 	return xl_fail(-err, "%s: %s (%d)%s%s", tried, xl_cuda_name(result), result,
 		       *advice ? ": " : "", advice);
 }

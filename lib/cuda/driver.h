@@ -24,7 +24,7 @@ enum xl_cuda_group { XL_CUDA_GROUPS(XL_CUDA_GROUP) XL_CUDA_GROUP_COUNT };
 struct xl_cuda {
 	u32 groups;		/* 1 << XL_CUDA_*: the driver has all calls of the group */
 	int version;		/* of CUDA, that the driver implements: 1000 * major + 10 * minor */
-#define XL_CUDA_FIELD(field, symbol, version, group, parameters) CUresult (*field) parameters;
+#define XL_CUDA_FIELD(field, symbol, hip, version, group, parameters) CUresult (*field) parameters;
 	XL_CUDA_ENTRIES(XL_CUDA_FIELD)
 #undef XL_CUDA_FIELD
 };

@@ -78,6 +78,11 @@ static const struct meaning meanings[] = {
 	MEANS(ERROR_TIMEOUT, ETIMEDOUT),
 	ADVISE(ERROR_EXTERNAL_DEVICE, EIO, lost),
 	MEANS(ERROR_UNKNOWN, EIO),
+	/* HIP's own; it shares the other numbers with CUDA. */
+	{ 17, EINVAL, "hipErrorInvalidDevicePointer", NULL },
+	{ 35, ENODEV, "hipErrorInsufficientDriver", "the kernel's amdgpu driver is too old" },
+	{ 1052, ENOMEM, "hipErrorRuntimeMemory", NULL },
+	{ 1053, EIO, "hipErrorRuntimeOther", NULL },
 };
 
 static const struct meaning *meaning_of(CUresult result)

@@ -38,7 +38,7 @@ static inline bool xl_cuda_freed(CUresult result)
 /* Is the context lost, so that nothing runs in it any more and every call fails? */
 bool xl_cuda_is_lost(CUresult result);
 
-/* "CUDA_ERROR_..." for any number; constant. */
+/* "CUDA_ERROR_..." or "hipError..." for any number; constant. */
 const char *xl_cuda_name(CUresult result);
 /* The name, or NULL if this file does not know it. */
 const char *xl_cuda_known_name(CUresult result);

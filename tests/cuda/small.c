@@ -8,7 +8,7 @@
 #include "lib/cuda/entries.h"
 #include "small_answers.h"
 
-#define WEAK(field, symbol, version, group, parameters) \
+#define WEAK(field, symbol, hip, version, group, parameters) \
 	EXPORT CUresult weak_##field parameters __asm__(symbol) __attribute__((weak)); \
 	CUresult weak_##field parameters \
 	{ \

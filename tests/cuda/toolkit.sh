@@ -33,7 +33,9 @@ constants() {
 
 # entries: for each function a line "FIELD SYMBOL VERSION"
 entries() {
-	sed -n 's/.*X(\([a-z0-9_]*\), "\([A-Za-z0-9_]*\)", \([0-9]*\), .*/\1 \2 \3/p' $entries
+	sed -e ':join' -e '/\\$/{N; s/[ \t]*\\\n[ \t]*/ /; bjoin' -e '}' $entries |
+		sed 's/\<X(/\n&/g' |
+		sed -nE 's/^X\((\w+), "(\w+)", "\w*", ([0-9]+).*/\1 \2 \3/p'
 }
 
 # A program that prints every number, size and offset of types.h, as the header HEADER has them. A
@@ -91,7 +93,7 @@ numbers_and_layouts_are_the_toolkits() {
 types_of_calls_are_the_toolkits() {
 	{
 		printf '#include <cudaTypedefs.h>\n#include "lib/cuda/entries.h"\n'
-		printf '#define CALL(field, symbol, version, group, parameters) \\\n'
+		printf '#define CALL(field, symbol, hip, version, group, parameters) \\\n'
 		printf '	typedef CUresult call_##field parameters;\nXL_CUDA_ENTRIES(CALL)\n'
 		printf '#define SAME(field, base, version) \\\n'
 		printf '	_Static_assert(__builtin_types_compatible_p(call_##field *, \\\n'

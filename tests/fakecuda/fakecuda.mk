@@ -2,16 +2,26 @@
 # of CUDA. Its README.md lists the rules that it enforces; its own tests are test_*.c.
 
 FAKECUDA_TESTS := $(wildcard tests/fakecuda/test_*.c)
-FAKECUDA_SRC   := $(filter-out $(FAKECUDA_TESTS),$(wildcard tests/fakecuda/*.c))
+FAKEHIP_SRC    := tests/fakecuda/hip.c
+FAKECUDA_SRC   := $(filter-out $(FAKECUDA_TESTS) $(FAKEHIP_SRC),$(wildcard tests/fakecuda/*.c))
 FAKECUDA       := $(B)/fakecuda/libcuda.so.1
+FAKEHIP        := $(B)/fakecuda/libamdhip64.so.6
 
 $(FAKECUDA): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
 	$(say) LD $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
 
+# The driver under the names of AMD's HIP.
+$(FAKEHIP): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(FAKEHIP_SRC:%.c=$(B)/obj/%.o) \
+		$(B)/obj/tests/fakecuda/twins.o
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libamdhip64.so.6 $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ \
+		-Wl,--version-script=<(echo '{ global: hip*; cuFake*; local: *; };')
+
 .PHONY: fakecuda
-fakecuda: $(FAKECUDA)
+fakecuda: $(FAKECUDA) $(FAKEHIP)
 
 # The kernels' source as C++. At run time it needs nothing of the C++ library.
 $(B)/obj/tests/fakecuda/twins.o: tests/fakecuda/twins.cc
