@@ -76,6 +76,7 @@
 	X(cuda_query) \
 	X(data_private) \
 	X(describe_source) \
+	X(describe_strings) \
 	X(image_bytes) \
 	X(image_plane) \
 	X(limit_next) \
@@ -87,6 +88,9 @@
 	X(pool_set_mode) \
 	X(release_on) \
 	X(slot) \
+	X(strings_get) \
+	X(strings_plan) \
+	X(strings_view) \
 	X(subscriber_next) \
 	X(subscribers_poll_fd) \
 	X(subscription_stat) \

@@ -47,7 +47,7 @@
  *     subscribe.c unsubscribe.c     the begin and the end of a subscription
  *     subscribers.c                 which clients follow this one
  *   describe/ tensor.c image.c      descriptions of contents, written and read with all checks
- *     describe.c
+ *     strings.c describe.c
  *     copy_cuda.c copy.c            copies into a buffer that is being written
  *   pool/ opening.c owner.c         how a pool was opened; the user in its name
  *     options.c host_info.c         checking options; facts about the host

@@ -124,6 +124,8 @@ struct xmem_api {
 	int (*cuda_query)(struct xmem_cuda_info *ret_info);
 	void *(*data_private)(struct xmem_buffer *buffer);
 	int (*describe_source)(struct xmem_buffer *buffer, const struct xmem_source *source);
+	int (*describe_strings)(struct xmem_buffer *buffer, uint64_t rows, uint64_t chars,
+			uint32_t flags);
 	int64_t (*image_bytes)(uint32_t format, uint32_t width, uint32_t height, size_t stride);
 	int (*image_plane)(const struct xmem_image *image, uint32_t plane,
 			struct xmem_tensor *ret_tensor);
@@ -138,6 +140,12 @@ struct xmem_api {
 	int (*pool_set_mode)(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 	int (*release_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
 	int (*slot)(struct xmem_buffer *buffer);
+	int64_t (*strings_get)(const struct xmem_strings *strings, uint64_t row,
+			const char **ret_chars);
+	int (*strings_plan)(uint64_t rows, uint64_t chars, uint32_t flags,
+			struct xmem_strings *ret_plan);
+	int (*strings_view)(struct xmem_buffer *buffer, uint32_t flags,
+			struct xmem_strings *ret_strings);
 	int (*subscriber_next)(struct xmem_pool *pool, uint32_t first,
 			struct xmem_subscriber_info *ret_info);
 	int (*subscribers_poll_fd)(struct xmem_pool *pool);

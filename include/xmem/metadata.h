@@ -131,11 +131,18 @@ enum xmem_image_format {
 	XMEM_IMAGE_FORMATS = 30		/* the first number that has no meaning yet */
 };
 
+/* A column of a table, in one buffer: see xmem_describe_strings. */
+enum xmem_column {
+	XMEM_COLUMN_NONE = 0,		/* not a column */
+	XMEM_COLUMN_STRINGS = 1		/* UTF-8, with offsets of 32 bits: Arrow's utf8 */
+};
+
 #define XMEM_MAX_DIMENSIONS	8
 
 /*
- * All fields but size, offset and order_* are the publisher's to use as it likes. xmem_tensor_view
- * and xmem_image_view understand those that xmem_describe_tensor and xmem_describe_image set.
+ * All fields but size, offset and order_* are the publisher's to use as it likes. xmem_tensor_view,
+ * xmem_image_view and xmem_strings_view understand those that xmem_describe_tensor,
+ * xmem_describe_image and xmem_describe_strings set.
  */
 struct xmem_metadata {
 	uint64_t id;
@@ -159,7 +166,11 @@ struct xmem_metadata {
 	uint32_t image_width;		/* pixels */
 	uint32_t image_height;
 	uint64_t image_stride;		/* bytes from one row of the first plane to the next */
-	uint64_t reserved[19];		/* must be 0 */
+	uint32_t column;		/* enum xmem_column */
+	uint32_t column_flags;		/* XMEM_STRINGS_* */
+	uint64_t column_rows;
+	uint64_t column_chars;		/* bytes of all strings */
+	uint64_t reserved[16];		/* must be 0 */
 };
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptions of contents: functions that describe a tensor or an image in one call, and functions
- * that read such a description back. A part of xmem.h, whose general rules apply.
+ * Descriptions of contents: functions that describe a tensor, an image or a column of strings in
+ * one call, and functions that read such a description back. A part of xmem.h, whose general rules
+ * apply.
  *
  * A publisher can write anything into its metadata, even while other clients read it. The functions
  * that read take a copy, each word once, and check all of it against the contents. While the buffer
@@ -72,6 +73,59 @@ int xmem_describe_image(struct xmem_buffer *buffer, uint32_t format, uint32_t wi
  * the message says which). Threads: any. Since: 0.5.
  */
 int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_t stride);
+
+#define XMEM_STRINGS_MAX	0x7fffffff	/* rows, and bytes of all strings */
+
+/* Some rows may be null; the contents have a bit for each row that says so. */
+#define XMEM_STRINGS_VALIDITY	(1u << 0)
+
+/*
+ * A column of strings, laid out as in Arrow's columns: where its parts lie in the contents. Each
+ * part begins at a multiple of 64 bytes, and all positions follow from rows, chars and flags.
+ *
+ * The string of row i is the UTF-8 from byte offset[i] to byte offset[i + 1] of the characters. The
+ * offsets are int32_t, rows + 1 of them; the first is 0, none is less than the one before it, and
+ * the last is chars. With XMEM_STRINGS_VALIDITY, bit i % 8 of byte i / 8 of the validity is 1 if
+ * row i has a string, and 0 if it is null.
+ */
+struct xmem_strings {
+	size_t size;			/* in: sizeof(struct xmem_strings); out: valid bytes */
+	uint32_t flags;			/* XMEM_STRINGS_* */
+	int32_t device_id;		/* as in xmem_tensor */
+	const void *data;		/* the first byte of the contents; NULL: only a plan */
+	uint64_t rows;			/* at most XMEM_STRINGS_MAX */
+	uint64_t chars;			/* bytes of all strings, at most XMEM_STRINGS_MAX */
+	uint64_t bytes;			/* of all parts, at least 64 */
+	uint64_t validity_at;		/* bytes from data to the bits; 0 without bits too */
+	uint64_t offsets_at;		/* bytes from data to the offsets */
+	uint64_t chars_at;		/* bytes from data to the characters, which end at bytes */
+};
+
+/*
+ * Plan a column of strings, in order to acquire its bytes and to write its parts.
+ * @rows: at most XMEM_STRINGS_MAX.
+ * @chars: bytes of all strings, at most XMEM_STRINGS_MAX.
+ * @flags: XMEM_STRINGS_*.
+ * @ret_plan: its size field is set. Its data is NULL. Unchanged after an error.
+ * Returns: 0, or -EINVAL: a number is out of its range, a flag has no meaning, or the size field is
+ * smaller than itself; the message says which. Threads: any. Since: 0.5.
+ */
+int xmem_strings_plan(uint64_t rows, uint64_t chars, uint32_t flags,
+		      struct xmem_strings *ret_plan);
+
+/*
+ * Describe the contents as a column of strings that begins at the first byte. This replaces all
+ * metadata, like xmem_describe_tensor; xmem_tensor_view finds the bytes of all parts.
+ * @buffer: being written.
+ * @rows, @chars, @flags: as in xmem_strings_plan.
+ * Returns: 0, or an error, and then the metadata is as it was:
+ *	-EINVAL	a number is out of its range, or a flag has no meaning; the message says which
+ *	-ERANGE	the column has more bytes than were acquired: see xmem_strings_plan
+ *	-EPERM	the buffer is held for reading
+ * Threads: one thread at a time describes a buffer. Since: 0.5.
+ */
+int xmem_describe_strings(struct xmem_buffer *buffer, uint64_t rows, uint64_t chars,
+			  uint32_t flags);
 
 /*
  * The kind of contents, their maker and their time. Strings have printable ASCII characters only.
@@ -200,6 +254,35 @@ int xmem_image_view(struct xmem_buffer *buffer, uint32_t flags, struct xmem_imag
  */
 int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 		     struct xmem_tensor *ret_tensor);
+
+/*
+ * Get the column of strings that the publisher describes: its parts lie within the contents. The
+ * offsets are contents, and so are not checked: xmem_strings_get checks those of one row. A program
+ * that reads them itself reads each offset once, because a publisher can change it at any moment,
+ * and uses it only if it is between 0 and chars.
+ * @flags: 0, or XMEM_VIEW_CUDA.
+ * @ret_strings: its size field is set. Unchanged after an error.
+ * Returns: as xmem_tensor_view; also -EBADMSG if the contents do not begin at a multiple of 64.
+ * Ownership: data is valid until the handle of the buffer is dropped. Threads: any. Since: 0.5.
+ */
+int xmem_strings_view(struct xmem_buffer *buffer, uint32_t flags,
+		      struct xmem_strings *ret_strings);
+
+/*
+ * Get one string of a column in memory of the CPU, whatever the publisher writes there meanwhile.
+ * The characters may be anything: whoever needs valid UTF-8 copies them, and checks the copy.
+ * @strings: from xmem_strings_view.
+ * @row: below strings->rows.
+ * @ret_chars: the first byte, without a NUL at the end; NULL: this row is null. Unchanged after an
+ *	error.
+ * Returns: bytes of the string, or
+ *	-EBADMSG  its offsets are impossible; the message says why
+ *	-EINVAL	there is no such row; no column, only the plan of one, or one that is cut
+ *	-EMEDIUMTYPE  the column is on a GPU
+ * Ownership: as xmem_strings_view. Threads: any. Since: 0.5.
+ */
+int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t row,
+			 const char **ret_chars);
 
 /*
  * Check the tensor of metadata against a number of bytes, for programs that fill or keep metadata

@@ -7,6 +7,8 @@
 #define XMEM_TENSOR_HPP
 
 #include <initializer_list>
+#include <optional>
+#include <string_view>
 
 #include "buffer.hpp"
 
@@ -130,6 +132,38 @@ inline std::size_t image_bytes(xmem_image_format format, std::uint32_t width, st
 	});
 }
 
+/*
+ * Where the parts of a column of strings lie, to acquire `bytes` and to write them. @flags: 0, or
+ * XMEM_STRINGS_VALIDITY.
+ */
+inline xmem_strings strings_plan(std::uint64_t rows, std::uint64_t chars, std::uint32_t flags,
+				 std::error_code &code) noexcept
+{
+	auto plan = detail::sized<xmem_strings>();
+
+	detail::done(xmem_strings_plan(rows, chars, flags, &plan), code);
+	return plan;
+}
+inline xmem_strings strings_plan(std::uint64_t rows, std::uint64_t chars, std::uint32_t flags = 0)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return strings_plan(rows, chars, flags, code);
+	});
+}
+
+inline bool describe_strings(const buffer &to, std::uint64_t rows, std::uint64_t chars,
+			     std::uint32_t flags, std::error_code &code) noexcept
+{
+	return detail::done(xmem_describe_strings(to.raw(), rows, chars, flags), code);
+}
+inline void describe_strings(const buffer &to, std::uint64_t rows, std::uint64_t chars,
+			     std::uint32_t flags = 0)
+{
+	detail::or_throw([&](std::error_code &code) {
+		return describe_strings(to, rows, chars, flags, code);
+	});
+}
+
 /* nullptr: unchanged. */
 inline bool describe_content(const buffer &to, const char *content_type, const char *producer,
 			     std::error_code &code) noexcept
@@ -238,6 +272,39 @@ inline xmem_tensor image_plane(const xmem_image &image, std::uint32_t plane)
 	});
 }
 
+inline xmem_strings strings_view(const buffer &from, std::error_code &code) noexcept
+{
+	auto strings = detail::sized<xmem_strings>();
+
+	detail::done(xmem_strings_view(from.raw(), 0, &strings), code);
+	return strings;
+}
+inline xmem_strings strings_view(const buffer &from)
+{
+	return detail::or_throw([&](std::error_code &code) { return strings_view(from, code); });
+}
+
+/*
+ * Get one string of a column in memory of the CPU; none: the row is null. The publisher may change
+ * the characters at any moment. After an error there is none.
+ */
+inline std::optional<std::string_view> strings_get(const xmem_strings &strings, std::uint64_t row,
+						   std::error_code &code) noexcept
+{
+	const char *chars = nullptr;
+	const std::int64_t bytes = xmem_strings_get(&strings, row, &chars);
+
+	if (!detail::done(bytes < 0 ? static_cast<int>(bytes) : 0, code) || !chars)
+		return std::nullopt;
+	return std::string_view(chars, static_cast<std::size_t>(bytes));
+}
+inline std::optional<std::string_view> strings_get(const xmem_strings &strings, std::uint64_t row)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return strings_get(strings, row, code);
+	});
+}
+
 /* For contents on a GPU: all addresses are there. */
 struct cuda_tensor : xmem_tensor {
 };
@@ -271,6 +338,22 @@ inline xmem_image cuda_image_view(const buffer &from)
 {
 	return detail::or_throw([&](std::error_code &code) {
 		return cuda_image_view(from, code);
+	});
+}
+
+inline xmem_strings cuda_strings_view(const buffer &from, std::error_code &code) noexcept
+{
+	auto strings = detail::sized<xmem_strings>();
+
+	detail::counted(xmem_cuda_device(from.raw()), code);
+	if (!code)
+		detail::done(xmem_strings_view(from.raw(), XMEM_VIEW_CUDA, &strings), code);
+	return strings;
+}
+inline xmem_strings cuda_strings_view(const buffer &from)
+{
+	return detail::or_throw([&](std::error_code &code) {
+		return cuda_strings_view(from, code);
 	});
 }
 

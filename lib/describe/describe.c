@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls that describe the contents of a buffer, and read such a description. tensor.c and
- * image.c check it.
+ * The calls that describe the contents of a buffer, and read such a description. tensor.c, image.c
+ * and strings.c check it.
  */
 #include <string.h>
 
@@ -93,6 +93,26 @@ XMEM_API int xmem_describe_image(struct xmem_buffer *handle, uint32_t format, ui
 	return 0;
 }
 
+XMEM_API int xmem_describe_strings(struct xmem_buffer *handle, uint64_t rows, uint64_t chars,
+				   uint32_t flags)
+{
+	static const struct xl_says says = { "describe_strings", EINVAL };
+	struct xmem_metadata fresh = { 0 };
+	struct xmem_metadata *metadata;
+	int err;
+
+	metadata = metadata_mut(handle, &err);
+	if (!metadata)
+		return err;
+	err = xl_strings_fill(&fresh, rows, chars, flags, &says);
+	if (!err)
+		err = xl_strings_measure(&fresh, NULL, xmem_size(handle), &says, NULL);
+	if (err)
+		return err;
+	replace(handle, metadata, &fresh);
+	return 0;
+}
+
 static int take_source(const struct xmem_source *given, struct xmem_source *ret)
 {
 	int err;
@@ -177,7 +197,8 @@ static int check_described(const struct xmem_metadata *m, const char *what, bool
 			       "which is not memory of the CPU", what, m->storage);
 	if (!said)
 		return xl_fail(ENODATA, "%s: the publisher has not described the contents; it uses "
-			       "xmem_describe_tensor or xmem_describe_image for that", what);
+			       "xmem_describe_tensor, xmem_describe_image or "
+			       "xmem_describe_strings for that", what);
 	return 0;
 }
 
@@ -253,6 +274,28 @@ XMEM_API int xmem_image_view(struct xmem_buffer *handle, uint32_t flags,
 		return err;
 	image.device_id = seen.device_id;
 	xl_answer_give(ret_image, &image, sizeof(image));
+	return 0;
+}
+
+XMEM_API int xmem_strings_view(struct xmem_buffer *handle, uint32_t flags,
+			       struct xmem_strings *ret_strings)
+{
+	static const struct xl_says says = { "strings_view", EBADMSG };
+	int err = xl_answer_check("xmem_strings", ret_strings);
+	struct xmem_strings strings;
+	struct seen seen;
+
+	if (!err)
+		err = get_contents(handle, flags, says.what, &seen);
+	if (!err)
+		err = check_described(&seen.said, says.what, seen.said.column != XMEM_COLUMN_NONE,
+				      storage_of(&seen));
+	if (!err)
+		err = xl_strings_measure(&seen.said, seen.data, seen.said.size, &says, &strings);
+	if (err)
+		return err;
+	strings.device_id = seen.device_id;
+	xl_answer_give(ret_strings, &strings, sizeof(strings));
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptions of tensors and images, and their checks, without buffers. The checks work on a
- * private copy of the metadata, which other processes cannot change (xl_metadata_take).
+ * Descriptions of tensors, images and columns, and their checks, without buffers. The checks work
+ * on a private copy of the metadata, which other processes cannot change (xl_metadata_take).
  */
 #ifndef XL_TENSOR_H
 #define XL_TENSOR_H
@@ -48,5 +48,13 @@ int xl_image_measure(const struct xmem_metadata *metadata, const void *data, u64
 /* Find the tensor for one plane of an image. 0, or -errno, noted. */
 int xl_plane_measure(const struct xmem_image *image, u32 plane, const struct xl_says *says,
 		     struct xmem_tensor *ret);
+
+/* Describe a column of strings with these numbers. 0, or -errno, noted. */
+int xl_strings_fill(struct xmem_metadata *metadata, u64 rows, u64 chars, u32 flags,
+		    const struct xl_says *says);
+
+/* Check the description of a column of strings like xl_tensor_measure. */
+int xl_strings_measure(const struct xmem_metadata *metadata, const void *data, u64 bytes,
+		       const struct xl_says *says, struct xmem_strings *ret);
 
 #endif

@@ -67,7 +67,7 @@ TEST(API_a_tensor_is_described_and_read_back)
 	WORKED(xmem_describe_tensor(b, XMEM_DTYPE_FLOAT32, 2, SHAPE(3, 5), NULL));
 	/* Nothing of the earlier description is left. */
 	WORKED(xmem_metadata_view(b, &m));
-	SAME(m.image_stride | m.reserved[18], 0);
+	SAME(m.image_stride | m.column_chars | m.reserved[15], 0);
 	SAME(m.id | m.user[7] | m.timestamp_ns | m.image | m.storage, 0);
 	SAME(m.shape[2] | m.shape[7] | m.strides[2], 0);
 	CHECK(!strcmp(m.producer, "the camera") && !m.content_type[0] && !m.clock[0]);

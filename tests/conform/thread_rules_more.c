@@ -477,6 +477,46 @@ ROW(image_plane)
 
 ROW(image_bytes)		{ SAME(xmem_image_bytes(XMEM_IMAGE_GRAY8, SIDE, SIDE, 0), BYTES); }
 
+ROW(describe_strings)
+{
+	struct xmem_buffer *b = HANDLE(xmem_acquire(stage.writer, BYTES, SHORT), 0);
+	struct xmem_strings strings = { .size = sizeof(strings) };
+
+	if (!b)
+		return;
+	SAME(xmem_describe_strings(b, 3, 9, XMEM_STRINGS_VALIDITY), 0);
+	SAME(xmem_strings_view(b, 0, &strings), 0);
+	SAME(strings.chars, 9);
+	xmem_release(b);
+}
+
+ROW(strings_view)
+{
+	struct xmem_strings strings = { .size = sizeof(strings) };
+
+	SAME(xmem_strings_view(stage.image, 0, &strings), -ENODATA);
+}
+
+ROW(strings_plan)
+{
+	struct xmem_strings strings = { .size = sizeof(strings) };
+
+	SAME(xmem_strings_plan(3, 9, 0, &strings), 0);
+	SAME(strings.bytes, 64 + 9);
+}
+
+ROW(strings_get)
+{
+	static _Alignas(64) const int32_t contents[32] = { 0, 3 };
+	struct xmem_strings strings = { .size = sizeof(strings) };
+	const char *chars;
+
+	SAME(xmem_strings_plan(1, 3, 0, &strings), 0);
+	strings.data = contents;
+	SAME(xmem_strings_get(&strings, 0, &chars), 3);
+	CHECK(chars == (const char *)&contents[16]);
+}
+
 ROW(tensor_check)
 {
 	struct xmem_metadata metadata;

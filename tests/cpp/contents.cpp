@@ -108,6 +108,39 @@ TEST(an_image_is_described_and_read)
 	THROWS(ERANGE, xmem::describe_image(buffer, XMEM_IMAGE_RGB8, 800, 800));
 }
 
+TEST(a_column_of_strings_is_described_and_read)
+{
+	scene s;
+	const xmem_strings plan = xmem::strings_plan(2, 3, XMEM_STRINGS_VALIDITY);
+	xmem::buffer buffer = s.writer.acquire(bytes_each);
+	char *const data = reinterpret_cast<char *>(buffer.bytes_mut().data());
+	const std::int32_t offsets[] = {0, 3, 3};
+
+	CHECK(plan.offsets_at == 64 && plan.chars_at == 128 && plan.bytes == 131);
+	CHECK(xmem::strings_plan(2, 3).chars_at == 64);
+	CODE(EINVAL, xmem::strings_plan(2, 3, 2, code));
+	THROWS(EINVAL, xmem::strings_plan(1ull << 40, 3));
+	data[0] = 1;
+	std::memcpy(data + plan.offsets_at, offsets, sizeof(offsets));
+	std::memcpy(data + plan.chars_at, "abc", 3);
+	xmem::describe_strings(buffer, 2, 3, XMEM_STRINGS_VALIDITY);
+	CODE(0, xmem::describe_strings(buffer, 2, 3, XMEM_STRINGS_VALIDITY, code));
+	CODE(ERANGE, xmem::describe_strings(buffer, 2, 1 << 20, 0, code));
+	THROWS(EINVAL, xmem::describe_strings(buffer, 2, 3, 2));
+	const xmem_strings strings = xmem::strings_view(buffer);
+	CHECK(strings.rows == 2 && strings.data == data);
+	CODE(0, xmem::strings_view(buffer, code));
+	CHECK(xmem::strings_get(strings, 0) == std::string_view("abc"));
+	CHECK(!xmem::strings_get(strings, 1));
+	CODE(0, xmem::strings_get(strings, 1, code));
+	CODE(EINVAL, xmem::strings_get(strings, 2, code));
+	THROWS(EINVAL, xmem::strings_get(strings, 2));
+	CODE(EMEDIUMTYPE, xmem::cuda_strings_view(buffer, code));
+	THROWS(EMEDIUMTYPE, xmem::cuda_strings_view(buffer));
+	xmem::describe_image(buffer, XMEM_IMAGE_RGB8, 8, 8);
+	THROWS(ENODATA, xmem::strings_view(buffer));
+}
+
 TEST(words_and_times_are_said)
 {
 	scene s;

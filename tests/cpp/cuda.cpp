@@ -161,6 +161,14 @@ TEST(cuda_contents_are_tensors_and_images)
 	got = s.reader.get(buffer.publish(XMEM_PUBLISH_KEEP));
 	CHECK(xmem::cuda_image_view(got).plane[0].data == got.cuda_ptr().data());
 	CODE(0, xmem::cuda_image_view(got, code));
+	buffer = s.writer.acquire_cuda(128, 0);
+	xmem::describe_strings(buffer, 3, 64);
+	got = s.reader.get(buffer.publish(XMEM_PUBLISH_KEEP));
+	const xmem_strings strings = xmem::cuda_strings_view(got);
+	CHECK(strings.data == got.cuda_ptr().data() && strings.device_id == 0);
+	CODE(0, xmem::cuda_strings_view(got, code));
+	CODE(EMEDIUMTYPE, xmem::strings_view(got, code));
+	CODE(EMEDIUMTYPE, xmem::strings_get(strings, 0, code));
 	const scene cpu;
 	const xmem::buffer other = cpu.writer.acquire(1);
 

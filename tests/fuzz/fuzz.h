@@ -60,6 +60,8 @@ void look_at_bytes(const void *data, size_t bytes);
 /* The contents are [data, data + bytes); everything that the view claims must lie in them. */
 void look_at_tensor(const struct xmem_tensor *tensor, const void *data, size_t bytes);
 void look_at_image(const struct xmem_image *image, const void *data, size_t bytes);
+/* xl_strings_measure has accepted it. */
+void look_at_column(const struct xmem_strings *strings, const void *data, size_t bytes);
 void look_at_strings(const struct xmem_metadata *metadata);
 
 /* ---- the host (host.c) ---- */

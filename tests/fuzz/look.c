@@ -90,6 +90,27 @@ void look_at_image(const struct xmem_image *image, const void *data, size_t byte
 		MUST(!image->plane[p].data && !image->plane[p].rows);
 }
 
+/* The contents may be any bytes, so offsets may be anything; each row is looked at. */
+void look_at_column(const struct xmem_strings *strings, const void *data, size_t bytes)
+{
+	const char *chars, *first = (const char *)data + strings->chars_at;
+	int64_t length;
+	u64 row;
+
+	MUST(strings->data == data && strings->bytes <= bytes);
+	MUST(strings->chars_at + strings->chars == strings->bytes);
+	MUST(strings->offsets_at + (strings->rows + 1) * 4 <= strings->chars_at);
+	for (row = 0; row < strings->rows; row++) {
+		length = xmem_strings_get(strings, row, &chars);
+		MUST(length >= 0 || length == -EBADMSG);
+		if (length < 0 || !chars)
+			continue;
+		MUST(chars >= first && (u64)(chars - first) + length <= strings->chars);
+		look_within(chars, length, data, bytes);
+	}
+	MUST(xmem_strings_get(strings, row, &chars) == -EINVAL);
+}
+
 static void look_at_string(const char *string, size_t bytes)
 {
 	size_t length = strnlen(string, bytes), i;

@@ -23,6 +23,7 @@ static void read_it(const struct xmem_metadata *shared, const char *data, size_t
 	struct xmem_metadata m, twice;
 	struct xmem_tensor tensor;
 	struct xmem_image image;
+	struct xmem_strings column = { .size = sizeof(column) };
 
 	xl_metadata_take(shared, &m);
 	look_at_strings(&m);
@@ -38,6 +39,12 @@ static void read_it(const struct xmem_metadata *shared, const char *data, size_t
 		look_at_image(&image, data, bytes);
 		MUST(!xl_tensor_measure(&m, data, bytes, &says, &tensor));
 		MUST(xl_image_measure(&m, data, end_of(&image, data) - 1, &says, NULL) == -ERANGE);
+	}
+	if (!xl_strings_measure(&m, data, bytes, &says, &column)) {
+		column.size = sizeof(column);
+		look_at_column(&column, data, bytes);
+		MUST(!xl_tensor_measure(&m, data, bytes, &says, &tensor));
+		MUST(xl_strings_measure(&m, data, column.bytes - 1, &says, NULL) == -ERANGE);
 	}
 }
 
@@ -57,7 +64,10 @@ static void read_spoilt(struct input *in, const char *data, size_t bytes)
 	u8 format = input_u8(in), width = input_u8(in), height = input_u8(in);
 	u32 *half = (u32 *)&m, which;
 
-	xl_image_fill(&m, format % XMEM_IMAGE_FORMATS, width % 64, height % 64, 0, &says);
+	if (format & 0x80)
+		xl_strings_fill(&m, width, height, format & XMEM_STRINGS_VALIDITY, &says);
+	else
+		xl_image_fill(&m, format % XMEM_IMAGE_FORMATS, width % 64, height % 64, 0, &says);
 	while (in->at < in->end) {
 		which = input_u8(in) % (sizeof(m) / sizeof(*half));
 		half[which] = input_u8(in) & 1 ? half[which] + (int8_t)input_u8(in) :
@@ -103,21 +113,50 @@ static void describe_tensor(struct input *in, const char *data, size_t bytes)
 	MUST(tensor.flags & XMEM_TENSOR_DENSE && tensor.flags & XMEM_TENSOR_DLPACK);
 }
 
+/* The library describes a column with numbers from the input, whose rest is its contents. */
+static void describe_strings(struct input *in, char *data, size_t bytes)
+{
+	struct xmem_strings column = { .size = sizeof(column) };
+	u64 rows = input_u64(in), chars = input_u64(in);
+	u32 flags = input_u8(in);
+	struct xmem_metadata m = { 0 };
+	int err;
+
+	if (xl_strings_fill(&m, rows, chars, flags, &says))
+		return;
+	input_bytes(in, data, bytes);
+	err = xl_strings_measure(&m, data, bytes, &says, &column);
+	MUST(!err || err == -ERANGE);
+	if (err)
+		return;
+	column.size = sizeof(column);
+	look_at_column(&column, data, bytes);
+	MUST(column.rows == rows && column.chars == chars && column.flags == flags);
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	struct input in = { data, data + size };
 	u8 kind = input_u8(&in), shift = input_u8(&in) % 16;
 	size_t bytes = input_u64(&in) % 8192;
-	char *contents = calloc(1, shift + bytes);	/* its end is that of the contents */
+	void *memory;
+	char *contents;				/* their end is that of the memory */
 
-	MUST(contents);
-	switch (kind % 4) {
-	case 0:	describe_image(&in, contents + shift, bytes); break;
-	case 1:	describe_tensor(&in, contents + shift, bytes); break;
-	case 2:	read_any(&in, contents + shift, bytes); break;
-	case 3:	read_spoilt(&in, contents + shift, bytes); break;
+	if (kind % 8 == 4)			/* a column is accepted only there */
+		shift = 0;
+	MUST(!posix_memalign(&memory, 64, shift + bytes));
+	contents = (char *)memset(memory, 0, shift + bytes) + shift;
+	switch (kind % 8) {
+	case 4:	describe_strings(&in, contents, bytes); break;
+	case 0:	describe_image(&in, contents, bytes); break;
+	case 1:
+	case 5:	describe_tensor(&in, contents, bytes); break;
+	case 2:
+	case 6:	read_any(&in, contents, bytes); break;
+	case 3:
+	case 7:	read_spoilt(&in, contents, bytes); break;
 	}
-	free(contents);
+	free(memory);
 	return 0;
 }

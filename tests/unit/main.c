@@ -55,6 +55,7 @@ int main(void)
 	stress_tests(suite);
 	lock_tests(suite);
 	tensor_tests(suite);
+	strings_tests(suite);
 	cuda_tests(suite);
 	access_tests(suite);
 	limbo_tests(suite);

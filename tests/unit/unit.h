@@ -135,6 +135,7 @@ void upgrade_tests(Suite *suite);
 void stress_tests(Suite *suite);
 void lock_tests(Suite *suite);
 void tensor_tests(Suite *suite);
+void strings_tests(Suite *suite);
 void cuda_tests(Suite *suite);
 void access_tests(Suite *suite);
 void limbo_tests(Suite *suite);

@@ -2,7 +2,7 @@
 # needs the steps: FLAVOUR=test, asan or tsan.
 
 UNIT_SRC := $(wildcard tests/unit/*.c) $(CORE_SRC) \
-	lib/base/lock.c lib/describe/tensor.c lib/describe/image.c
+	lib/base/lock.c lib/base/structs.c $(addprefix lib/describe/,tensor.c image.c strings.c)
 UNIT_OBJ := $(UNIT_SRC:%.c=$(B)/obj/%.o)
 
 $(B)/unit: $(UNIT_OBJ)

@@ -70,6 +70,14 @@ static const struct xp_field xmem_metadata_fields[] = {
 		"image height"),
 	XP_FIELD(xmem_metadata, image_stride, XP_UNSIGNED, 0,
 		"bytes from one row of the first plane to the next"),
+	XP_FIELD(xmem_metadata, column, XP_UNSIGNED, 0,
+		"enum xmem_column"),
+	XP_FIELD(xmem_metadata, column_flags, XP_UNSIGNED, 0,
+		"XMEM_STRINGS_*"),
+	XP_FIELD(xmem_metadata, column_rows, XP_UNSIGNED, 0,
+		"column rows"),
+	XP_FIELD(xmem_metadata, column_chars, XP_UNSIGNED, 0,
+		"bytes of all strings"),
 };
 
 static const struct xp_field xmem_subscription_info_fields[] = {
@@ -393,8 +401,9 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 	[XP_METADATA] = XP_LAYOUT(xmem_metadata, "xmem.Metadata",
 		"All fields but size, offset and order_* are the publisher's to use as it "
-		"likes. xmem_tensor_view and xmem_image_view understand those that "
-		"xmem_describe_tensor and xmem_describe_image set."),
+		"likes. xmem_tensor_view, xmem_image_view and xmem_strings_view understand "
+		"those that xmem_describe_tensor, xmem_describe_image and "
+		"xmem_describe_strings set."),
 	[XP_SUBSCRIPTION_INFO] = XP_LAYOUT(xmem_subscription_info, "xmem.SubscriptionInfo",
 		"The state of a subscription."),
 	[XP_BUFFER_INFO] = XP_LAYOUT(xmem_buffer_info, "xmem.BufferInfo",

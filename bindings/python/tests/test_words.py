@@ -78,7 +78,7 @@ SAYS: list[tuple[Callable[[Any, Any], object], str]] = [
     (lambda pool, reader: (pool.preallocate_cpu(64, 1, sealed=True),
                            published(pool, bytes(64)).get_mut()),
      "made the buffer with sealed=True"),
-    (lambda pool, reader: published(pool).image(), "uses describe.. or describe_image"),
+    (lambda pool, reader: published(pool).image(), "uses describe.., describe_image"),
     (lambda pool, reader: reader.acquire_cpu(8), "writer=False"),
     (lambda pool, reader: pool.subscribe(timeout=0), "does not follow itself"),
     (lambda pool, reader: pool.subscribe(timeout=0.001), "does not follow itself")]

@@ -11,8 +11,8 @@ from typing import Any, Final, final
 @final
 class Metadata(tuple[Any, ...]):
     """All fields but size, offset and order_* are the publisher's to use as it likes.
-    xmem_tensor_view and xmem_image_view understand those that xmem_describe_tensor and
-    xmem_describe_image set.
+    xmem_tensor_view, xmem_image_view and xmem_strings_view understand those that
+    xmem_describe_tensor, xmem_describe_image and xmem_describe_strings set.
     """
 
     id: Final[int]
@@ -52,6 +52,13 @@ class Metadata(tuple[Any, ...]):
     image_height: Final[int]
     #: bytes from one row of the first plane to the next
     image_stride: Final[int]
+    #: enum xmem_column
+    column: Final[int]
+    #: XMEM_STRINGS_*
+    column_flags: Final[int]
+    column_rows: Final[int]
+    #: bytes of all strings
+    column_chars: Final[int]
 
 
 @final

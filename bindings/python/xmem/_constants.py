@@ -123,6 +123,13 @@ class CudaCanFlags(enum.IntFlag):
     MPS = 0x80
 
 
+class StringsFlags(enum.IntFlag):
+    """Flags: XMEM_STRINGS_*."""
+
+    #: Some rows may be null; the contents have a bit for each row that says so.
+    VALIDITY = 0x1
+
+
 class TensorFlags(enum.IntFlag):
     """Flags: XMEM_TENSOR_*."""
 
@@ -270,6 +277,15 @@ class ImageFormat(enum.IntEnum):
     GBRPF32 = 29
 
 
+class Column(enum.IntEnum):
+    """A column of a table, in one buffer: see xmem_describe_strings."""
+
+    #: not a column
+    NONE = 0
+    #: UTF-8, with offsets of 32 bits: Arrow's utf8
+    STRINGS = 1
+
+
 class ClientRole(enum.IntEnum):
     """What C calls enum xmem_client_role."""
 
@@ -322,6 +338,8 @@ DRAIN_EVICTS: Final = 1
 NOBODY: Final = 4294967295
 #: pixels
 IMAGE_MAX_SIDE: Final = 1048576
+#: rows, and bytes of all strings
+STRINGS_MAX: Final = 2147483647
 #: accept contents on a GPU: see device_id
 VIEW_CUDA: Final = 1
 IMAGE_MAX_PLANES: Final = 4
@@ -408,7 +426,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_collect", "xmem_claims", "xmem_cuda_device", "xmem_attach_fd", "xmem_release_on",
     ),
     "EBADMSG": (
-        "xmem_tensor_view", "xmem_image_view", "xmem_tensor_check",
+        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view", "xmem_strings_get",
+        "xmem_tensor_check",
     ),
     "EBUSY": (
         "xmem_retract", "xmem_set_ref_count", "xmem_attach_fd", "xmem_get_mut",
@@ -449,6 +468,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
         "xmem_cuda_peer", "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut",
         "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
+        "xmem_strings_view",
     ),
     "EINVAL": (
         "xmem_get_last_error", "xmem_peek_last_error", "xmem_pool_open", "xmem_cancel",
@@ -465,8 +485,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
         "xmem_pool_next", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
         "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes",
-        "xmem_describe_source", "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view",
-        "xmem_image_plane", "xmem_tensor_check",
+        "xmem_strings_plan", "xmem_describe_strings", "xmem_describe_source",
+        "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view", "xmem_image_plane",
+        "xmem_strings_view", "xmem_strings_get", "xmem_tensor_check",
     ),
     "EIO": (
         "xmem_receive", "xmem_receive_any", "xmem_data", "xmem_publish", "xmem_preallocate",
@@ -475,6 +496,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_attach_fd", "xmem_wait_on",
         "xmem_wait_contents", "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
+        "xmem_strings_view",
     ),
     "EMEDIUMTYPE": (
         "xmem_data", "xmem_data_mut", "xmem_publish", "xmem_preallocate", "xmem_copy",
@@ -482,6 +504,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_cuda_device", "xmem_attach_fd",
         "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
+        "xmem_strings_view", "xmem_strings_get",
     ),
     "EMFILE": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
@@ -490,7 +513,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to",
         "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscribers_poll_fd", "xmem_attach_fd",
-        "xmem_get_mut", "xmem_tensor_view", "xmem_image_view",
+        "xmem_get_mut", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_host_query", "xmem_limit_next",
@@ -500,7 +523,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_attach_fd",
     ),
     "ENODATA": (
-        "xmem_tensor_view", "xmem_image_view", "xmem_tensor_check",
+        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view", "xmem_tensor_check",
     ),
     "ENODEV": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_publish",
@@ -527,6 +550,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscribers_poll_fd", "xmem_attach_fd",
         "xmem_get_mut", "xmem_wait_on", "xmem_tensor_view", "xmem_image_view",
+        "xmem_strings_view",
     ),
     "ENOSPC": (
         "xmem_acquire", "xmem_preallocate", "xmem_copy_to", "xmem_acquire_cuda",
@@ -565,7 +589,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next",
         "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on", "xmem_release_on",
-        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_source",
+        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_strings",
+        "xmem_describe_source",
     ),
     "EPIPE": (
         "xmem_receive", "xmem_receive_any",
@@ -577,8 +602,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_open", "xmem_pool_reopen", "xmem_publish", "xmem_set_ref_count", "xmem_offer",
         "xmem_forget", "xmem_add_ref", "xmem_drop_ref", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_attach_cuda",
-        "xmem_attach_fd", "xmem_describe_tensor", "xmem_describe_image", "xmem_tensor_view",
-        "xmem_image_view", "xmem_tensor_check",
+        "xmem_attach_fd", "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_strings",
+        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view", "xmem_tensor_check",
     ),
     "ESHUTDOWN": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_publish", "xmem_set_ref_count",

@@ -37,7 +37,11 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t image_width
         uint32_t image_height
         uint64_t image_stride
-        uint64_t reserved[19]
+        uint32_t column
+        uint32_t column_flags
+        uint64_t column_rows
+        uint64_t column_chars
+        uint64_t reserved[16]
 
     struct xmem_error:
         size_t size
@@ -272,6 +276,18 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t gid
         uint32_t roles
 
+    struct xmem_strings:
+        size_t size
+        uint32_t flags
+        int32_t device_id
+        const void *data
+        uint64_t rows
+        uint64_t chars
+        uint64_t bytes
+        uint64_t validity_at
+        uint64_t offsets_at
+        uint64_t chars_at
+
     struct xmem_source:
         size_t size
         uint32_t flags
@@ -360,6 +376,8 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_CUDA_CAN_HOST_ATOMICS
     const uint32_t XMEM_CUDA_CAN_MPS
 
+    const uint32_t XMEM_STRINGS_VALIDITY
+
     const uint32_t XMEM_TENSOR_DENSE
     const uint32_t XMEM_TENSOR_ALIGNED
     const uint32_t XMEM_TENSOR_DLPACK
@@ -377,6 +395,7 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_DRAIN_EVICTS
     const uint32_t XMEM_NOBODY
     const uint32_t XMEM_IMAGE_MAX_SIDE
+    const int XMEM_STRINGS_MAX
     const uint32_t XMEM_VIEW_CUDA
     const int XMEM_IMAGE_MAX_PLANES
     const int XMEM_API_VERSION
@@ -463,6 +482,10 @@ cdef extern from "xmem_python.h" nogil:
         XMEM_IMAGE_RGBF32
         XMEM_IMAGE_GBRPF32
         XMEM_IMAGE_FORMATS
+
+    enum xmem_column:
+        XMEM_COLUMN_NONE
+        XMEM_COLUMN_STRINGS
 
     enum xmem_client_role:
         XMEM_CLIENT_READER
@@ -570,6 +593,8 @@ cdef extern from "xmem_python.h" nogil:
         int (*cuda_query)(xmem_cuda_info *ret_info) noexcept nogil
         void *(*data_private)(xmem_buffer *buffer) noexcept nogil
         int (*describe_source)(xmem_buffer *buffer, const xmem_source *source) noexcept nogil
+        int (*describe_strings)(xmem_buffer *buffer, uint64_t rows, uint64_t chars,
+            uint32_t flags) noexcept nogil
         int64_t (*image_bytes)(uint32_t format, uint32_t width, uint32_t height,
             size_t stride) noexcept nogil
         int (*image_plane)(const xmem_image *image, uint32_t plane,
@@ -585,6 +610,12 @@ cdef extern from "xmem_python.h" nogil:
         int (*pool_set_mode)(xmem_pool *pool, uint32_t mode, uint32_t gid) noexcept nogil
         int (*release_on)(xmem_buffer *buffer, CUstream_st *stream) noexcept nogil
         int (*slot)(xmem_buffer *buffer) noexcept nogil
+        int64_t (*strings_get)(const xmem_strings *strings, uint64_t row,
+            const char **ret_chars) noexcept nogil
+        int (*strings_plan)(uint64_t rows, uint64_t chars, uint32_t flags,
+            xmem_strings *ret_plan) noexcept nogil
+        int (*strings_view)(xmem_buffer *buffer, uint32_t flags,
+            xmem_strings *ret_strings) noexcept nogil
         int (*subscriber_next)(xmem_pool *pool, uint32_t first,
             xmem_subscriber_info *ret_info) noexcept nogil
         int (*subscribers_poll_fd)(xmem_pool *pool) noexcept nogil

@@ -75,6 +75,7 @@ WORDS = {
     "xmem_data": "memoryview(guard) or cpu_ptr",
     "xmem_data_mut": "memoryview(guard)",
     "xmem_describe_image": "describe_image()",
+    "xmem_describe_strings": "describe_strings()",
     "xmem_describe_tensor": "describe()",
     "xmem_forget": "forget()",
     "xmem_limbo_hook": "limbo_hook",
