@@ -74,7 +74,7 @@ int xl_strings_measure(const struct xmem_metadata *metadata, const void *data, u
 	int err;
 
 	if (metadata->column != XMEM_COLUMN_STRINGS)
-		return xl_fail(says->impossible, "%s: there is no column %u; see enum xmem_column",
+		return xl_fail(says->impossible, "%s: there is no column of kind %u",
 			       says->what, metadata->column);
 	err = make_plan(metadata->column_rows, metadata->column_chars, metadata->column_flags,
 			says, &plan);

@@ -10,6 +10,11 @@
  *						with the extension type arrow.fixed_shape_tensor,
  *						which says the other dimensions
  *	bool, of bytes				int8 with the extension type arrow.bool8
+ *	a column of strings			utf8
+ *
+ * The library has checked that the parts of a column lie within the contents, but not its offsets.
+ * Arrow's consumers take the last offset for the number of characters, so it is checked here; their
+ * validation checks the others by it. A publisher can change all of them at any later moment.
  *
  * Arrays of Arrow never change, so contents that are being written are not exported.
  */
@@ -56,6 +61,17 @@ struct arrow_device_array {
 #define SCHEMA		"arrow_schema"
 #define ARRAY		"arrow_array"
 #define DEVICE_ARRAY	"arrow_device_array"
+
+#define NULLABLE	2		/* a flag of a schema */
+#define UNKNOWN		-1		/* how many rows are null */
+
+/* Contents that are exported: a column of strings, or the elements of the view. */
+struct seen {
+	struct xp_view view;
+	struct xmem_strings column;
+	bool is_column;
+	struct dl_device device;
+};
 
 /* ---- schemas ---- */
 
@@ -182,6 +198,27 @@ static bool fill_tensor(struct arrow_schema *schema, const struct xp_view *view)
 	return true;
 }
 
+static bool fill_strings(struct arrow_schema *schema, const struct xmem_strings *column)
+{
+	struct schema_owner *owner = fill_schema(schema, "");
+
+	if (!owner)
+		return false;
+	owner->format[0] = 'u';
+	if (column->flags & XMEM_STRINGS_VALIDITY)
+		schema->flags = NULLABLE;
+	return true;
+}
+
+static bool fill_any(struct arrow_schema *schema, const struct seen *seen)
+{
+	if (seen->is_column)
+		return fill_strings(schema, &seen->column);
+	if (seen->view.ndim < 2)
+		return fill_numbers(schema, seen->view.dtype, "");
+	return fill_tensor(schema, &seen->view);
+}
+
 static void drop_schema(PyObject *capsule)
 {
 	struct arrow_schema *schema = PyCapsule_GetPointer(capsule, SCHEMA);
@@ -191,15 +228,12 @@ static void drop_schema(PyObject *capsule)
 	free(schema);
 }
 
-static PyObject *schema_capsule(const struct xp_view *view)
+static PyObject *schema_capsule(const struct seen *seen)
 {
 	struct arrow_schema *schema = calloc(1, sizeof(*schema));
 	PyObject *capsule;
-	bool filled;
 
-	filled = schema && (view->ndim < 2 ? fill_numbers(schema, view->dtype, "") :
-					     fill_tensor(schema, view));
-	if (!filled) {
+	if (!schema || !fill_any(schema, seen)) {
 		free(schema);
 		return PyErr_NoMemory();
 	}
@@ -219,7 +253,8 @@ static PyObject *schema_capsule(const struct xp_view *view)
  */
 struct array_owner {
 	struct xp_hold *hold;
-	const void *buffers[2];		/* the mask of nulls, which is NULL; the numbers */
+	const void *buffers[3];		/* the validity, or NULL: no row is null; the numbers, or
+					 * the offsets and the characters */
 	struct arrow_array child, *children;
 };
 
@@ -249,6 +284,24 @@ static struct array_owner *fill_array(struct arrow_array *array, struct xp_hold 
 		.release = release_array, .private_data = owner,
 	};
 	return owner;
+}
+
+static bool fill_column(struct arrow_array *array, const struct xmem_strings *column,
+			struct xp_hold *hold)
+{
+	const char *data = column->data;
+	struct array_owner *owner = fill_array(array, hold, data, column->rows);
+
+	if (!owner)
+		return false;
+	if (column->flags & XMEM_STRINGS_VALIDITY) {
+		owner->buffers[0] = data + column->validity_at;
+		array->null_count = UNKNOWN;
+	}
+	owner->buffers[1] = data + column->offsets_at;
+	owner->buffers[2] = data + column->chars_at;
+	array->n_buffers = 3;
+	return true;
 }
 
 static bool fill(struct arrow_array *array, const struct xp_view *view, struct xp_hold *hold)
@@ -282,21 +335,23 @@ static void drop_array(PyObject *capsule)
 }
 
 /* A device array begins with the array. */
-static PyObject *array_capsule(struct xp_hold *hold, const struct xp_view *view,
-			       const struct dl_device *device)
+static PyObject *array_capsule(struct xp_hold *hold, const struct seen *seen, bool with_device)
 {
 	struct arrow_device_array *array = calloc(1, sizeof(*array));
 	PyObject *capsule = NULL;
+	bool filled;
 
-	if (!array || !fill(&array->array, view, hold)) {
+	filled = array && (seen->is_column ? fill_column(&array->array, &seen->column, hold) :
+					     fill(&array->array, &seen->view, hold));
+	if (!filled) {
 		free(array);
 		return PyErr_NoMemory();
 	}
-	if (device) {
-		array->device_type = device->type;
-		array->device_id = device->type == DL_CPU ? -1 : device->id;
+	if (with_device) {
+		array->device_type = seen->device.type;
+		array->device_id = seen->device.type == DL_CPU ? -1 : seen->device.id;
 	}
-	capsule = PyCapsule_New(array, device ? DEVICE_ARRAY : ARRAY, drop_array);
+	capsule = PyCapsule_New(array, with_device ? DEVICE_ARRAY : ARRAY, drop_array);
 	if (!capsule) {
 		array->array.release(&array->array);
 		free(array);
@@ -320,25 +375,50 @@ static int check(const struct xp_view *view)
 	return -1;
 }
 
-/* The view and its device. This waits for contents of a GPU, so no event is needed. */
-static int look(struct xp_guard *self, struct xp_view *ret, struct dl_device *ret_device)
+static int check_column(struct xp_guard *self, const struct seen *seen)
 {
-	if (xp_guard_device(self, ret_device))
+	const struct xmem_strings *column = &seen->column;
+	const char *data = column->data;
+	const int32_t *offsets = (const int32_t *)(data + column->offsets_at);
+	int32_t last;
+
+	if (seen->device.type != DL_CPU)
+		return 0;
+	last = __atomic_load_n(&offsets[column->rows], __ATOMIC_RELAXED);
+	if (last >= 0 && (uint64_t)last == column->chars)
+		return 0;
+	xp_raise_errno(self->state, EBADMSG, "the offsets of the column do not end with the "
+		       "number of its characters: nobody has written them, or not as described");
+	return -1;
+}
+
+/* Look at the contents. This waits for contents of a GPU, so no event is needed. */
+static int look(struct xp_guard *self, struct seen *ret)
+{
+	int found;
+
+	if (xp_guard_device(self, &ret->device))
 		return -1;
-	if (ret_device->type != DL_CPU)
-		return xp_guard_gpu_view(self, XP_NO_STREAM, ret) ? -1 : check(ret);
-	if (xp_guard_view(self))
+	if (ret->device.type != DL_CPU) {
+		if (xp_guard_gpu_view(self, XP_NO_STREAM, &ret->view))
+			return -1;
+	} else {
+		if (xp_guard_view(self))
+			return -1;
+		ret->view = self->view;
+	}
+	found = xp_guard_strings(self, &ret->column);
+	ret->is_column = !found;
+	if (found < 0)
 		return -1;
-	*ret = self->view;
-	return check(ret);
+	return found ? check(&ret->view) : check_column(self, ret);
 }
 
 PyObject *xp_guard_arrow_schema(PyObject *object, PyObject *unused)
 {
-	struct dl_device device;
-	struct xp_view view;
+	struct seen seen;
 
-	return look((struct xp_guard *)object, &view, &device) ? NULL : schema_capsule(&view);
+	return look((struct xp_guard *)object, &seen) ? NULL : schema_capsule(&seen);
 }
 
 /* The protocol allows an exporter to ignore the requested schema. */
@@ -346,16 +426,15 @@ static PyObject *export(PyObject *object, bool with_device)
 {
 	struct xp_guard *self = (struct xp_guard *)object;
 	PyObject *schema, *array, *both = NULL;
-	struct dl_device device;
 	struct xp_hold *hold;
-	struct xp_view view;
+	struct seen seen;
 
-	if (look(self, &view, &device))
+	if (look(self, &seen))
 		return NULL;
 	if (self->mode == XP_WRITING)
 		return xp_raise_errno(self->state, EPERM, "these contents are being written, and "
 				      "arrays of Arrow never change: publish(keep=True) first");
-	if (device.type != DL_CPU && !with_device) {
+	if (seen.device.type != DL_CPU && !with_device) {
 		PyErr_SetString(PyExc_TypeError, "these contents are on a GPU: use "
 				"__arrow_c_device_array__, or copy_to_host()");
 		return NULL;
@@ -364,10 +443,10 @@ static PyObject *export(PyObject *object, bool with_device)
 					 * up */
 	if (!hold)
 		return NULL;
-	if (device.type != DL_CPU)
+	if (seen.device.type != DL_CPU)
 		hold->on_stream = true;
-	schema = schema_capsule(&view);
-	array = schema ? array_capsule(hold, &view, with_device ? &device : NULL) : NULL;
+	schema = schema_capsule(&seen);
+	array = schema ? array_capsule(hold, &seen, with_device) : NULL;
 	Py_BEGIN_ALLOW_THREADS
 	xp_hold_put(hold);		/* the array's owners have shares */
 	Py_END_ALLOW_THREADS

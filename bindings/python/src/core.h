@@ -380,6 +380,8 @@ bool xp_view_is_same(const struct xp_view *old, const struct xp_view *now);
  */
 int xp_guard_lend(struct xp_guard *self, PyObject *owner, const struct xp_view *of, size_t offset,
 		  Py_buffer *ret, int flags);
+/* The column of strings; 1: the contents are none; -1 with an exception. The GIL is released. */
+int xp_guard_strings(struct xp_guard *self, struct xmem_strings *ret);
 /* As xp_guard_view, for a buffer on a GPU, which has no address here. */
 int xp_guard_cuda_view(struct xp_guard *self);
 /* Are views of this guard read-only? */
@@ -489,6 +491,9 @@ PyObject *xp_guard_offer(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_tensor(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_image_bytes(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_image(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_strings_plan(PyObject *module, PyObject *args);
+PyObject *xp_guard_describe_strings(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *xp_guard_strings_view(PyObject *self, PyObject *unused);
 PyObject *xp_guard_describe_content(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *xp_guard_describe_time(PyObject *self, PyObject *args, PyObject *kwargs);
 

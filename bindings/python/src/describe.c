@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Guard: the writer's description of the contents. The view is computed again after it, so no view
- * may be alive.
+ * Guard: the writer's description of the contents, and columns of strings. The view is computed
+ * again after a description, so no view may be alive.
  */
 #include "core.h"
 
@@ -126,6 +126,86 @@ PyObject *xp_guard_describe_image(PyObject *object, PyObject *args, PyObject *kw
 		return NULL;
 	return described(self, xmem_describe_image(buffer, format, width, height, stride));
 }
+
+/* ---- columns of strings ---- */
+
+static PyObject *strings_tuple(const struct xmem_strings *strings)
+{
+	PyObject *bits = strings->flags & XMEM_STRINGS_VALIDITY ?
+			 PyLong_FromUnsignedLongLong(strings->validity_at) : Py_NewRef(Py_None);
+
+	return Py_BuildValue("KKKNKK", (unsigned long long)strings->rows,
+			     (unsigned long long)strings->chars,
+			     (unsigned long long)strings->bytes, bits,
+			     (unsigned long long)strings->offsets_at,
+			     (unsigned long long)strings->chars_at);
+}
+
+PyObject *xp_strings_plan(PyObject *module, PyObject *args)
+{
+	struct xmem_strings plan = { .size = sizeof(plan) };
+	uint64_t rows, chars;
+	int validity;
+
+	if (!PyArg_ParseTuple(args, "O&O&p:strings_plan", xp_token, &rows, xp_token, &chars,
+			      &validity))
+		return NULL;
+	if (xmem_strings_plan(rows, chars, validity ? XMEM_STRINGS_VALIDITY : 0, &plan))
+		return xp_raise(PyModule_GetState(module));
+	return strings_tuple(&plan);
+}
+
+PyObject *xp_guard_describe_strings(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = { "rows", "chars", "validity", NULL };
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_buffer *buffer;
+	uint64_t rows, chars;
+	int validity = 0;
+
+	if (!xp_parse(args, kwargs, "O&O&|p:describe_strings", names, xp_token, &rows, xp_token,
+		      &chars, &validity))
+		return NULL;
+	buffer = describable(self);
+	if (!buffer)
+		return NULL;
+	return described(self, xmem_describe_strings(buffer, rows, chars,
+						     validity ? XMEM_STRINGS_VALIDITY : 0));
+}
+
+/* The contents of a GPU are opened, and may be waited for, so the GIL is released. */
+int xp_guard_strings(struct xp_guard *self, struct xmem_strings *ret)
+{
+	struct xmem_buffer *buffer;
+	int err;
+
+	*ret = (struct xmem_strings){ .size = sizeof(*ret) };
+	for (buffer = xp_guard_begin(self); buffer; buffer = xp_guard_again(self)) {
+		XP_BEGIN_CUDA
+		err = xmem_strings_view(buffer, XMEM_VIEW_CUDA, ret);
+		XP_END_CUDA
+		xp_guard_end(self);
+		if (!err)
+			return xp_guard_look(self) ? 0 : -1;
+		if (err == -ENODATA)
+			return xp_guard_look(self) ? 1 : -1;
+	}
+	return -1;
+}
+
+PyObject *xp_guard_strings_view(PyObject *object, PyObject *unused)
+{
+	struct xp_guard *self = (struct xp_guard *)object;
+	struct xmem_strings strings;
+	int found = xp_guard_strings(self, &strings);
+
+	if (found > 0)
+		return xp_raise_errno(self->state, ENODATA, "the contents are no column of "
+				      "strings: their writer uses describe_strings()");
+	return found ? NULL : strings_tuple(&strings);
+}
+
+/* ---- kind, maker, time ---- */
 
 static PyObject *describe_source(struct xp_guard *self, const struct xmem_source *source)
 {

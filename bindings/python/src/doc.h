@@ -36,6 +36,10 @@
 	"image_bytes($module, format, width, height, stride=0)\n--\n\n" \
 	"Get the number of bytes that all planes of an image take, to acquire so many. The\n" \
 	"arguments are those of describe_image. Raises Error: EINVAL if there is no such image."
+#define XP_DOC_strings_plan \
+	"strings_plan(rows, chars, validity, /)\n--\n\n" \
+	"Get where the parts of a column lie, as a tuple for xmem.strings_plan.\n" \
+	"Raises Error: EINVAL if a number is too large."
 #define XP_DOC_lost_guard \
 	"lost_guard(pool, errno, text, /)\n--\n\n" \
 	"Make a guard that is gone from the start. Each use of it raises the error of errno.\n" \

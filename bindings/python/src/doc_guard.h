@@ -79,6 +79,14 @@
 	"Describe the contents as an image, from their first byte on. This replaces any earlier\n" \
 	"description. format: of xmem.ImageFormat; width, height: pixels; stride: bytes from\n" \
 	"one row to the next in the first plane; 0: no gap. Raises as describe_tensor."
+#define XP_DOC_guard_describe_strings \
+	"describe_strings($self, rows, chars, validity=False)\n--\n\n" \
+	"Describe the contents as a column of strings, whose parts lie where\n" \
+	"xmem.strings_plan says for these arguments. This replaces any earlier description.\n" \
+	"Raises as describe_tensor."
+#define XP_DOC_guard_strings_view \
+	"_strings_view($self)\n--\n\n" \
+	"For strings()."
 #define XP_DOC_guard_describe_content \
 	"describe_content($self, content_type=None, producer=None)\n--\n\n" \
 	"Set the type of the contents and the name of their producer, at most 31 bytes each.\n" \

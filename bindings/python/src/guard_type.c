@@ -133,6 +133,10 @@ static PyObject *get_cpu_ptr(PyObject *object, void *unused)
 	KEYED("offer", xp_guard_offer, XP_DOC_guard_offer)				\
 	KEYED("describe_tensor", xp_guard_describe_tensor, XP_DOC_guard_describe_tensor)\
 	KEYED("describe_image", xp_guard_describe_image, XP_DOC_guard_describe_image)	\
+	KEYED("describe_strings", xp_guard_describe_strings,				\
+	      XP_DOC_guard_describe_strings)						\
+	PLAIN("_strings_view", xp_guard_strings_view, METH_NOARGS,			\
+	      XP_DOC_guard_strings_view)						\
 	KEYED("describe_content", xp_guard_describe_content,				\
 	      XP_DOC_guard_describe_content)						\
 	KEYED("describe_time", xp_guard_describe_time, XP_DOC_guard_describe_time)	\

@@ -62,6 +62,7 @@ static PyMethodDef functions[] = {
 	{ "limits", xp_limits, METH_NOARGS, XP_DOC_limits },
 	{ "image_bytes", (PyCFunction)(void *)xp_image_bytes, METH_VARARGS | METH_KEYWORDS,
 	  XP_DOC_image_bytes },
+	{ "strings_plan", xp_strings_plan, METH_VARARGS, XP_DOC_strings_plan },
 	{ "lost_guard", xp_lost_guard, METH_VARARGS, XP_DOC_lost_guard },
 	{ "lost_pool", xp_lost_pool, METH_VARARGS, XP_DOC_lost_pool },
 	{ "set_types", set_types, METH_VARARGS, XP_DOC_set_types },

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from typing import Any
 
 import numpy
 import pytest
+import support
 import views
 import xmem
 from hypothesis import given
@@ -218,3 +220,144 @@ def test_a_child_of_fork_drops_what_it_inherited(pool: Tally) -> None:
     assert bytes(array.to_pylist()) == b"parent" and pool.free() == SLOTS - 1
     del array, capsules
     assert pool.free() == SLOTS
+
+
+# ---- columns of strings ----
+
+COLUMNS = [
+    [], [None], [""], ["a"], ["a", None, "", "f\u00fcnf"], [None] * 70, ["x" * 7] * 600,
+    [*map(str, range(100)), None]]
+
+
+def column(pool: Tally, source: Any) -> int:
+    return int(pool.writer.acquire_strings(source, timeout=support.LIMIT).publish())
+
+
+@pytest.mark.parametrize("strings", COLUMNS, ids=lambda strings: str(len(strings)))
+def test_a_column_of_strings_comes_back(pool: Tally, strings: list[str | None]) -> None:
+    with pool.reader.get(column(pool, strings)) as guard:
+        array = pa.array(guard)
+        array.validate(full=True)
+        assert array.type == pa.string() and array.to_pylist() == strings
+        assert array.null_count == strings.count(None)
+        plan = guard.strings()
+        chars = sum(len(string.encode()) for string in strings if string)
+        assert plan == xmem.strings_plan(len(strings), chars, None in strings)
+        assert plan.nbytes == guard.nbytes
+        bits, offsets, text = array.buffers()
+        assert offsets.address == guard.cpu_ptr + plan.offsets_at
+        assert not chars or text.address == guard.cpu_ptr + plan.chars_at
+        assert (bits is None) == (plan.validity_at is None)
+        field = pa.field(pa.Field._import_from_c_capsule(guard.__arrow_c_schema__()))
+        assert (field.type, field.nullable) == (pa.string(), None in strings)
+        del array, bits, offsets, text
+
+
+@given(st.lists(st.none() | st.text(), max_size=40), st.integers(0, 40), st.integers(0, 40))
+def test_slices_of_columns_are_columns(shared: Tally, strings: list[str | None], start: int,
+                                       stop: int) -> None:
+    source = pa.array(strings, pa.string())[start:stop]
+    with shared.reader.get(column(shared, source)) as guard:
+        array = pa.array(guard)
+        array.validate(full=True)
+        assert array.to_pylist() == source.to_pylist()
+    del array
+
+
+def test_other_arrays_of_strings_become_columns(pool: Tally) -> None:
+    strings = ["one", None, "two", "one"]
+    for source in (pa.array(strings, pa.large_string()), pa.chunked_array([strings, ["more"]]),
+                   pa.chunked_array([], pa.string()), pa.array(strings).dictionary_encode(),
+                   pa.nulls(3)):
+        with pool.reader.get(column(pool, source)) as guard:
+            assert pa.array(guard).to_pylist() == source.to_pylist()
+    with pytest.raises(pa.ArrowException):
+        pool.writer.acquire_strings([b"\xff"], timeout=0)
+    with pytest.raises(pa.ArrowException):
+        pool.writer.acquire_strings(pa.array([[1]]), timeout=0)
+
+
+def test_a_column_outlives_guard_and_pool() -> None:
+    tally = Tally()
+    array = pa.array(tally.reader.get(column(tally, ["stays", None, "here"])))
+    tally.overwrite()
+    tally.reader.close()
+    tally.reader = None
+    tally.overwrite()
+    part = array[1:]
+    del array
+    assert part.to_pylist() == [None, "here"] and tally.free() == SLOTS - 1
+    del part
+    assert tally.free() == SLOTS
+    tally.writer.close()
+
+
+# Each is described as a column of 100 rows with 900 bytes of strings, and then spoilt.
+SPOILT = [
+    ("column", 2, "no column of kind 2"), ("column_rows", 1 << 31, "rows"),
+    ("column_rows", 99999, "not those"), ("column_chars", 1 << 40, "bytes of characters"),
+    ("column_chars", 901, "not those"), ("column_flags", 1, "not those"),
+    ("column_flags", 8, "flags 0x8"), ("shape", 10, "not those")]
+
+
+@pytest.mark.parametrize(("field", "value", "says"), SPOILT)
+def test_a_hostile_column_is_refused(pool: Tally, field: str, value: int, says: str) -> None:
+    with views.spoilt_column(pool.name, field, value) as token, pool.reader.get(token) as guard:
+        for ask in (guard.__arrow_c_array__, guard.__arrow_c_schema__,
+                    guard.__arrow_c_device_array__, guard.strings):
+            with pytest.raises(xmem.Error, match=says) as caught:
+                ask()
+            assert caught.value.errno == errno.EBADMSG
+
+
+def test_a_column_begins_where_its_numbers_are_aligned(pool: Tally) -> None:
+    guard = pool.acquire(4096)
+    guard.describe_strings(100, 900)
+    with pytest.raises(xmem.Error, match="does not hold"):
+        guard.publish(length=1024)
+    with pool.reader.get(guard.publish(offset=8)) as guard:
+        with pytest.raises(xmem.Error, match="multiple of 64"):
+            guard.__arrow_c_array__()
+    with pool.reader.get(pool.published(b"words")) as guard:
+        with pytest.raises(xmem.Error, match="describe_strings") as caught:
+            guard.strings()
+        assert caught.value.errno == errno.ENODATA
+
+
+def offsets_of(guard: Any) -> Any:
+    at = guard.strings().offsets_at
+    return numpy.asarray(guard)[at:].view("int32")
+
+
+def test_hostile_offsets_are_found(pool: Tally) -> None:
+    guard = pool.acquire(4096)
+    memoryview(guard)[:] = bytes(4096)
+    guard.describe_strings(100, 900)
+    offsets = offsets_of(guard)     # this process can write them after it has published them
+    with pool.reader.get(guard.publish()) as guard:
+        for last in (0, 901, -1, 1 << 30):
+            offsets[100] = last
+            with pytest.raises(xmem.Error, match="offsets") as caught:
+                guard.__arrow_c_array__()
+            assert caught.value.errno == errno.EBADMSG
+        offsets[100] = 900
+        pa.array(guard).validate(full=True)
+        for wrong in (901, -1, 1 << 30):
+            offsets[50] = wrong
+            array = pa.array(guard)
+            with pytest.raises(pa.ArrowInvalid):
+                array.validate(full=True)
+        del array
+    del offsets
+
+
+def test_the_device_of_a_column_is_the_cpu(pool: Tally) -> None:
+    with pool.reader.get(column(pool, ["a", None])) as guard:
+        schema, capsule = guard.__arrow_c_device_array__(None)
+        found = views.DeviceArray.from_address(views.pointer(capsule, "arrow_device_array"))
+        assert (found.device_type, found.device_id, found.sync_event) == (1, -1, None)
+        assert (found.array.n_buffers, found.array.null_count) == (3, -1)
+        assert pa.Array._import_from_c_device_capsule(schema, capsule).to_pylist() == ["a", None]
+        del schema, capsule
+    with pytest.raises(xmem.NotPermitted, match="publish"):
+        pool.writer.acquire_strings(["a"], timeout=0).__arrow_c_array__()

@@ -198,6 +198,33 @@ def test_copies_into_a_gpu(pool: xmem.BufferPool) -> None:
     guard.release()
 
 
+def test_a_column_of_strings_on_a_gpu(pool: xmem.BufferPool) -> None:
+    strings = ["one", None, "", "f\u00fcnf"]
+    guard = pool.acquire_strings(strings, device_id=0, timeout=LIMIT)
+    plan = guard.strings()
+    assert plan == xmem.strings_plan(4, 8, True)
+    guard.publish(keep=True)
+    schema, capsule = guard.__arrow_c_device_array__()
+    found = views.DeviceArray.from_address(views.pointer(capsule, "arrow_device_array"))
+    assert (found.device_type, found.device_id, found.sync_event) == (2, 0, None)
+    assert (found.array.length, found.array.null_count, found.array.n_buffers) == (4, -1, 3)
+    address = guard.cuda_ptr
+    assert found.array.buffers[0] == address + (plan.validity_at or 0)
+    assert found.array.buffers[1] == address + plan.offsets_at
+    assert found.array.buffers[2] == address + plan.chars_at
+    data = bytes(guard.copy_to_host())
+    assert data[0] == 0b1101 and data[plan.chars_at:plan.nbytes] == "onef\u00fcnf".encode()
+    offsets = numpy.frombuffer(data, "int32", 5, plan.offsets_at)
+    assert offsets.tolist() == [0, 3, 3, 3, 8]
+    with pytest.raises(TypeError, match="__arrow_c_device_array__"):
+        guard.__arrow_c_array__()
+    guard.release()
+    with pytest.raises(xmem.WouldBlock):        # the array holds the only buffer
+        pool.acquire_cuda(BYTES, timeout=0)
+    del found, capsule, schema
+    pool.acquire_cuda(BYTES, timeout=LIMIT).release()
+
+
 def test_numpy_and_arrow_say_where_it_is(pool: xmem.BufferPool) -> None:
     with published(pool) as guard:
         for ask in (numpy.asarray, memoryview):

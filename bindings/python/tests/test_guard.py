@@ -25,9 +25,10 @@ PROPERTIES = ("token", "meta_index", "nbytes", "capacity", "sequence", "timestam
 CALLS: dict[str, tuple[Any, ...]] = {
     "release": (), "__enter__": (), "clone_ref": (), "publish": (), "send": (1,), "forward": (),
     "get_mut": (), "forget": (), "set_ref_count": (1,), "offer": (),
-    "describe_tensor": (264, (1,)), "describe_image": (1, 1, 1), "describe_content": ("a",),
-    "describe_time": (1,), "describe": ((1,), "uint8"), "__copy__": ()}
-WRITES = ("publish", "describe_tensor", "describe_image", "describe_content", "describe_time")
+    "describe_tensor": (264, (1,)), "describe_image": (1, 1, 1), "describe_strings": (1, 1),
+    "describe_content": ("a",), "describe_time": (1,), "describe": ((1,), "uint8"), "__copy__": ()}
+WRITES = ("publish", "describe_tensor", "describe_image", "describe_strings", "describe_content",
+          "describe_time")
 
 Pair = tuple[xmem.BufferPool, xmem.BufferPool]
 
@@ -213,7 +214,7 @@ def test_a_view_that_writes_keeps_writing_nothing_else(pools: Pair) -> None:
 def test_a_guard_with_views_is_not_described_anew(pools: Pair) -> None:
     guard = pools[0].acquire_cpu(64)
     view = memoryview(guard)
-    for name in ("describe_tensor", "describe_image"):
+    for name in ("describe_tensor", "describe_image", "describe_strings"):
         with pytest.raises(BufferError, match="views"):
             getattr(guard, name)(*CALLS[name])
     view.release()

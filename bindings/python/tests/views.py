@@ -5,13 +5,16 @@ The structs are those of DLPack 1.3 and of Arrow's C data interface, as a consum
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import itertools
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,6 +190,45 @@ class DeviceArray(ctypes.Structure):
     _fields_ = [("array", Array), ("device_id", ctypes.c_int64),
                 ("device_type", ctypes.c_int32), ("sync_event", ctypes.c_void_p),
                 ("reserved", ctypes.c_int64 * 3)]
+
+
+# ---- a publisher in C ----
+
+@contextlib.contextmanager
+def spoilt_column(pool: str, field: str, value: int) -> Iterator[int]:
+    """Publish a column of 100 rows with 900 bytes of strings, one field of whose metadata is wrong.
+
+    The functions and the place of the field are those of api.json. Yields the token.
+    """
+    api = json.loads((Path(__file__).parents[2] / "api.json").read_text())
+    get_api = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)(
+        ctypes.c_void_p.from_address(pointer(xmem._core.capi, "xmem._core.capi") + 8).value or 0)
+    version = next(each["value"] for each in api["constants"]
+                   if each["name"] == "XMEM_API_VERSION")
+    table = (get_api(version) or 0) + 8
+
+    def call(name: str, kind: Any, *arguments: Any) -> Any:
+        place = table + 8 * api["table"].index(f"xmem_{name}")
+        function = ctypes.c_void_p.from_address(place).value or 0
+        return ctypes.CFUNCTYPE(kind, *map(type, arguments))(function)(*arguments)
+
+    at = next(each for struct in api["structs"] if struct["name"] == "xmem_metadata"
+              for each in struct["fields"] if each["name"] == field)
+    token = ctypes.c_uint64()
+    owner = call("pool_open", ctypes.c_void_p, ctypes.c_char_p(pool.encode()), ctypes.c_void_p())
+    handle = ctypes.c_void_p(call("acquire", ctypes.c_void_p, ctypes.c_void_p(owner),
+                                  ctypes.c_size_t(4096), ctypes.c_int64(0)))
+    assert owner and handle
+    assert not call("describe_strings", ctypes.c_int, handle, ctypes.c_uint64(100),
+                    ctypes.c_uint64(900), ctypes.c_uint32(0))
+    number = ctypes.c_uint32 if "uint32" in at["type"] else ctypes.c_uint64
+    number.from_address(call("metadata_mut", ctypes.c_void_p, handle) + at["offset"]).value = value
+    assert not call("publish", ctypes.c_int, handle, ctypes.c_void_p(),
+                    ctypes.c_void_p(ctypes.addressof(token)))
+    try:
+        yield token.value
+    finally:
+        call("pool_close", None, ctypes.c_void_p(owner))
 
 
 # ---- threads of C ----

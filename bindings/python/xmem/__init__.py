@@ -36,6 +36,7 @@ from .guard import BufferGuard, Image
 from .parcel import Parcel
 from .pool import BufferPool
 from .records import Holder, Unread
+from .strings import Strings, strings_plan
 from .subscription import Subscription
 from ._constants import (NOBODY, BufferFlags, ClientRole, CudaCanFlags, ImageFormat,
                          LimitScope, Order, SlotUse, Storage)
@@ -52,9 +53,11 @@ __all__ = [
     "NoDevice", "NoSpace", "NotFound", "NotPermitted", "NotYet", "Order", "OwnerDead", "Parcel",
     "Plane",
     "PoolEntry", "PoolInfo",
-    "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "SubscriberInfo", "Subscription",
+    "Released", "SlotInfo", "SlotUse", "Stale", "Storage", "Strings", "SubscriberInfo",
+    "Subscription",
     "TimedOut", "Unread", "WouldBlock", "cuda_clear_last_result", "cuda_info",
     "cuda_last_result", "dtypes", "get_include", "gpus", "host", "image_bytes", "limits", "pools",
+    "strings_plan",
 ]
 
 

@@ -12,6 +12,7 @@ from .cuda import CudaGuard
 from .errors import Error
 from .interop import Views
 from .parcel import Parcel
+from .strings import Strings
 from .typing import DTypeLike, ShapeLike
 
 
@@ -67,6 +68,16 @@ class BufferGuard(Views, CudaGuard):
         impossible, EMEDIUMTYPE on a GPU; and Released.
         """
         return Image(*self._image_view())
+
+    def strings(self) -> Strings:
+        """Get where the parts of the column of strings lie, by the publisher's description.
+
+        The parts lie within the contents; the offsets are not checked. pyarrow.array(guard) gives
+        the strings of a column in memory of the CPU.
+        Raises Error: ENODATA if the contents are no column of strings, EBADMSG or ERANGE if the
+        description is impossible; and Released.
+        """
+        return Strings(*self._strings_view())
 
     def parcel(self, *, lasts: float | EllipsisType | None = ...) -> Parcel:
         """Make a parcel for multiprocessing.Queue, which is loaded as a guard.

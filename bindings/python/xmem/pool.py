@@ -17,10 +17,12 @@ from ._constants import (
     SubscribeFlags,
 )
 from .arguments import made, text, wanted
+from .cuda import CPU
 from .cuda_pool import CudaPool
 from .errors import Limit, NotFound, TimedOut, WouldBlock
 from .guard import BufferGuard
 from .records import Holder, Unread
+from .strings import Column
 from .subscription import Subscription
 from .typing import DTypeLike, ShapeLike
 
@@ -327,6 +329,29 @@ class BufferPool(CudaPool):
         except TimedOut as error:
             error.holders = holders.if_known(self)
             raise
+
+    def acquire_strings(self, source: Any, *, device_id: int = CPU,
+                        timeout: float | None = None) -> BufferGuard:
+        """Acquire a buffer and copy a column of strings into it, to publish.
+
+        source: an array of pyarrow of type string, large_string, string_view or a dictionary of
+        strings; or what pyarrow.array() makes such an array of, as a list of str and None.
+        device_id: this process's number of a GPU, for a buffer there; CPU: in memory of the CPU.
+        Raises what acquire_cpu and acquire_cuda raise; ImportError without pyarrow;
+        pyarrow.ArrowInvalid if the strings have more than 2^31 - 1 bytes.
+        """
+        column = Column(source)
+        size = column.plan.nbytes
+        if device_id == CPU:
+            guard = self.acquire_cpu(size, timeout=timeout)
+        else:
+            guard = self.acquire_cuda(size, device_id, timeout=timeout)
+        try:
+            column.write(guard)
+        except BaseException:
+            guard.release()
+            raise
+        return guard
 
     def get_mut(self, meta_index: int) -> BufferGuard:
         """Get contents, by their slot or token, to write them in place, as get().get_mut() does.

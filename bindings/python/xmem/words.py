@@ -98,6 +98,7 @@ WORDS = {
     "xmem_release_on": "release(stream=)",
     "xmem_subscription_stat": "lost",
     "xmem_unsubscribe": "close()",
+    "XMEM_STRINGS_VALIDITY": "validity",
     "enum xmem_image_format": "xmem.ImageFormat",
     "enum xmem_dtype": "xmem.dtypes",
     "wait_contents": "wait",
