@@ -37,7 +37,7 @@ class Column:
     """A column that is to be written: its plan, and each part that is not empty with its place."""
 
     def __init__(self, source: Any) -> None:
-        import pyarrow
+        import pyarrow  # type: ignore[import-untyped]
 
         array = source
         if not isinstance(array, (pyarrow.Array, pyarrow.ChunkedArray)):
