@@ -4,9 +4,11 @@
  * "N passed, N failed, N skipped"; the status is 1 if any failed.
  */
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 #include "test.hpp"
 
@@ -131,17 +133,40 @@ stopped_thread::~stopped_thread()
 	go_on();
 }
 
-/* ---- Reports of sanitizers: the test that runs has failed ---- */
+/* ---- Reports of sanitizers, and crashes: the test that runs has failed ---- */
+
+#define FROM_OUTSIDE extern "C" __attribute__((visibility("default")))
 
 static const char *running_test = "";
 static std::atomic<unsigned int> reports;
 
-extern "C" void __tsan_on_report(void *)
+static void crashed(int number)
+{
+	char said[200];
+	int bytes = std::snprintf(said, sizeof(said), "FAIL %s: signal %d\n", running_test, number);
+
+	if (write(1, said, static_cast<std::size_t>(bytes)) != bytes)
+		_exit(2);
+	_exit(1);
+}
+
+/* A sanitizer keeps the handlers that it has. */
+static void say_crashes()
+{
+	for (int number : { SIGSEGV, SIGBUS, SIGABRT, SIGFPE }) {
+		void (*before)(int) = std::signal(number, crashed);
+
+		if (before != SIG_DFL)
+			std::signal(number, before);
+	}
+}
+
+FROM_OUTSIDE void __tsan_on_report(void *)
 {
 	reports++;
 }
 
-extern "C" void __asan_on_error()
+FROM_OUTSIDE void __asan_on_error()
 {
 	std::printf("FAIL %s: AddressSanitizer reports\n", running_test);
 	std::fflush(stdout);
@@ -166,6 +191,7 @@ int main(int argc, char **argv)
 {
 	unsigned int passed = 0, failed = 0, left_out = 0;
 
+	say_crashes();
 	for (test *one = tests; one; one = one->next) {
 		if (!is_wanted(one->name, argc, argv))
 			continue;
