@@ -96,12 +96,13 @@ suite long native numba-cuda 60 test:fakecuda 'tests/judges/run.sh numba-cuda'
 # ---- counts and strings in kernels, on the CPU: gcc, and clang with a 2 in the name ----
 
 for name in device device-2-tsan device-asan device-2 device-tsan device-2-asan; do
-	rows=
-	[[ $name != *san ]] || rows='XMEM_DEVICE_ROWS=20000 '
+	scale=
+	[[ $name != *san ]] || scale='XMEM_TEST_SCALE=2 '
 	level=both
 	[[ $name != device-2 && $name != device-tsan && $name != device-2-asan ]] || level=long
-	suite $level device $name 10 test/$name "${rows}build/test/$name"
+	suite $level device $name 10 test/$name "${scale}build/test/$name"
 done
+suite long device device-document 10 '' tests/device/document.sh
 
 check both demo demo-daemon 15 'release:demo-programs' 'make demo BACKEND=daemon'
 check both demo demo-gpu 15 'release:demo-programs release:fakecuda' 'make demo GPU=1'

@@ -174,9 +174,9 @@ FROM_OUTSIDE void __asan_on_error()
 
 u64 rows_of_a_test()
 {
-	const char *rows = std::getenv("XMEM_DEVICE_ROWS");
+	const char *percent = std::getenv("XMEM_TEST_SCALE");
 
-	return rows ? std::strtoull(rows, nullptr, 10) : 1000000;
+	return 10000 * (percent ? std::strtoull(percent, nullptr, 10) : 100);
 }
 
 static bool is_wanted(const char *name, int argc, char **argv)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The operations on strings: as Python's str has them, with null operands, and without memory. */
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <random>
@@ -145,12 +146,16 @@ static void try_case(arena *memory, const std::string &line)
 TEST(DEVICE_strings_are_those_of_python)
 {
 	const u64 cases = rows_of_a_test() / 20;
-	std::string command = "python3 tests/device/cases.py " + std::to_string(cases), line;
+	const char *given = std::getenv("XMEM_TEST_SEED");
+	std::string seed = given ? given : std::to_string(std::random_device()());
+	std::string command = "python3 tests/device/cases.py " + std::to_string(cases) + " " + seed;
+	std::string line;
 	std::FILE *from = popen(command.c_str(), "r");
 	own_arena memory(1 << 20);
 	u64 lines = 0;
 
 	CHECK(from);
+	std::printf("strings: XMEM_TEST_SEED=%s\n", seed.c_str());
 	for (int c; (c = std::getc(from)) != EOF;)
 		if (c != '\n') {
 			line += static_cast<char>(c);

@@ -109,7 +109,7 @@ struct stopped_thread {
 	std::thread running;
 };
 
-/* The rows of a test of many rows, of which tests under a sanitizer do fewer: XMEM_DEVICE_ROWS. */
+/* The rows of a test of many rows: a million, or XMEM_TEST_SCALE percent of that. */
 u64 rows_of_a_test();
 
 inline std::string text(string_view view)
