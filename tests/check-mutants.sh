@@ -187,6 +187,7 @@ key() {
 	*/conform*) with+='|build/test/(xmemd|extension-.*)' ;;
 	*/cuda*) with+='|build/test/(xmemd|libxmem\.so.*|kernels.*|(fakecuda|cuda-drivers)/.*)' ;;
 	*/cpp-*) with+='|build/test/(xmemd|fakecuda/.*)' ;;
+	*/device-gpu*) with+='|build/test/(device-kernels.*|fakecuda/.*)' ;;
 	*/fakecuda-*) with+='|build/test/(kernels.*|fakecuda/.*)' ;;
 	esac
 	{

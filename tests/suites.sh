@@ -102,6 +102,7 @@ for name in device device-2-tsan device-asan device-2 device-tsan device-2-asan;
 	[[ $name != device-2 && $name != device-tsan && $name != device-2-asan ]] || level=long
 	suite $level device $name 10 test/$name "${scale}build/test/$name"
 done
+suite both device device-gpu 5 test/device-gpu build/test/device-gpu
 suite long device device-document 10 '' tests/device/document.sh
 
 check both demo demo-daemon 15 'release:demo-programs' 'make demo BACKEND=daemon'

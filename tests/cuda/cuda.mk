@@ -46,8 +46,8 @@ $(B)/cuda: $(CUDA_TESTS:%.c=$(B)/obj/%.o) $(B)/libxmem.a | $(B)/xmemd $(B)/libxm
 # ends with 0, like bench-cuda.
 .PHONY: test-cuda
 test-cuda:
-	$(Q)$(MAKE) FLAVOUR=test build/test/cuda build/test/xmem
+	$(Q)$(MAKE) FLAVOUR=test build/test/cuda build/test/device-gpu build/test/xmem
 	$(Q)export XMEM_CUDA_DRIVER=$${XMEM_CUDA_DRIVER:-libcuda.so.1} \
 		XMEM_BACKEND=$${XMEM_BACKEND:-daemon}; \
 		why=$$(build/test/xmem gpu 2>&1) || { echo "SKIP test-cuda: $$why"; exit 0; }; \
-		echo "$$why"; build/test/cuda && tests/cuda/sanitizer.sh
+		echo "$$why"; build/test/cuda && tests/cuda/sanitizer.sh && tests/device/sanitizer.sh

@@ -24,3 +24,25 @@ $(eval $(call device,device-tsan,$$(CXX),-fsanitize=thread -O1))
 $(eval $(call device,device-2,$$(CXX_2),))
 $(eval $(call device,device-2-asan,$$(CXX_2),$(DEVICE_ASAN)))
 $(eval $(call device,device-2-tsan,$$(CXX_2),-fsanitize=thread -O1))
+
+# The kernels for a GPU's driver, by nvcc or else by clang, which needs no toolkit. The fake driver
+# reads only the names of the kernels, and runs them as C++ (tests/fakecuda/twins.cc).
+DEVICE_KERNELS := $(B)/device-kernels.ptx
+
+$(DEVICE_KERNELS): tests/device/kernels.cu tests/device/kernels.h $(wildcard include/xmem/device/*)
+	$(say) PTX $@
+	$(Q)mkdir -p $(@D)
+ifneq ($(NVCC),)
+	$(Q)$(NVCC) -ptx -std=c++14 -arch=compute_75 -Iinclude -I. $< -o $@
+else
+	$(Q)$(CXX_2) -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib \
+		-Xclang -target-feature -Xclang +ptx63 -Wno-unknown-cuda-version -std=c++14 -O2 \
+		-Iinclude -I. -S $< -o $@
+endif
+
+# Tests of kernels, on the driver that XMEM_CUDA_DRIVER names, or on the fake one.
+DEVICE_GPU_SRC := tests/device/main.cpp $(wildcard tests/device/gpu/*.cpp)
+
+$(B)/device-gpu: $(DEVICE_GPU_SRC:%.cpp=$(B)/obj/device/%.o) | $(FAKECUDA) $(DEVICE_KERNELS)
+	$(say) LD $@
+	$(Q)$(CXX) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ldl

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tests/cuda/kernels.cu"
+#include "tests/device/kernels.cu"
 #include "twin.h"
 
 namespace {
@@ -28,7 +29,10 @@ void for_each_thread(const fk_grid &g, void (*call)(void **), void **values)
 	for (threadIdx.z = 0; threadIdx.z < blockDim.z; threadIdx.z++)
 	for (threadIdx.y = 0; threadIdx.y < blockDim.y; threadIdx.y++)
 	for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
+	{
+		set_thread(FIRST, STEP);	/* for xmem/device.cuh */
 		call(values);
+	}
 }
 
 template <auto kernel> struct twin;
@@ -66,5 +70,14 @@ extern "C" const fk_twin fk_twins[] = {
 	TWIN(xm_add),
 	TWIN(xm_copy),
 	TWIN(xm_checksum),
+	TWIN(xd_begin),
+	TWIN(xd_count),
+	TWIN(xd_udf),
+	TWIN(xd_free),
+	TWIN(xd_hash),
+	TWIN(xd_operations),
+	TWIN(xd_objects),
+	TWIN(xd_drop),
+	TWIN(xd_churn),
 	{ nullptr, 0, nullptr, nullptr },
 };
