@@ -6,6 +6,7 @@
 
 #include "lib/base/uncancelled.h"
 #include "lib/cuda/device.h"
+#include "lib/cuda/hip.h"
 #include "lib/cuda/own.h"
 
 /*
@@ -229,8 +230,9 @@ struct xl_gpu *xl_gpu_by_uuid(const u8 uuid[XL_GPU_UUID_BYTES])
 		if (!memcmp(list[i].uuid, uuid, XL_GPU_UUID_BYTES))
 			return &list[i];
 	xl_gpu_uuid_text(uuid, text);
-	xl_fail(ENODEV, "%s is not among the GPUs of this process, which has %d: does "
-		"CUDA_VISIBLE_DEVICES or the container hide it?", text, count);
+	xl_fail(ENODEV, "%s is not among the GPUs of this process, which has %d of %s's driver: "
+		"does %s_VISIBLE_DEVICES or the container hide it, or is it of %s's?", text, count,
+		xl_hip ? "AMD" : "NVIDIA", XL_API, xl_hip ? "NVIDIA" : "AMD");
 	return NULL;
 }
 

@@ -34,13 +34,21 @@ void xl_hip_forget_error(void)
 	get_last_error();
 }
 
-/* A result that is no error of the library either. */
+/* Also of an error that the library expects. */
 static CUresult forgotten(CUresult result)
 {
 	if (result)
 		get_last_error();
 	return result;
 }
+
+/* A function that differs in this only, or in a stream among its arguments. */
+#define FORWARD(field, parameters, arguments)		\
+static CUresult field parameters			\
+{							\
+	return forgotten(hip.field arguments);		\
+}							\
+_Static_assert(1, "")
 
 /* ---- the driver and its devices ---- */
 
@@ -176,13 +184,13 @@ static CUresult pointer_get_attribute(void *ret, CUpointer_attribute what, CUdev
 
 	switch (what) {
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		result = hip.pointer_get_attribute(ret, what, at);
+		result = forgotten(hip.pointer_get_attribute(ret, what, at));
 		if (!result && hip.version < TYPES_OF_CUDA)
 			++*(u32 *)ret;
 		return result;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		return hip.pointer_get_attribute(ret, what, at);
+		return forgotten(hip.pointer_get_attribute(ret, what, at));
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*(bool *)ret = true;
 		return CUDA_SUCCESS;
@@ -211,16 +219,19 @@ static CUresult mem_import(CUmemGenericAllocationHandle *ret, void *file,
 	return hip.mem_import(ret, hip.version < IMPORTS_VALUES ? &fd : file, type);
 }
 
-static CUresult mem_set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access,
-			       size_t count)
-{
-	return forgotten(hip.mem_set_access(at, bytes, access, count));
-}
-
-static CUresult mem_host_register(void *at, size_t bytes, unsigned int flags)
-{
-	return forgotten(hip.mem_host_register(at, bytes, flags));
-}
+FORWARD(ipc_get_mem_handle, (CUipcMemHandle *ret, CUdeviceptr at), (ret, at));
+FORWARD(mem_get_allocation_granularity,
+	(size_t *ret, const CUmemAllocationProp *wanted, CUmemAllocationGranularity_flags which),
+	(ret, wanted, which));
+FORWARD(mem_create, (CUmemGenericAllocationHandle *ret, size_t bytes,
+		     const CUmemAllocationProp *wanted, unsigned long long flags),
+	(ret, bytes, wanted, flags));
+FORWARD(mem_set_access,
+	(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count),
+	(at, bytes, access, count));
+FORWARD(mem_host_register, (void *at, size_t bytes, unsigned int flags), (at, bytes, flags));
+FORWARD(mem_host_get_device_pointer, (CUdeviceptr *ret, void *at, unsigned int flags),
+	(ret, at, flags));
 
 /* ---- streams ---- */
 
@@ -230,20 +241,20 @@ static CUstream plain(CUstream stream)
 	return stream == CU_STREAM_LEGACY ? NULL : stream;
 }
 
-static CUresult memcpy_htod_async(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
-{
-	return hip.memcpy_htod_async(to, from, bytes, plain(stream));
-}
-
-static CUresult memcpy_dtoh_async(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-	return hip.memcpy_dtoh_async(to, from, bytes, plain(stream));
-}
-
-static CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-	return hip.memcpy_dtod_async(to, from, bytes, plain(stream));
-}
+FORWARD(memcpy_htod_async, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
+	(to, from, bytes, plain(stream)));
+FORWARD(memcpy_dtoh_async, (void *to, CUdeviceptr from, size_t bytes, CUstream stream),
+	(to, from, bytes, plain(stream)));
+FORWARD(memcpy_dtod_async, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+	(to, from, bytes, plain(stream)));
+FORWARD(stream_query, (CUstream stream), (plain(stream)));
+FORWARD(stream_synchronize, (CUstream stream), (plain(stream)));
+FORWARD(stream_is_capturing, (CUstream stream, CUstreamCaptureStatus *ret), (plain(stream), ret));
+FORWARD(launch_host_func, (CUstream stream, CUhostFn call, void *user),
+	(plain(stream), call, user));
+FORWARD(stream_write_value64,
+	(CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned int flags),
+	(plain(stream), at, value, flags));
 
 static CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
 				  CUcontext from_context, size_t bytes, CUstream stream)
@@ -252,46 +263,21 @@ static CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdevice
 		(to, device_of(to_context), from, device_of(from_context), bytes, plain(stream));
 }
 
-static CUresult stream_query(CUstream stream)
-{
-	return forgotten(hip.stream_query(plain(stream)));
-}
-
-static CUresult stream_synchronize(CUstream stream)
-{
-	return hip.stream_synchronize(plain(stream));
-}
-
-static CUresult stream_is_capturing(CUstream stream, CUstreamCaptureStatus *ret)
-{
-	return hip.stream_is_capturing(plain(stream), ret);
-}
-
 static CUresult stream_get_ctx(CUstream stream, CUcontext *ret)
 {
 	int device = 0;
 	CUresult result = HIP(stream_get_ctx, (CUstream, int *))(plain(stream), &device);
 
 	*ret = context_of(device);
-	return result;
-}
-
-static CUresult launch_host_func(CUstream stream, CUhostFn call, void *user)
-{
-	return hip.launch_host_func(plain(stream), call, user);
-}
-
-static CUresult stream_write_value64(CUstream stream, CUdeviceptr at, cuuint64_t value,
-				     unsigned int flags)
-{
-	return hip.stream_write_value64(plain(stream), at, value, flags);
+	return forgotten(result);
 }
 
 static CUresult stream_wait_value64(CUstream stream, CUdeviceptr at, cuuint64_t value,
 				    unsigned int flags)
 {
-	return HIP(stream_wait_value64, (CUstream, CUdeviceptr, u64, unsigned int, u64))
-		(plain(stream), at, value, flags, ~0ULL);
+	return forgotten(HIP(stream_wait_value64,
+			     (CUstream, CUdeviceptr, u64, unsigned int, u64))
+			 (plain(stream), at, value, flags, ~0ULL));
 }
 
 /* ---- the table ---- */
@@ -335,6 +321,10 @@ void xl_hip_adapt(struct xl_cuda *table, void *library)
 	ADAPT(pointer_get_attribute);
 	ADAPT(mem_retain_allocation_handle);
 	ADAPT(mem_import);
+	ADAPT(ipc_get_mem_handle);
+	ADAPT(mem_get_allocation_granularity);
+	ADAPT(mem_create);
+	ADAPT(mem_host_get_device_pointer);
 	ADAPT(mem_set_access);
 	ADAPT(mem_host_register);
 	ADAPT(memcpy_htod_async);

@@ -106,7 +106,7 @@ static int no_descriptor(const struct xl_memory *memory)
 {
 	xl_cuda_result = CUDA_ERROR_INVALID_VALUE;
 	return xl_fail(EOPNOTSUPP, "GPU %d: the driver makes no memory that has a descriptor: "
-		       "CUDA_ERROR_INVALID_VALUE (1)", memory->gpu->ordinal);
+		       "%s (1)", memory->gpu->ordinal, xl_cuda_name(CUDA_ERROR_INVALID_VALUE));
 }
 
 static int make_file(struct xl_memory *memory, int *ret_fd)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/cuda/hip.h"
 #include "lib/cuda/register.h"
 
 /* The allocation that has an address. */
@@ -76,6 +77,21 @@ static int find_range(u64 at, u64 bytes, struct found *found)
 
 /* ---- the mechanisms; the device's context is current ---- */
 
+static int cannot_share(const struct xl_memory *memory, bool made_in_steps)
+{
+	static const char *const remedies[] = {
+		"allocate it by cudaMalloc, or by cuMemCreate with the handle type POSIX file "
+		"descriptor",
+		"it was made by cuMemCreate without the handle type POSIX file descriptor, which "
+		"must be requested when it is made",
+	};
+
+	return xl_fail(EMEDIUMTYPE, "attach_cuda: other processes cannot get the memory at 0x%llx: "
+		       "%s; or copy it into a buffer from xmem_acquire_cuda",
+		       (unsigned long long)memory->address,
+		       xl_hip ? "allocate it by hipMalloc" : remedies[made_in_steps]);
+}
+
 /*
  * A handle always stands for the whole block, so it can be asked for at any address of the block.
  * The first address of the block may belong to no allocation any more.
@@ -88,6 +104,11 @@ static int by_handle(struct xl_memory *memory, u64 at)
 	if ((result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE) &&
 	    at != memory->address)
 		result = xl_cuda()->ipc_get_mem_handle(&handle, at);
+	/* Nothing had said that it has a handle. */
+	if (xl_hip && result == CUDA_ERROR_INVALID_VALUE) {
+		xl_cuda_result = result;
+		return cannot_share(memory, false);
+	}
 	if (result)
 		return xl_cuda_fail(result, "attach_cuda: a handle for other processes");
 	memcpy(memory->handle, &handle, sizeof(handle));
@@ -162,17 +183,6 @@ static int by_pool(struct xl_memory *memory, CUmemoryPool pool, int *ret_fd)
 	memcpy(memory->handle, &data, sizeof(data));
 	*ret_fd = fd;
 	return 0;
-}
-
-static int cannot_share(const struct xl_memory *memory, bool made_in_steps)
-{
-	return xl_fail(EMEDIUMTYPE, "attach_cuda: other processes cannot get the memory at 0x%llx: "
-		       "%s; or copy it into a buffer from xmem_acquire_cuda",
-		       (unsigned long long)memory->address, made_in_steps ?
-		       "it was made by cuMemCreate without the handle type POSIX file descriptor, "
-		       "which must be requested when it is made" :
-		       "allocate it by cudaMalloc, or by cuMemCreate with the handle type POSIX "
-		       "file descriptor");
 }
 
 /* Memory of cuMemCreate; all other memory cannot be shared. */

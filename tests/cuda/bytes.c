@@ -88,10 +88,28 @@ uint64_t cuda_publish(struct xmem_pool *pool, size_t bytes, uint64_t stamp,
 	return token;
 }
 
+/* HIP's name of a function of CUDA's, of which this file and its users need few. */
+static const char *hips_name(const char *name)
+{
+	static const char *const others[][2] = {
+		{ "cuMemAllocAsync", "hipMallocAsync" },
+		{ "cuMemAllocManaged", "hipMallocManaged" },
+		{ "cuLaunchKernel", "hipModuleLaunchKernel" },
+	};
+	static char form[64];
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (!strcmp(name, others[i][0]))
+			return others[i][1];
+	snprintf(form, sizeof(form), "hip%.*s", (int)strcspn(name + 2, "_"), name + 2);
+	return form;
+}
+
 void *driver_call(const char *name)
 {
 	void *driver = dlopen(getenv("XMEM_CUDA_DRIVER"), RTLD_NOW | RTLD_LOCAL);
-	void *function = driver ? dlsym(driver, name) : NULL;
+	void *function = driver ? dlsym(driver, on_hip() ? hips_name(name) : name) : NULL;
 
 	if (!function)
 		FAIL("the driver has no %s", name);

@@ -534,10 +534,12 @@ TEST(CUDA_an_attached_handle_is_opened_once_for_all_pools)
 
 TEST(CUDA_an_attached_descriptor_is_opened_once_for_all_pools)
 {
+	not_with_hip("it shares what the program has made by handle alone");
 	open_and_close(&(struct kind){ BY_DESCRIPTOR, .make = make_exported });
 }
 
 TEST(CUDA_an_attached_pool_pointer_is_opened_once_for_all_pools)
 {
+	not_with_hip("it shares what the program has made by handle alone");
 	open_and_close(&(struct kind){ BY_POOL, .make = make_in_pool });
 }

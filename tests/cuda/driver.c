@@ -20,7 +20,8 @@
 
 static int is_driver(struct dl_phdr_info *info, size_t size, void *argument)
 {
-	return strstr(info->dlpi_name, "libcuda") || strstr(info->dlpi_name, "cuda-drivers/");
+	return strstr(info->dlpi_name, "libcuda") || strstr(info->dlpi_name, "libamdhip64") ||
+	       strstr(info->dlpi_name, "cuda-drivers/");
 }
 
 static bool driver_is_loaded(void)

@@ -89,6 +89,8 @@ static void fails_in(struct xmem_pool *pool, CUdeviceptr at, const char *call, i
 	size_t i;
 
 	for (i = 0; i < sizeof(failures) / sizeof(*failures); i++) {
+		if (failures[i].result == 800 && on_hip())
+			continue;		/* HIP has no such error */
 		snprintf(rule, sizeof(rule), "%s:%d:%d", call, nth, failures[i].result);
 		driver_fails(rule);
 		REFUSED(xmem_attach_cuda(pool, (void *)at, 64, 0, NULL, NULL),
@@ -125,15 +127,16 @@ TEST(CUDA_a_failing_driver_does_not_make_memory_be_of_another_kind)
 	fake_only("it fails on demand");
 	begin(&scope);
 	plain = make_plain(2 << 20);
-	for (nth = 1; nth <= 4; nth++)
+	for (nth = 1; nth <= (on_hip() ? 3 : 4); nth++)
 		fails_in(pool, plain, "cuPointerGetAttribute", nth);
 	SAME(cuda->mem_create(&allocation, 2 << 20, &wanted, 0), 0);
 	SAME(cuda->mem_address_reserve(&exported, 2 << 20, 0, 0, 0), 0);
 	SAME(cuda->mem_map(exported, 2 << 20, 0, allocation, 0), 0);
 	SAME(cuda->mem_set_access(exported, 2 << 20, &access, 1), 0);
-	for (nth = 1; nth <= 6; nth++)
+	for (nth = 1; nth <= (on_hip() ? 3 : 6); nth++)
 		fails_in(pool, exported, "cuPointerGetAttribute", nth);
-	fails_in(pool, exported, "cuMemRetainAllocationHandle", 1);
+	if (!on_hip())
+		fails_in(pool, exported, "cuMemRetainAllocationHandle", 1);
 	/* If the driver does not know the memory, it stays unknown. */
 	driver_fails("cuMemRetainAllocationHandle:1:1");
 	REFUSED(xmem_attach_cuda(pool, (void *)exported, 64, 0, NULL, NULL), EMEDIUMTYPE);

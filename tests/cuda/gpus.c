@@ -5,6 +5,7 @@
  * another. With libcuda.so.1 all these tests run on a GPU, except that tests of drivers that do not
  * work still use small ones (small.c).
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "gpus.h"
+#include "lib/cuda/hip.h"
 #include "xmem/cuda.h"
 
 const char *beside_program(const char *name)
@@ -65,6 +67,17 @@ struct fake fake_only(const char *why)
 		skip("only on the fake driver: %s", why);
 	CHECK(fake.fail && fake.sticky && fake.end);
 	return fake;
+}
+
+bool on_hip(void)
+{
+	return dlsym(driver_library(), "hipInit");
+}
+
+void not_with_hip(const char *what)
+{
+	if (on_hip())
+		skip("not with HIP: %s", what);
 }
 
 /* A process of its own asks, because a driver that was started before a fork is of no use then. */
@@ -180,6 +193,34 @@ int last_result(void)
 	return error.cuda_result;
 }
 
+/* HIP's form of some words: hipErrorNoDevice for CUDA_ERROR_NO_DEVICE. */
+static const char *hips(const char *words)
+{
+	static const char error[] = "CUDA_ERROR_", visible[] = "CUDA_VISIBLE_DEVICES";
+	static char form[256];
+	const char *from = words;
+	char *to = form;
+
+	while (*from) {
+		CHECK(to < form + sizeof(form) - 16);
+		if (!strncmp(from, visible, strlen(visible))) {
+			to = stpcpy(to, "HIP");
+			from += strlen("CUDA");
+		} else if (!strncmp(from, error, strlen(error))) {
+			to = stpcpy(to, "hipError");
+			for (from += strlen(error); isupper(*from) || *from == '_'; from++) {
+				if (*from == '_')
+					continue;
+				*to++ = from[-1] == '_' ? *from : tolower(*from);
+			}
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = '\0';
+	return form;
+}
+
 void says_at(const char *file, int line, int error, ...)
 {
 	const char *message = last_message(), *words;
@@ -189,9 +230,11 @@ void says_at(const char *file, int line, int error, ...)
 		fail_at(file, line, "the error is %d, not %d: %s", -xmem_peek_last_error(NULL),
 			error, message);
 	va_start(args, error);
-	while ((words = va_arg(args, const char *)))
+	while ((words = va_arg(args, const char *))) {
+		words = xl_hip ? hips(words) : words;
 		if (!strstr(message, words))
 			fail_at(file, line, "'%s' is not in: %s", words, message);
+	}
 	va_end(args);
 }
 

@@ -40,6 +40,11 @@ struct fake {
 };
 struct fake fake_only(const char *why);
 
+/* Is the driver AMD's HIP, or the fake one under HIP's names? The question does not start it. */
+bool on_hip(void);
+/* HIP lacks what the test is about, so the test is skipped with HIP. */
+void not_with_hip(const char *what);
+
 /* The machine has this many GPUs, or the test is skipped. pre: no driver has been started. */
 void need_gpus(int count);
 
@@ -56,7 +61,10 @@ void use_attributes(const char *attributes);
  */
 unsigned int own_files(void);
 
-/* The thread's last error has that number, its message these words (NULL: no more). */
+/*
+ * The thread's last error has that number, its message these words (NULL: no more). With HIP a name
+ * of CUDA's, such as CUDA_ERROR_NO_DEVICE, stands for HIP's.
+ */
 #define SAYS(error, ...)	says_at(__FILE__, __LINE__, error, __VA_ARGS__, NULL)
 /* The thread's last result of the driver that was an error; 0: none. */
 int last_result(void);

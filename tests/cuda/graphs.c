@@ -111,6 +111,7 @@ TEST(CUDA_a_captured_pipeline_runs_1000_times_with_other_buffers)
 	struct child *writer;
 	struct work work;
 
+	not_with_hip("its graphs have other structs");
 	setenv("FAKECUDA_DELAY_US", "100", 1);
 	writer = spawn(write_by_graph, (void *)name);
 	tell(writer, 1);
@@ -183,6 +184,7 @@ TEST(CUDA_a_captured_kernel_gets_other_buffers)
 	uint32_t turn;
 	int i;
 
+	not_with_hip("its graphs have other structs");
 	begin_sums(&sums);
 	for (turn = 1; turn <= 32; turn += 2) {
 		for (i = 0; i < 2; i++) {

@@ -624,9 +624,9 @@ TEST(CUDA_what_a_context_refuses_is_said)
 
 	fake_only("it fails on demand");
 	cuda_publish(pool, WORK_BYTES, 1, &buffer);
-	driver_fails("cuCtxGetCurrent:1+:800");
-	SAME(xmem_release_on(buffer, NULL), -EPERM);
-	SAME(last_result(), 800);
+	driver_fails("cuCtxGetCurrent:1+:101");
+	SAME(xmem_release_on(buffer, NULL), -ENODEV);
+	SAME(last_result(), 101);
 	driver_fails("cuCtxGetCurrent:1+:719");
 	SAME(xmem_release_on(buffer, NULL), -EIO);
 	SAME(last_result(), 719);

@@ -83,7 +83,7 @@ FK_API int hipGetLastError(void)
 
 int cuDevicePrimaryCtxRetain(CUcontext *context, int device);
 int cuCtxSetCurrent(CUcontext context);
-int cuCtxGetDevice(int *device);
+int cuCtxGetCurrent(CUcontext *context);
 
 static long version(void)
 {
@@ -148,7 +148,16 @@ static bool is_one(CUstream stream)
 	}								\
 	_Static_assert(1, "")
 
-FORM(hipGetDevice, cuCtxGetDevice, (int *ret), (ret));
+FK_API int hipGetDevice(int *ret);
+int hipGetDevice(int *ret)
+{
+	CUcontext context;
+	int err = cuCtxGetCurrent(&context);
+
+	if (!err)
+		*ret = context ? context->device->ordinal : 0;
+	return done(err);
+}
 
 FK_API int hipSetDevice(int device);
 int hipSetDevice(int device)
@@ -189,11 +198,21 @@ PLAIN(hipDeviceCanAccessPeer, cuDeviceCanAccessPeer, (int *ret, int device, int 
       (ret, device, peer));
 PLAIN(hipDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *ret, int bytes, int device),
       (ret, bytes, device));
-PLAIN(hipDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *ret, int device),
-      (ret, device));
-PLAIN(hipDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (int device), (device));
 PLAIN(hipDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState,
       (int device, unsigned int *ret_flags, int *ret_active), (device, ret_flags, ret_active));
+
+FK_API int hipDevicePrimaryCtxRetain(CUcontext *ret, int device);
+int hipDevicePrimaryCtxRetain(CUcontext *ret, int device)
+{
+	return done(context_of(device, ret));
+}
+
+/* It releases nothing. */
+FK_API int hipDevicePrimaryCtxRelease(int device);
+int hipDevicePrimaryCtxRelease(int device)
+{
+	return done(!fk_alive() ? FK_DEINITIALIZED : fk_device(device) ? 0 : FK_INVALID_DEVICE);
+}
 
 /* 16 characters. */
 int cuDeviceGetUuid_v2(CUuuid *ret, int device);
@@ -317,8 +336,8 @@ FORM(hipIpcGetMemHandle, cuIpcGetMemHandle, (hipIpcMemHandle *ret, CUdeviceptr a
 FORM(hipIpcCloseMemHandle, cuIpcCloseMemHandle, (CUdeviceptr at), (at));
 FORM(hipIpcOpenMemHandle, cuIpcOpenMemHandle_v2,
      (CUdeviceptr *ret, hipIpcMemHandle handle, unsigned int flags), (ret, handle, flags));
-FORM(hipMemGetAllocationGranularity, cuMemGetAllocationGranularity,
-     (size_t *ret, const CUmemAllocationProp *prop, int option), (ret, prop, option));
+PLAIN(hipMemGetAllocationGranularity, cuMemGetAllocationGranularity,
+      (size_t *ret, const CUmemAllocationProp *prop, int option), (ret, prop, option));
 FORM(hipMemCreate, cuMemCreate,
      (void **ret, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags),
      (ret, bytes, prop, flags));
