@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem gpu: the CUDA driver and the GPUs that programs of this user find, and the mechanisms that
+ * xmem gpu: the driver (CUDA or HIP) and the GPUs that programs of this user find, and the mechanisms that
  * work there. It needs no host and no pool.
  */
 #include <inttypes.h>
@@ -97,7 +97,7 @@ static int gather(json_t *all, json_t *rows)
 	if (err)
 		return err;
 	cli_set(all, "driver", name_text(driver.file));
-	cli_set(all, "cuda", version_text(driver.version, 1000, 10));
+	cli_set(all, driver.hip ? "hip" : "cuda", version_text(driver.version, 1000, 10));
 	for (i = 0; !err && i < driver.devices; i++) {
 		info.size = sizeof(info);
 		err = xmem_cuda_device_query((int)i, &info);
@@ -110,9 +110,10 @@ static int gather(json_t *all, json_t *rows)
 static void print_text(const json_t *all, const json_t *rows)
 {
 	const char *file = json_string_value(json_object_get(all, "driver"));
+	const json_t *cuda = json_object_get(all, "cuda"), *hip = json_object_get(all, "hip");
 
 	printf("driver  %s\n", file ? file : "-");
-	printf("cuda    %s\n\n", json_string_value(json_object_get(all, "cuda")));
+	printf("%s%s\n\n", cuda ? "cuda    " : "hip     ", json_string_value(cuda ? cuda : hip));
 	cli_print_table(rows, columns);
 }
 

@@ -62,7 +62,7 @@ static const char drain_more[] =
 	"is gone and its name free. For the pool's owner, and with CAP_SYS_ADMIN. EVICTED\n"
 	"is the number of clients that were ended.\n";
 static const char gpu_more[] =
-	"First the driver's library and the version of CUDA that it speaks. GRANULARITY is\n"
+	"First the driver's library, and the version of CUDA or HIP. GRANULARITY is\n"
 	"the unit of sizes of exported memory. WORKS lists the mechanisms that can be used:\n"
 	"  descriptors         memory that is exported as a descriptor (cuMemCreate)\n"
 	"  ipc                 memory that goes with its owner (cuMemAlloc, cudaMalloc)\n"
@@ -90,7 +90,7 @@ static const struct cli_command commands[] = {
 	  cli_evict },
 	{ "drain", "[--json] [--evict] POOL", "let nobody join a pool any more", drain_more, 1, 1,
 	  true, 'e', cli_drain },
-	{ "gpu", "[--json]", "the CUDA driver, its GPUs, and their mechanisms", gpu_more, 0, 0,
+	{ "gpu", "[--json]", "the driver of the GPUs, the GPUs, and their mechanisms", gpu_more, 0, 0,
 	  true, 0, cli_gpu },
 	{ "backend", "", "the host that programs get: kernel or daemon", NULL, 0, 0, false, 0,
 	  cli_backend },

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers in the memory of NVIDIA's GPUs. A part of xmem.h, whose general rules apply.
+ * Buffers in the memory of GPUs of NVIDIA and AMD. A part of xmem.h, whose general rules apply.
  *
  * A program that calls these functions needs no header of CUDA's and is not linked with the driver:
  * the library opens libcuda.so.1, or the file in XMEM_CUDA_DRIVER (docs/environment.md), at the
- * first call that needs the driver. Without a driver or a GPU these functions fail with ENODEV, and
+ * first call that needs the driver. If NVIDIA's driver is not there or has no GPU, the library opens
+ * AMD's HIP, libamdhip64.so. Then "the driver" in this header is HIP, whose streams, addresses and
+ * numbers of errors take the place of CUDA's (docs/cuda.md: "AMD GPUs"). Without a driver or a GPU these functions fail with ENODEV, and
  * the message gives the reason. A process tries to start the driver once: if the start fails, all
  * later calls give its error until the process ends.
  *
@@ -36,16 +38,18 @@ extern "C" {
 
 struct xmem_pool;
 struct xmem_buffer;
-struct CUstream_st;		/* CUstream and cudaStream_t point to it */
+struct CUstream_st;		/* CUstream, cudaStream_t and hipStream_t (cast it) point to it */
 
 /* ---- the driver and its devices ---- */
 
 /* The driver, as this process finds it. */
 struct xmem_cuda_info {
 	size_t size;			/* in: sizeof the struct; out: valid bytes */
-	uint32_t version;		/* of CUDA: 1000 * major + 10 * minor */
+	uint32_t version;		/* of CUDA or HIP: 1000 * major + 10 * minor */
 	uint32_t devices;		/* that this process sees; at least 1 */
 	char file[256];			/* the library, as it was found; cut if it is longer */
+	uint32_t hip;			/* 1: the driver is AMD's HIP; 0: it is NVIDIA's */
+	uint32_t reserved;
 };
 
 /*

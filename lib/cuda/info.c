@@ -5,6 +5,7 @@
 
 #include "lib/base/structs.h"
 #include "lib/cuda/device.h"
+#include "lib/cuda/hip.h"
 #include "xmem/cuda.h"
 
 XMEM_API int xmem_cuda_query(struct xmem_cuda_info *ret_info)
@@ -21,6 +22,7 @@ XMEM_API int xmem_cuda_query(struct xmem_cuda_info *ret_info)
 	info.size = sizeof(info);
 	info.version = found.version;
 	info.devices = err;
+	info.hip = xl_hip;
 	snprintf(info.file, sizeof(info.file), "%s", found.file);
 	xl_answer_give(ret_info, &info, sizeof(info));
 	return 0;

@@ -134,11 +134,13 @@ static const struct xp_field xmem_limbo_fields[] = {
 
 static const struct xp_field xmem_cuda_info_fields[] = {
 	XP_FIELD(xmem_cuda_info, version, XP_UNSIGNED, 0,
-		"of CUDA: 1000 * major + 10 * minor"),
+		"of CUDA or HIP: 1000 * major + 10 * minor"),
 	XP_FIELD(xmem_cuda_info, devices, XP_UNSIGNED, 0,
 		"that this process sees; at least 1"),
 	XP_FIELD(xmem_cuda_info, file, XP_CHARS, 256,
 		"the library, as it was found; cut if it is longer"),
+	XP_FIELD(xmem_cuda_info, hip, XP_UNSIGNED, 0,
+		"1: the driver is AMD's HIP; 0: it is NVIDIA's"),
 };
 
 static const struct xp_field xmem_cuda_device_info_fields[] = {

@@ -128,12 +128,14 @@ class Limbo(tuple[Any, ...]):
 class CudaInfo(tuple[Any, ...]):
     """The driver, as this process finds it."""
 
-    #: of CUDA: 1000 * major + 10 * minor
+    #: of CUDA or HIP: 1000 * major + 10 * minor
     version: Final[int]
     #: that this process sees; at least 1
     devices: Final[int]
     #: the library, as it was found; cut if it is longer
     file: Final[str]
+    #: 1: the driver is AMD's HIP; 0: it is NVIDIA's
+    hip: Final[int]
 
 
 @final

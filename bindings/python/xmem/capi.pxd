@@ -128,6 +128,8 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t version
         uint32_t devices
         char file[256]
+        uint32_t hip
+        uint32_t reserved
 
     struct xmem_cuda_device_info:
         size_t size
