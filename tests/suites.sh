@@ -72,6 +72,7 @@ suite both native cuda-asan 60 asan/cuda "$daemon build/asan/cuda"
 suite long native cuda 30 test/cuda "$daemon build/test/cuda"
 suite long native cuda-tsan 60 tsan/cuda "XMEM_TEST_SCALE=25 $daemon build/tsan/cuda"
 suite long native cuda-as-real 30 test/cuda tests/cuda/as-real.sh
+suite both native cuda-hip 20 'test/cuda test/xmem' tests/cuda/hip.sh
 suite long native cuda-settings 30 test/cuda tests/cuda/settings.sh
 suite long native cuda-toolkit 5 'test:all test:fakecuda' tests/cuda/toolkit.sh
 suite both native cpp-17 15 test/cpp-17 "$daemon build/test/cpp-17"

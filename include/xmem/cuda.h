@@ -4,11 +4,12 @@
  *
  * A program that calls these functions needs no header of CUDA's and is not linked with the driver:
  * the library opens libcuda.so.1, or the file in XMEM_CUDA_DRIVER (docs/environment.md), at the
- * first call that needs the driver. If NVIDIA's driver is not there or has no GPU, the library opens
- * AMD's HIP, libamdhip64.so. Then "the driver" in this header is HIP, whose streams, addresses and
- * numbers of errors take the place of CUDA's (docs/cuda.md: "AMD GPUs"). Without a driver or a GPU these functions fail with ENODEV, and
- * the message gives the reason. A process tries to start the driver once: if the start fails, all
- * later calls give its error until the process ends.
+ * first call that needs the driver. If NVIDIA's driver is not there or has no GPU, the library
+ * opens AMD's HIP, libamdhip64.so. Then "the driver" in this header is HIP, whose streams,
+ * addresses and numbers of errors take the place of CUDA's (docs/cuda.md: "AMD GPUs"). Without a
+ * driver or a GPU these functions fail with ENODEV, and the message gives the reason. A process
+ * tries to start the driver once: if the start fails, all later calls give its error until the
+ * process ends.
  *
  * A child that is forked after its parent has used the driver cannot use the driver (ECHILD). Call
  * no function of this library, not even xmem_release, in a host function (cuLaunchHostFunc) or

@@ -37,8 +37,17 @@ $(AS_REAL): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ \
 		-Wl,--version-script=<(echo '{ local: cuFake*; };')
 
+# A HIP from before hipStreamGetDevice.
+OLD_HIP := $(B)/cuda-drivers/old-hip.so
+
+$(OLD_HIP): $(FAKEHIP_OBJ)
+	$(say) LD $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -Wl,--version-script=<(echo \
+		'{ global: hip*; cuFake*; local: hipStreamGetDevice; *; };')
+
 $(B)/cuda: $(CUDA_TESTS:%.c=$(B)/obj/%.o) $(B)/libxmem.a | $(B)/xmemd $(B)/libxmem.so $(FAKECUDA) \
-		$(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so) $(WEAKER) $(AS_REAL)
+		$(FAKEHIP) $(OLD_HIP) $(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so) $(WEAKER) $(AS_REAL)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl
 

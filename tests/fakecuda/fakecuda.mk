@@ -13,8 +13,10 @@ $(FAKECUDA): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
 	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@
 
 # The driver under the names of AMD's HIP.
-$(FAKEHIP): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(FAKEHIP_SRC:%.c=$(B)/obj/%.o) \
-		$(B)/obj/tests/fakecuda/twins.o
+FAKEHIP_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(FAKECUDA_SRC) $(FAKEHIP_SRC)) \
+	$(B)/obj/tests/fakecuda/twins.o
+
+$(FAKEHIP): $(FAKEHIP_OBJ)
 	$(say) LD $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -shared -Wl,-soname,libamdhip64.so.6 $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ \
