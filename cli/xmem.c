@@ -90,7 +90,7 @@ static const struct cli_command commands[] = {
 	  cli_evict },
 	{ "drain", "[--json] [--evict] POOL", "let nobody join a pool any more", drain_more, 1, 1,
 	  true, 'e', cli_drain },
-	{ "gpu", "[--json]", "the driver of the GPUs, the GPUs, and their mechanisms", gpu_more, 0, 0,
+	{ "gpu", "[--json]", "the GPUs, their driver and mechanisms", gpu_more, 0, 0,
 	  true, 0, cli_gpu },
 	{ "backend", "", "the host that programs get: kernel or daemon", NULL, 0, 0, false, 0,
 	  cli_backend },

@@ -8,10 +8,12 @@
  * last descriptor of a file is closed here, xmemd's only thread waits as long as the driver takes.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon.h"
@@ -45,10 +47,10 @@ static bool take_word(struct xd_device_files *files, const char *word, size_t le
 		return false;
 	memcpy(copy, word, length);
 	copy[length] = 0;
-	if (!strcmp(copy, "memfd")) {
-		files->memfd = true;
-		return true;
-	}
+	if (!strcmp(copy, "memfd"))
+		return files->memfd = true;
+	if (!strcmp(copy, "dmabuf"))
+		return files->dmabuf = true;
 	if (files->count == XD_DEVICE_FILES || !take_number(&at, ':', &major))
 		return false;
 	at++;
@@ -73,6 +75,14 @@ bool xd_device_files_take(struct xd_device_files *files, const char *list)
 	}
 }
 
+/* A dma-buf is memory of some device, and of a file system of its own. */
+static bool is_dmabuf(int fd)
+{
+	struct statfs system;
+
+	return !fstatfs(fd, &system) && system.f_type == DMA_BUF_MAGIC;
+}
+
 /* 0 if the descriptor is of one of these files, and so stands for memory of a GPU. */
 static int check_file(const struct xd_device_files *files, int fd)
 {
@@ -84,6 +94,8 @@ static int check_file(const struct xd_device_files *files, int fd)
 	if (fstat(fd, &info))
 		return -errno;
 	if (files->memfd && fcntl(fd, F_GET_SEALS) >= 0)
+		return 0;
+	if (files->dmabuf && is_dmabuf(fd))
 		return 0;
 	for (i = 0; S_ISCHR(info.st_mode) && i < files->count; i++)
 		if (info.st_rdev == files->number[i])

@@ -61,6 +61,7 @@ struct xd_device_files {
 	u32 count;
 	dev_t number[XD_DEVICE_FILES];
 	bool memfd;		/* also memfds, for a driver without a device */
+	bool dmabuf;		/* also dma-bufs, as which AMD's driver exports memory */
 };
 
 struct xd_payload {

@@ -428,9 +428,10 @@ int main(int argc, char **argv)
 		options.listen_fd = passed;
 		daemon.activated = true;
 	}
-	if (!xd_device_files_take(&daemon.device_files, device_files ? device_files : "195:255"))
+	if (!xd_device_files_take(&daemon.device_files, device_files ? device_files :
+				    "195:255,dmabuf"))
 		bad_usage("XMEM_DEVICE_FILES needs a list as 195:255,195:0 of device numbers, "
-			  "or of these and memfd");
+			  "or of these, dmabuf and memfd");
 	signal(SIGPIPE, SIG_IGN);
 	if (!xd_payload_can_open())
 		return fail("payload files are opened through /proc/self/fd; mount /proc", -errno);

@@ -4,9 +4,11 @@
  * with the reader. docs/cuda.md has the pod for that.
  */
 #include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,6 +40,70 @@ TEST(CUDA_an_unknown_device_file_is_named)
 	}
 	xmem_pool_close(pool);
 	no_violations();
+}
+
+/* ---- dma-bufs, as which AMD's driver exports memory ---- */
+
+static int attach_file(struct raw *raw, int file)
+{
+	struct xmem_attach_request request = {
+		.size = sizeof(request), .flags = XMEM_ATTACH_CUDA, .fd = file, .stride = 4096,
+		.length = 4096, .count = 1, .bytes = 4096, .device = { 7 }, .handle = { 8 },
+	};
+
+	return raw_request(raw, XMEM_IOC_ATTACH, &request);
+}
+
+static void start_raw(struct raw *raw, const char *files)
+{
+	if (on_kernel())
+		skip("xmem.ko takes no dma-bufs");
+	use_own_daemon();
+	if (files)
+		CHECK(!setenv("XMEM_DEVICE_FILES", files, 1));
+	else
+		CHECK(!unsetenv("XMEM_DEVICE_FILES"));
+	raw_start(raw, new_name(), XMEM_ROLE_WRITER);
+}
+
+/* Neither by default, nor with the word for dma-bufs. */
+TEST(CUDA_the_daemon_takes_no_memfd_as_a_dma_buf)
+{
+	int file = new_memfd(4096, 0);
+	struct raw raw;
+
+	start_raw(&raw, NULL);
+	SAME(attach_file(&raw, file), -EMEDIUMTYPE);
+	raw_close(&raw);
+	start_raw(&raw, "195:255,dmabuf");
+	SAME(attach_file(&raw, file), -EMEDIUMTYPE);
+	raw_close(&raw);
+	start_raw(&raw, "dmabuf,memfd");
+	SAME(attach_file(&raw, file), 0);
+	raw_close(&raw);
+	close(file);
+}
+
+TEST(CUDA_the_daemon_takes_a_dma_buf)
+{
+	struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = 4096 };
+	int maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), file;
+	struct raw raw;
+
+	if (maker < 0)
+		skip("no dma-buf can be made here (/dev/udmabuf)");
+	create.memfd = new_memfd(4096, F_SEAL_SHRINK);
+	file = ioctl(maker, UDMABUF_CREATE, &create);
+	CHECK(file >= 0);
+	start_raw(&raw, NULL);
+	SAME(attach_file(&raw, file), 0);
+	raw_close(&raw);
+	start_raw(&raw, "195:255,memfd");
+	SAME(attach_file(&raw, file), -EMEDIUMTYPE);
+	raw_close(&raw);
+	close(file);
+	close(create.memfd);
+	close(maker);
 }
 
 struct container {

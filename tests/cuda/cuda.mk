@@ -47,7 +47,8 @@ $(OLD_HIP): $(FAKEHIP_OBJ)
 		'{ global: hip*; cuFake*; local: hipStreamGetDevice; *; };')
 
 $(B)/cuda: $(CUDA_TESTS:%.c=$(B)/obj/%.o) $(B)/libxmem.a | $(B)/xmemd $(B)/libxmem.so $(FAKECUDA) \
-		$(FAKEHIP) $(OLD_HIP) $(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so) $(WEAKER) $(AS_REAL)
+		$(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so) $(WEAKER) $(AS_REAL) \
+		$(FAKEHIP) $(OLD_HIP)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl
 
