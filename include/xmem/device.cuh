@@ -12,5 +12,6 @@
 #include "device/meminfo.cuh"
 #include "device/utf8.cuh"
 #include "device/string.cuh"
+#include "device/column.cuh"
 
 #endif
