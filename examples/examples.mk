@@ -50,6 +50,34 @@ $(LOOPS): $(B)/%: examples/loops/%.c include/xmem.h $(wildcard include/xmem/*.h)
 		$(XM_LDFLAGS) $(LDFLAGS) $(B)/libxmem.a $$(pkg-config --libs $(LIBRARY_OF_$*)) \
 		-ldl -o $@
 
+# Columns of strings that kernels make: the kernels run in threads of the CPU, or on a GPU as PTX.
+# Without a toolkit the PTX has only names, which is all that tests/fakecuda reads.
+STRINGS := $(addprefix $(B)/,strings_writer strings_reader strings.ptx)
+
+.PHONY: strings
+strings: $(B)/xmemd $(STRINGS)
+
+$(B)/strings_writer: examples/strings/writer.cpp $(wildcard examples/strings/*.hpp) \
+		examples/strings/kernels.cu $(wildcard include/*.h* include/xmem/*.h*) \
+		$(wildcard include/xmem/*.cuh include/xmem/device/*.cuh) $(B)/libxmem.a
+	$(say) CXX $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Wpedantic -Wshadow -Werror -pthread $(CFLAGS) \
+		-Iinclude $< $(XM_LDFLAGS) $(LDFLAGS) $(B)/libxmem.a -ldl -o $@
+
+$(B)/strings_reader: examples/strings/reader.c include/xmem.h $(wildcard include/xmem/*.h) \
+		$(B)/libxmem.a
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(EXAMPLE_CFLAGS) $(CFLAGS) -Iinclude $< $(XM_LDFLAGS) $(LDFLAGS) \
+		$(B)/libxmem.a -ldl -o $@
+
+$(B)/strings.ptx: examples/strings/kernels.cu $(wildcard include/xmem/device/*.cuh)
+	$(say) PTX $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(if $(NVCC),$(NVCC) -ptx -std=c++14 -arch=compute_80 -Iinclude $< -o $@,\
+		(echo '.version 0.0'; sed -n 's/^KERNEL \([a-z_0-9]*\)(.*/.entry \1(/p' $<) >$@)
+
 # Names are used unchanged, with any characters in them.
 demo: export DEMO_VIDEO := $(value VIDEO)
 demo: export DEMO_BACKEND := $(value BACKEND)

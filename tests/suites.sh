@@ -113,7 +113,7 @@ suite both demo demo-bad-input 15 'release:demo-programs' tests/demo-bad-input.s
 
 # ---- Python ----
 
-python='release:python test:fakecuda apt:python-tests'
+python='release:python test:fakecuda test:strings apt:python-tests'
 suite both python python 150 "$python" 'bindings/python/tests/run.sh debian'
 # numpy 2, and the libraries that read contents through it. The other tests use numpy 1.
 suite long python python-numpy2 60 "$python" 'bindings/python/tests/run.sh numpy2 test_numpy.py \

@@ -8,6 +8,8 @@
 
 #include "tests/cuda/kernels.cu"
 #include "tests/device/kernels.cu"
+#undef KERNEL
+#include "examples/strings/kernels.cu"
 #include "twin.h"
 
 namespace {
@@ -28,9 +30,8 @@ void for_each_thread(const fk_grid &g, void (*call)(void **), void **values)
 	for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++)
 	for (threadIdx.z = 0; threadIdx.z < blockDim.z; threadIdx.z++)
 	for (threadIdx.y = 0; threadIdx.y < blockDim.y; threadIdx.y++)
-	for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
-	{
-		set_thread(FIRST, STEP);	/* for xmem/device.cuh */
+	for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++) {
+		xmem::device::set_thread(FIRST, STEP);
 		call(values);
 	}
 }
@@ -79,5 +80,12 @@ extern "C" const fk_twin fk_twins[] = {
 	TWIN(xd_objects),
 	TWIN(xd_drop),
 	TWIN(xd_churn),
+	TWIN(strings_arena),
+	TWIN(strings_make),
+	TWIN(strings_measure),
+	TWIN(strings_scan),
+	TWIN(strings_offsets),
+	TWIN(strings_gather),
+	TWIN(strings_free),
 	{ nullptr, 0, nullptr, nullptr },
 };
