@@ -26,7 +26,7 @@ XMEM_API const struct xmem_api *xmem_get_api(uint32_t version)
 {
 	if (serves(version))
 		return &api;
-	xl_fail(ENOTSUP, "xmem_get_api: the caller was compiled for the functions of libxmem "
+	xl_fail(ENOTSUP, "get_api: the caller was compiled for the functions of libxmem "
 			 "%u.%u, and this is libxmem " XMEM_VERSION "; compile it anew",
 		version >> 16, version & 0xffff);
 	return NULL;

@@ -19,7 +19,8 @@ struct xmem_error {
 	size_t size;			/* in: sizeof(struct xmem_error); out: valid bytes */
 	int32_t error;			/* a negative errno; 0: no call has failed */
 	int32_t cuda_result;		/* a CUresult; 0: no call of the driver has failed */
-	const char *message;		/* a sentence about the error; empty if there is none */
+	const char *message;		/* the function without "xmem_", a colon, and a sentence
+					 * about the error; empty if there is none */
 	const char *cuda_name;		/* of cuda_result, such as "CUDA_ERROR_OUT_OF_MEMORY";
 					 * "CUDA_SUCCESS" if it is 0 */
 };

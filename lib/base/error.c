@@ -13,16 +13,35 @@
 static __thread struct {
 	int error;		/* negative errno; 0: none */
 	const char *message;
+	const char *call;	/* the name of the call, which is put before the message when it is
+				 * read; NULL: none, or it is there */
+	const char *named;	/* the message that this name is for */
 	char text[XL_ERROR_BYTES];
 } last __attribute__((tls_model("initial-exec")));
 __thread int xl_cuda_result;
+__thread const char *xl_call;
 
-int xl_fail_fast(int error, const char *message)
+int xl_fail_polling(int error, const char *message)
 {
 	last.error = -error;
 	last.message = message;
 	errno = error;
 	return -error;
+}
+
+int xl_fail_fast(int error, const char *message)
+{
+	last.call = xl_call;
+	last.named = message;
+	return xl_fail_polling(error, message);
+}
+
+void xl_fail_as(const char *call)
+{
+	if (last.call && last.named == last.message)
+		return;
+	last.call = call;
+	last.named = last.message;
 }
 
 /*
@@ -55,6 +74,7 @@ void xl_error_save(struct xl_error *ret)
 	ret->cuda = xl_cuda_result;
 	ret->error = last.error;
 	ret->message = last.message;
+	ret->call = last.named == last.message ? last.call : NULL;
 	if (last.message == last.text)
 		memcpy(ret->text, last.text, sizeof(last.text));
 }
@@ -64,7 +84,8 @@ void xl_error_restore(const struct xl_error *saved)
 	errno = saved->number;
 	xl_cuda_result = saved->cuda;
 	last.error = saved->error;
-	last.message = saved->message;
+	last.message = last.named = saved->message;
+	last.call = saved->call;
 	if (last.message == last.text)
 		memcpy(last.text, saved->text, sizeof(last.text));
 }
@@ -74,9 +95,28 @@ int xl_last_error(void)
 	return last.error;
 }
 
+/* Put the name of the call before the message. */
+static void name_call(void)
+{
+	size_t name = strlen(last.call), bytes = strnlen(last.message, XL_ERROR_BYTES - name - 3);
+
+	if (!strncmp(last.message, last.call, name) && last.message[name] == ':')
+		return;
+	memmove(last.text + name + 2, last.message, bytes);
+	last.text[name + 2 + bytes] = 0;
+	memcpy(last.text, last.call, name);
+	memcpy(last.text + name, ": ", 2);
+	last.message = last.text;
+}
+
 const char *xl_last_message(void)
 {
-	return last.error ? last.message : "";
+	if (!last.error)
+		return "";
+	if (last.call && last.named == last.message)
+		name_call();
+	last.call = NULL;
+	return last.message;
 }
 
 void xl_error_clear(void)

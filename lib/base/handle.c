@@ -293,8 +293,9 @@ XL_SLOW void xl_handle_cloned_late(struct xmem_buffer *buffer)
 
 /* ---- rare work ---- */
 
-int xl_stale_buffer(const struct xmem_buffer *handle, const char *what)
+int xl_stale_buffer(const struct xmem_buffer *handle, const char *call)
 {
+	XL_CALL_AS(call);
 	u64 name = (u64)handle;
 	struct xmem_buffer *buffer =
 		(struct xmem_buffer *)(name << XL_NAME_SHIFT >> (XL_NAME_SHIFT - 7));
@@ -305,13 +306,15 @@ int xl_stale_buffer(const struct xmem_buffer *handle, const char *what)
 		return xl_fail_forked();
 	__atomic_add_fetch(&stale, 1, __ATOMIC_RELAXED);
 	return xl_fail(EBADF,
-		       "%s: this handle of a buffer has been dropped already; use it no more after "
-		       "xmem_release, xmem_publish, xmem_release_on or xmem_forget", what);
+		       "this handle of a buffer has been dropped already; use it no more after "
+		       "xmem_release, xmem_publish, xmem_release_on or xmem_forget");
 }
 
-int xl_no_buffer(const struct xmem_buffer *handle, const char *what)
+int xl_no_buffer(const struct xmem_buffer *handle, const char *call)
 {
-	return handle ? xl_stale_buffer(handle, what) : xl_fail(EINVAL, "%s: no buffer", what);
+	XL_CALL_AS(call);
+
+	return handle ? xl_stale_buffer(handle, call) : xl_fail_fast(EINVAL, "no buffer");
 }
 
 u64 xl_stale_handles(void)

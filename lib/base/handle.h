@@ -117,10 +117,13 @@ static inline struct xmem_buffer *xl_buffer(const struct xmem_buffer *handle)
 	return buffer;
 }
 
-/* Fail because @handle names no struct, and count it. Returns -EINVAL (NULL), -EBADF or -ECHILD. */
-int xl_no_buffer(const struct xmem_buffer *handle, const char *what) __attribute__((cold));
+/*
+ * Fail because @handle names no struct, and count it. @call: the name of the public function.
+ * Returns -EINVAL (NULL), -EBADF or -ECHILD.
+ */
+int xl_no_buffer(const struct xmem_buffer *handle, const char *call) __attribute__((cold));
 /* Like xl_no_buffer, but NULL is no error: it returns -EINVAL without a message. */
-int xl_stale_buffer(const struct xmem_buffer *handle, const char *what) __attribute__((cold));
+int xl_stale_buffer(const struct xmem_buffer *handle, const char *call) __attribute__((cold));
 /* How many stale handles were used in this process. */
 u64 xl_stale_handles(void);
 
@@ -146,10 +149,15 @@ static inline u32 xl_mode_clear(struct xmem_buffer *buffer, u32 bits)
 
 void xl_place_now(struct xmem_buffer *buffer);
 
+static inline bool xl_must_place(const struct xmem_buffer *buffer)
+{
+	return unlikely(xm_load_acquire(&buffer->mode) & XL_OPEN);
+}
+
 /* Call this before you read anything in buffer->what but the token. */
 static inline void xl_place_contents(struct xmem_buffer *buffer)
 {
-	if (unlikely(xm_load_acquire(&buffer->mode) & XL_OPEN))
+	if (xl_must_place(buffer))
 		xl_place_now(buffer);
 }
 

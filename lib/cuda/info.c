@@ -10,6 +10,7 @@
 
 XMEM_API int xmem_cuda_query(struct xmem_cuda_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_cuda_info info = {};
 	int err = xl_answer_check("xmem_cuda_info", ret_info);
 	struct xl_cuda_found found;
@@ -41,6 +42,7 @@ static u32 abilities(const struct xl_gpu_can *can)
 
 XMEM_API int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_cuda_device_info info = {};
 	int err = xl_answer_check("xmem_cuda_device_info", ret_info);
 	struct xl_gpu *gpu;

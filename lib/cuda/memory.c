@@ -470,6 +470,7 @@ static bool waits_for_mate(struct xl_memory *memory)
  */
 static void call_done(const struct xl_memory *memory)
 {
+	XL_CALL_PROGRAM;
 	struct xl_gpu_scope scope;
 	struct xl_error error;
 	int err;

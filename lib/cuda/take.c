@@ -33,7 +33,7 @@ static int attribute(CUpointer_attribute what, u64 at, u64 *ret)
 	*ret = 0;
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
 		return 0;
-	return xl_cuda_fail(result, "attach_cuda: ask the driver what 0x%llx is",
+	return xl_cuda_fail(result, "ask the driver what 0x%llx is",
 			    (unsigned long long)at);
 }
 
@@ -48,14 +48,14 @@ static struct xl_gpu *gpu_of(u64 at)
 	    attribute(CU_POINTER_ATTRIBUTE_IS_MANAGED, at, &managed))
 		return NULL;
 	if (type != CU_MEMORYTYPE_DEVICE) {
-		xl_fail(EMEDIUMTYPE, "attach_cuda: 0x%llx is no address of a GPU's memory; for "
+		xl_fail(EMEDIUMTYPE, "0x%llx is no address of a GPU's memory; for "
 			"memory of the CPU, use xmem_attach_fd or xmem_copy",
 			(unsigned long long)at);
 		return NULL;
 	}
 	if (!managed)
 		return xl_gpu((int)ordinal);
-	xl_fail(EMEDIUMTYPE, "attach_cuda: 0x%llx is managed memory, which no other process can "
+	xl_fail(EMEDIUMTYPE, "0x%llx is managed memory, which no other process can "
 		"get; copy it into a buffer from xmem_acquire_cuda", (unsigned long long)at);
 	return NULL;
 }
@@ -65,12 +65,12 @@ static int find_range(u64 at, u64 bytes, struct found *found)
 	CUresult result = xl_cuda()->mem_get_address_range(&found->base, &found->bytes, at);
 
 	if (result)
-		return xl_cuda_fail(result, "attach_cuda: find the allocation of 0x%llx",
+		return xl_cuda_fail(result, "find the allocation of 0x%llx",
 				    (unsigned long long)at);
 	if (at >= found->base && at - found->base <= found->bytes &&
 	    bytes <= found->bytes - (at - found->base))
 		return 0;
-	return xl_fail(ERANGE, "attach_cuda: %llu bytes at 0x%llx reach beyond the allocation, "
+	return xl_fail(ERANGE, "%llu bytes at 0x%llx reach beyond the allocation, "
 		       "which has %zu bytes from 0x%llx on", (unsigned long long)bytes,
 		       (unsigned long long)at, found->bytes, (unsigned long long)found->base);
 }
@@ -110,7 +110,7 @@ static int by_handle(struct xl_memory *memory, u64 at)
 		return cannot_share(memory, false);
 	}
 	if (result)
-		return xl_cuda_fail(result, "attach_cuda: a handle for other processes");
+		return xl_cuda_fail(result, "a handle for other processes");
 	memcpy(memory->handle, &handle, sizeof(handle));
 	return 0;
 }
@@ -152,10 +152,10 @@ static int by_descriptor(struct xl_memory *memory, CUmemGenericAllocationHandle 
 static int pool_failed(CUresult result, u64 at)
 {
 	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED)
-		return xl_cuda_fail(result, "attach_cuda: export the memory pool of 0x%llx",
+		return xl_cuda_fail(result, "export the memory pool of 0x%llx",
 				    (unsigned long long)at);
 	xl_cuda_result = result;
-	return xl_fail(EMEDIUMTYPE, "attach_cuda: 0x%llx is in a memory pool that cannot be "
+	return xl_fail(EMEDIUMTYPE, "0x%llx is in a memory pool that cannot be "
 		       "exported, such as the default one (%s, %d); allocate it from a pool with "
 		       "the handle type POSIX file descriptor, or copy it into a buffer from "
 		       "xmem_acquire_cuda", (unsigned long long)at, xl_cuda_name(result), result);
@@ -178,7 +178,7 @@ static int by_pool(struct xl_memory *memory, CUmemoryPool pool, int *ret_fd)
 	result = xl_cuda()->mem_pool_export_pointer(&data, memory->address);
 	if (result) {
 		xl_file_close(fd);
-		return xl_cuda_fail(result, "attach_cuda: export a pointer into a memory pool");
+		return xl_cuda_fail(result, "export a pointer into a memory pool");
 	}
 	memcpy(memory->handle, &data, sizeof(data));
 	*ret_fd = fd;
@@ -202,7 +202,7 @@ static int by_allocation(struct xl_memory *memory, u64 at, int *ret_fd)
 	if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED)
 		return cannot_share(memory, false);
 	if (result)
-		return xl_cuda_fail(result, "attach_cuda: get the allocation of 0x%llx",
+		return xl_cuda_fail(result, "get the allocation of 0x%llx",
 				    (unsigned long long)at);
 	memory->kind = XL_MEMORY_FILE;
 	err = types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ?

@@ -184,6 +184,7 @@ static void copy_metadata(struct xmem_buffer *to, struct xmem_buffer *from)
 XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from,
 		       struct CUstream_st *stream)
 {
+	XL_CALL;
 	struct xl_copy copy = { .what = "copy", .stream = stream };
 	int err;
 
@@ -200,6 +201,7 @@ XMEM_API int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from,
 XMEM_API int xmem_copy_range(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer *from,
 			     size_t from_offset, size_t bytes, struct CUstream_st *stream)
 {
+	XL_CALL;
 	struct xl_copy copy = { .what = "copy_range", .bytes = bytes, .stream = stream };
 
 	return copy_between(&copy, to, to_offset, from, from_offset);
@@ -208,6 +210,7 @@ XMEM_API int xmem_copy_range(struct xmem_buffer *to, size_t to_offset, struct xm
 XMEM_API int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const void *from,
 				 size_t bytes, struct CUstream_st *stream)
 {
+	XL_CALL;
 	struct xl_copy copy = { .what = "copy_from_host", .bytes = bytes, .stream = stream };
 	int err = xl_copy_check(&copy, xl_buffer(to), NULL);
 
@@ -221,6 +224,7 @@ XMEM_API int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const vo
 XMEM_API int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
 			       struct CUstream_st *stream)
 {
+	XL_CALL;
 	struct xl_copy copy = { .what = "copy_to_host", .bytes = bytes, .stream = stream };
 	int err = xl_copy_check(&copy, NULL, xl_buffer(from));
 
@@ -234,6 +238,7 @@ XMEM_API int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset
 XMEM_API struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id,
 					  int64_t timeout_ns)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(from), *to;
 	struct xl_error error;
 	size_t bytes;

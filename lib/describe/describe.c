@@ -56,6 +56,7 @@ static int take_shape(struct xmem_metadata *fresh, const int64_t *shape, const i
 XMEM_API int xmem_describe_tensor(struct xmem_buffer *handle, uint32_t dtype, uint32_t ndim,
 				  const int64_t *shape, const int64_t *strides)
 {
+	XL_CALL;
 	static const struct xl_says says = { "describe_tensor", EINVAL };
 	struct xmem_metadata fresh = { .dtype = dtype, .ndim = ndim };
 	struct xmem_metadata *metadata;
@@ -76,6 +77,7 @@ XMEM_API int xmem_describe_tensor(struct xmem_buffer *handle, uint32_t dtype, ui
 XMEM_API int xmem_describe_image(struct xmem_buffer *handle, uint32_t format, uint32_t width,
 				 uint32_t height, size_t stride)
 {
+	XL_CALL;
 	static const struct xl_says says = { "describe_image", EINVAL };
 	struct xmem_metadata fresh = { 0 };
 	struct xmem_metadata *metadata;
@@ -136,6 +138,7 @@ static int set_string(char *field, size_t bytes, const char *name, const char *s
 
 XMEM_API int xmem_describe_source(struct xmem_buffer *handle, const struct xmem_source *given)
 {
+	XL_CALL;
 	struct xmem_source source = { 0 };
 	struct xmem_metadata *metadata, fresh;
 	int err;
@@ -184,8 +187,10 @@ static int take(struct xmem_buffer *handle, const char *what, struct xmem_metada
 
 XMEM_API int xmem_metadata_view(struct xmem_buffer *handle, struct xmem_metadata *ret_metadata)
 {
+	XL_CALL;
+
 	if (!ret_metadata)
-		return xl_fail_fast(EINVAL, "metadata_view: no place for the answer");
+		return xl_fail_fast(EINVAL, "no place for the answer");
 	return take(handle, "metadata_view", ret_metadata);
 }
 
@@ -236,6 +241,7 @@ static u32 storage_of(const struct seen *seen)
 XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, uint32_t flags,
 			      struct xmem_tensor *ret_tensor)
 {
+	XL_CALL;
 	static const struct xl_says says = { "tensor_view", EBADMSG };
 	int err = xl_answer_check("xmem_tensor", ret_tensor);
 	struct xmem_tensor tensor;
@@ -258,6 +264,7 @@ XMEM_API int xmem_tensor_view(struct xmem_buffer *handle, uint32_t flags,
 XMEM_API int xmem_image_view(struct xmem_buffer *handle, uint32_t flags,
 			     struct xmem_image *ret_image)
 {
+	XL_CALL;
 	static const struct xl_says says = { "image_view", EBADMSG };
 	int err = xl_answer_check("xmem_image", ret_image);
 	struct xmem_image image;
@@ -301,11 +308,12 @@ XMEM_API int xmem_strings_view(struct xmem_buffer *handle, uint32_t flags,
 
 XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes)
 {
+	XL_CALL;
 	static const struct xl_says says = { "tensor_check", EBADMSG };
 	int err;
 
 	if (!metadata)
-		return xl_fail_fast(EINVAL, "tensor_check: no metadata");
+		return xl_fail_fast(EINVAL, "no metadata");
 	err = check_described(metadata, says.what, metadata->dtype != XMEM_DTYPE_NONE,
 			      XMEM_STORAGE_CUDA);
 	return err ? err : xl_tensor_measure(metadata, NULL, bytes, &says, NULL);
@@ -314,14 +322,15 @@ XMEM_API int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t by
 XMEM_API int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 			      struct xmem_tensor *ret_tensor)
 {
+	XL_CALL;
 	static const struct xl_says says = { "image_plane", EINVAL };
 	struct xmem_tensor tensor;
 	int err = xl_answer_check("xmem_tensor", ret_tensor);
 
 	if (!err && !image)
-		err = xl_fail_fast(EINVAL, "image_plane: no image");
+		err = xl_fail_fast(EINVAL, "no image");
 	if (!err && image->size < sizeof(*image))
-		err = xl_fail_fast(EINVAL, "image_plane: the image is cut: its size is too small");
+		err = xl_fail_fast(EINVAL, "the image is cut: its size is too small");
 	if (!err)
 		err = xl_plane_measure(image, plane, &says, &tensor);
 	if (err)

@@ -227,6 +227,7 @@ int xl_image_fill(struct xmem_metadata *metadata, u32 number, u64 width, u64 hei
 
 XMEM_API int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_t stride)
 {
+	XL_CALL;
 	static const struct xl_says says = { "image_bytes", EINVAL };
 	const struct format *found;
 	struct plan plan;

@@ -51,11 +51,11 @@ int xl_metadata_string(char *field, size_t bytes, const char *name, const char *
 	size_t i, length = strnlen(string, bytes);
 
 	if (length == bytes)
-		return xl_fail(EINVAL, "describe: the %s '%.40s...' has more than %zu characters",
+		return xl_fail(EINVAL, "the %s '%.40s...' has more than %zu characters",
 			       name, string, bytes - 1);
 	for (i = 0; i < length; i++)
 		if (!is_printable(string[i]))
-			return xl_fail(EINVAL, "describe: byte %zu of the %s is 0x%02x, which is "
+			return xl_fail(EINVAL, "byte %zu of the %s is 0x%02x, which is "
 				       "not printable ASCII", i, name, (unsigned char)string[i]);
 	memmove(field, string, length);		/* the two may be one */
 	memset(field + length, 0, bytes - length);

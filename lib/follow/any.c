@@ -131,6 +131,7 @@ static int receive_any(struct xmem_pool *pool, struct xmem_buffer **ret, u64 *re
 XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t timeout_ns,
 					      struct xmem_subscription **ret_subscription)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = NULL;
 	u64 handle = 0;
 	int err;
@@ -139,7 +140,7 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 	if (ret_subscription)
 		*ret_subscription = NULL;
 	if (!pool || timeout_ns < 0) {
-		xl_fail_fast(EINVAL, pool ? "receive: a negative timeout" : "receive: no pool");
+		xl_fail_fast(EINVAL, pool ? "a negative timeout" : "no pool");
 		return NULL;
 	}
 	if (!xl_is_open(pool)) {
@@ -150,7 +151,7 @@ XMEM_API struct xmem_buffer *xmem_receive_any(struct xmem_pool *pool, int64_t ti
 		return xl_fail_died(pool), NULL;
 	err = receive_any(pool, &buffer, &handle, timeout_ns);
 	if (err == -ENOENT)
-		xl_fail_fast(ENOENT, "receive: the pool's handle has no subscription");
+		xl_fail_fast(ENOENT, "the pool's handle has no subscription");
 	else if (err)
 		xl_fail_receive(pool, err, XL_NOT_DROPPED);
 	xl_poll_update(pool, POLLIN);

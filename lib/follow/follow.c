@@ -314,6 +314,6 @@ int xl_follow_new_writers(struct xmem_subscription *subscription, u64 deadline_n
 		return dropped;
 	if (err == -ETIMEDOUT)
 		return -EAGAIN;
-	xl_fail(-err, "receive: follow a new writer: %s", xl_request_error(err));
+	xl_fail(-err, "follow a new writer: %s", xl_request_error(err));
 	return XL_NOTED;
 }

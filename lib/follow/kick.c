@@ -49,10 +49,11 @@ void xl_cancel(struct xmem_pool *pool, u32 how)
 
 XMEM_API int xmem_cancel(struct xmem_pool *pool)
 {
+	XL_CALL;
 	XL_USE(pool);
 
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_cancel: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	xl_cancel(pool, XL_CANCEL_ALWAYS);

@@ -253,21 +253,21 @@ static const char *end_hint(enum xl_dropped dropped)
 {
 	switch (dropped) {
 	case XL_DROPPED:
-		return "receive: the publisher has ended, and the host has dropped its ring as the "
+		return "the publisher has ended, and the host has dropped its ring as the "
 		       "oldest of more than 8; the rest of it is lost, and "
 		       "xmem_subscription_stat counts it";
 	case XL_DROPPED_UNCOUNTED:
-		return "receive: the publisher has ended, and the host has dropped its ring as the "
+		return "the publisher has ended, and the host has dropped its ring as the "
 		       "oldest of more than 8; the rest of it is lost, and its length is not known";
 	case XL_NOT_DROPPED:
 		break;
 	}
-	return "receive: the publisher has ended, and all that was in flight has been received";
+	return "the publisher has ended, and all that was in flight has been received";
 }
 
 void xl_fail_receive(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 {
-	const char *hint = "receive: the host refused to wait";
+	const char *hint = "the host refused to wait";
 	bool silent = xm_load(&pool->asking.again_ns);
 
 	if ((err == -EPIPE || err == -ENOTCONN) && xl_host_died(pool)) {
@@ -277,21 +277,21 @@ void xl_fail_receive(struct xmem_pool *pool, int err, enum xl_dropped dropped)
 	switch (-err) {
 	case -XL_NOTED:	return;
 	case EAGAIN:
-		hint = silent ? "receive: nothing can be received while the host does not answer; "
-				"is it stopped?" : "receive: nothing published yet";
+		hint = silent ? "nothing can be received while the host does not answer; "
+				"is it stopped?" : "nothing published yet";
 		break;
 	case ETIMEDOUT:
-		hint = silent ? "receive: nothing could be received in time, because the host does "
+		hint = silent ? "nothing could be received in time, because the host does "
 				"not answer; is it stopped?" :
-				"receive: nothing was published in time";
+				"nothing was published in time";
 		break;
 	case EPIPE:	hint = end_hint(dropped); break;
-	case EINTR:	hint = "receive: a signal handler ran"; break;
-	case ENOTCONN:	hint = "receive: the host has gone, or has ended this client";
+	case EINTR:	hint = "a signal handler ran"; break;
+	case ENOTCONN:	hint = "the host has gone, or has ended this client";
 			break;
-	case EOVERFLOW:	hint = "receive: too many handles of one buffer"; break;
-	case EMFILE:	hint = "receive: no descriptor is left to wait with"; break;
-	case ECANCELED:	hint = "receive: xmem_cancel, xmem_unsubscribe or xmem_pool_close has "
+	case EOVERFLOW:	hint = "too many handles of one buffer"; break;
+	case EMFILE:	hint = "no descriptor is left to wait with"; break;
+	case ECANCELED:	hint = "xmem_cancel, xmem_unsubscribe or xmem_pool_close has "
 			       "ended the wait"; break;
 	}
 	xl_fail_fast(-err, hint);

@@ -174,11 +174,12 @@ static int failed(const struct xmem_pool *pool, const char *what, int err)
 
 XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 {
+	XL_CALL;
 	int err;
 	XL_USE(pool);
 
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_pool_poll_fd: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	err = poll_of_pool(pool);
@@ -187,10 +188,11 @@ XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 
 XMEM_API int xmem_subscribers_poll_fd(struct xmem_pool *pool)
 {
+	XL_CALL;
 	int err;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "xmem_subscribers_poll_fd", XMEM_FOREVER);
+	err = xl_check_writer(pool, XMEM_FOREVER);
 	if (err)
 		return err;
 	err = take_poll(pool, &pool->polls.subscribers,
@@ -201,6 +203,7 @@ XMEM_API int xmem_subscribers_poll_fd(struct xmem_pool *pool)
 
 XMEM_API int xmem_subscription_poll_fd(struct xmem_subscription *handle)
 {
+	XL_CALL;
 	struct xmem_subscription *subscription = xl_subscription_lock(handle);
 	struct xm_poll what;
 	int err;

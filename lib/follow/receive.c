@@ -126,6 +126,7 @@ static u64 fast_joins(const struct xmem_subscription *subscription)
 static XL_SLOW struct xmem_buffer *receive_slow(struct xmem_subscription *subscription,
 						int64_t timeout_ns)
 {
+	XL_CALL_AS("receive");
 	struct xmem_pool *pool = subscription->pool;
 	u64 deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
 	struct xmem_buffer *buffer = NULL;
@@ -174,6 +175,7 @@ static XL_COLD struct xmem_buffer *receive_dropped(struct xmem_subscription *sub
 static XL_SLOW struct xmem_buffer *receive_with_mutex(struct xmem_subscription *handle,
 						      int64_t timeout_ns)
 {
+	XL_CALL_AS("receive");
 	struct xmem_subscription *subscription = xl_subscription(handle);
 
 	if (!xl_is_ours(subscription))
@@ -206,7 +208,7 @@ static XL_SLOW struct xmem_buffer *receive_in_vain(struct xmem_subscription *sub
 	    !xm_receive_is_early(&subscription->pool->map, &ring->words, &ring->follow, position))
 		return receive_slow(subscription, timeout_ns);
 	xl_unlock(&subscription->lock);
-	xl_fail_fast(EAGAIN, "receive: nothing published yet");
+	xl_fail_polling(EAGAIN, "receive: nothing published yet");
 	return NULL;
 }
 

@@ -21,7 +21,7 @@ static int is_a_reader(const struct xmem_pool *pool, u32 client)
 {
 	char name[XL_NAME_BYTES];
 
-	xl_fail(ENOENT, "subscribe to client %u of %s: that client is a reader, not a writer",
+	xl_fail(ENOENT, "client %u of %s: that client is a reader, not a writer",
 		client, xl_pool_name(pool, name, sizeof(name)));
 	return XL_NOTED;
 }
@@ -199,10 +199,10 @@ static void note_failure(int err, const struct xmem_pool *pool,
 	const char *hint = subscribe_hint(err, options);
 
 	if (options->flags & XMEM_SUBSCRIBE_PUBLISHER)
-		xl_fail(-err, "subscribe to client %u of %s: %s", options->publisher,
+		xl_fail(-err, "client %u of %s: %s", options->publisher,
 			xl_pool_name(pool, name, sizeof(name)), hint);
 	else
-		xl_fail(-err, "subscribe to a writer of %s: %s",
+		xl_fail(-err, "a writer of %s: %s",
 			xl_pool_name(pool, name, sizeof(name)), hint);
 }
 
@@ -264,6 +264,7 @@ static int take_options(const struct xmem_pool *pool, const struct xmem_subscrib
 XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 						  const struct xmem_subscribe_options *given)
 {
+	XL_CALL;
 	struct xmem_subscription *subscription;
 	struct xmem_subscribe_options options;
 	struct xm_label label;
@@ -272,7 +273,7 @@ XMEM_API struct xmem_subscription *xmem_subscribe(struct xmem_pool *pool,
 	XL_USE(pool);
 
 	if (!pool) {
-		xl_fail_fast(EINVAL, "subscribe: no pool");
+		xl_fail_fast(EINVAL, "no pool");
 		return NULL;
 	}
 	if (!xl_is_open(pool)) {

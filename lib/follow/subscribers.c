@@ -34,9 +34,9 @@ static void look(struct xmem_pool *pool)
 	xl_joint_follow_new_writers(pool, 0);
 }
 
-static int check(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+static int check(struct xmem_pool *pool, int64_t timeout_ns)
 {
-	int err = xl_check_writer(pool, what, timeout_ns);
+	int err = xl_check_writer(pool, timeout_ns);
 
 	if (err)
 		return err;
@@ -76,6 +76,7 @@ static bool read_subscriber(const struct xmem_pool *pool, u32 client,
 XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 				  struct xmem_subscriber_info *ret_info)
 {
+	XL_CALL;
 	const struct xmem_client_row *row;
 	struct xmem_subscriber_info info;
 	bool found = false;
@@ -85,7 +86,7 @@ XMEM_API int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_subscriber_next", XMEM_FOREVER);
+	err = check(pool, XMEM_FOREVER);
 	if (!err)
 		err = xl_answer_check("xmem_subscriber_info", ret_info);
 	if (err)
@@ -141,31 +142,32 @@ static int wait_failed(const struct xmem_pool *pool, int err, u32 count, u32 fou
 	switch (-err) {
 	case EAGAIN:
 	case ETIMEDOUT:
-		return xl_fail(-err, "wait for subscribers: %u of %u follow this writer of %s%s",
+		return xl_fail(-err, "%u of %u follow this writer of %s%s",
 			       found, count, xl_pool_name(pool, name, sizeof(name)),
 			       err == -EAGAIN ? "" : ", and no more have come in time");
 	case ECANCELED:
-		return xl_fail_fast(ECANCELED, "wait for subscribers: xmem_cancel or "
-					       "xmem_pool_close has ended the wait");
+		return xl_fail_fast(ECANCELED, "xmem_cancel or xmem_pool_close has ended the "
+					       "wait");
 	case EINTR:
-		return xl_fail_fast(EINTR, "wait for subscribers: a signal handler ran");
+		return xl_fail_fast(EINTR, "a signal handler ran");
 	}
-	return xl_fail(-err, "wait for subscribers: %s", xl_request_error(err));
+	return xl_fail(-err, "%s", xl_request_error(err));
 }
 
 XMEM_API int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64_t timeout_ns)
 {
+	XL_CALL;
 	u32 cancels, found;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_wait_subscribers", timeout_ns);
+	err = check(pool, timeout_ns);
 	if (err)
 		return err;
 	if (timeout_ns < 0)
-		return xl_fail_fast(EINVAL, "wait for subscribers: a negative timeout");
+		return xl_fail_fast(EINVAL, "a negative timeout");
 	if (count > pool->map.clients)
-		return xl_fail(EINVAL, "wait for %u subscribers: the pool has at most %u clients",
+		return xl_fail(EINVAL, "%u subscribers: the pool has at most %u clients",
 			       count, pool->map.clients);
 	cancels = xl_wait_cancels(&pool->calls);
 	if (!timeout_ns)

@@ -198,6 +198,7 @@ static void add_rings(const struct xmem_subscription *subscription,
 XMEM_API int xmem_subscription_stat(struct xmem_subscription *handle,
 				    struct xmem_subscription_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_subscription_info info = { .size = sizeof(info), .publisher = XMEM_NOBODY };
 	struct xmem_subscription *subscription;
 	int err = xl_answer_check("xmem_subscription_info", ret_info);

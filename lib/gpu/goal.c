@@ -57,7 +57,7 @@ bool xl_goal_find(const struct xmem_buffer *buffer, struct xl_goal *ret)
 
 static XL_COLD int never(void)
 {
-	return xl_fail_fast(EOWNERDEAD, "wait: the process that wrote these contents has ended "
+	return xl_fail_fast(EOWNERDEAD, "the process that wrote these contents has ended "
 					"before its GPU had finished them");
 }
 
@@ -69,7 +69,7 @@ int xl_goal_check(const struct xl_goal *goal)
 		return never();
 	/* No GPU writes such a value, so a stream would wait for ever. */
 	if (unlikely(goal->value >= XMEM_READY_OVER))
-		return xl_fail_fast(EIO, "wait: the metadata of these contents have a value "
+		return xl_fail_fast(EIO, "the metadata of these contents have a value "
 					 "that no GPU writes");
 	return xl_is_reached(word, goal->value) ? 0 : -EAGAIN;
 }
@@ -151,7 +151,7 @@ int xl_goal_still_works(const struct xmem_buffer *buffer, const struct xl_goal *
 		result = xl_cuda()->stream_query(CU_STREAM_PER_THREAD);
 	xl_gpu_leave(&scope);
 	return result && result != CUDA_ERROR_NOT_READY ?
-	       xl_cuda_fail(result, "wait: GPU %d does not finish the contents", gpu->ordinal) : 0;
+	       xl_cuda_fail(result, "GPU %d does not finish the contents", gpu->ordinal) : 0;
 }
 
 int xl_goal_is_vain(const struct xmem_buffer *buffer, const struct xl_goal *goal)

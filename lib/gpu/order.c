@@ -29,7 +29,7 @@ static int enqueue_wait(struct xmem_buffer *buffer, const struct xl_goal *goal, 
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		return -EOPNOTSUPP;
 	if (result)
-		return xl_cuda_fail(result, "wait_on: the stream takes no wait");
+		return xl_cuda_fail(result, "the stream takes no wait");
 	if (!goal->mine)
 		xm_store(&xl_orders_if(buffer->pool)->slot[buffer->slot].awaited, goal->value);
 	return 0;
@@ -93,6 +93,7 @@ int xl_order_wait_on(struct xmem_buffer *buffer, struct xl_gpu *gpu, CUstream st
 
 XMEM_API int xmem_wait_on(struct xmem_buffer *handle, struct CUstream_st *stream)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xl_gpu *gpu;
 	int err;
@@ -100,7 +101,7 @@ XMEM_API int xmem_wait_on(struct xmem_buffer *handle, struct CUstream_st *stream
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "wait_on");
 	if (unlikely(!xl_is_on_gpu(buffer)))
-		return xl_fail_fast(EMEDIUMTYPE, "wait_on: the buffer is in memory of the CPU, "
+		return xl_fail_fast(EMEDIUMTYPE, "the buffer is in memory of the CPU, "
 						 "whose contents are always complete");
 	gpu = xl_cuda_gpu(buffer);
 	err = gpu ? xl_order_check_capture(gpu, stream, "wait_on") : xl_last_error();

@@ -80,7 +80,7 @@ int xl_order_check_capture(struct xl_gpu *gpu, CUstream stream, const char *what
 
 XL_COLD u64 xl_not_cuda(void)
 {
-	xl_fail_fast(EMEDIUMTYPE, "cuda_ptr: the contents are in memory of the CPU: use xmem_data");
+	xl_fail_fast(EMEDIUMTYPE, "the contents are in memory of the CPU: use xmem_data");
 	return 0;
 }
 

@@ -38,9 +38,9 @@ static struct limit limit_of(const struct xmem_pool *pool, u64 deadline_ns)
 static int is_ended(const struct xmem_pool *pool, const struct limit *limit)
 {
 	if (xl_wait_cancelled(&pool->calls, limit->cancels))
-		return xl_fail_fast(ECANCELED, "wait: xmem_cancel or xmem_pool_close was called");
+		return xl_fail_fast(ECANCELED, "xmem_cancel or xmem_pool_close was called");
 	if (limit->deadline_ns != ~0ULL && xl_now_ns() >= limit->deadline_ns)
-		return xl_fail_fast(ETIMEDOUT, "wait: the GPU has not finished the contents");
+		return xl_fail_fast(ETIMEDOUT, "the GPU has not finished the contents");
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static inline void relax(void)
 static int take_nap(struct timespec *nap, const sigset_t *signals)
 {
 	if (ppoll(NULL, 0, nap, signals) < 0 && errno == EINTR)
-		return xl_fail_fast(EINTR, "wait: a signal came");
+		return xl_fail_fast(EINTR, "a signal came");
 	nap->tv_nsec += nap->tv_nsec / 8;
 	if (nap->tv_nsec > LAST_NAP_NS)
 		nap->tv_nsec = LAST_NAP_NS;
@@ -149,7 +149,7 @@ static int check_once(const struct xmem_buffer *buffer, const struct xl_goal *go
 	err = xl_goal_is_vain(buffer, goal);
 	if (!err)
 		err = xl_goal_check(goal);	/* it may have been reached meanwhile */
-	return err == -EAGAIN ? xl_fail_fast(EAGAIN, "wait: the GPU has not finished the contents")
+	return err == -EAGAIN ? xl_fail_fast(EAGAIN, "the GPU has not finished the contents")
 			      : err;
 }
 
@@ -165,17 +165,18 @@ int xl_order_wait_until(struct xmem_buffer *buffer, int64_t timeout_ns)
 
 XMEM_API int xmem_wait_contents(struct xmem_buffer *handle, int64_t timeout_ns)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "wait_contents");
 	if (!xl_is_on_gpu(buffer))
-		return xl_fail_fast(EMEDIUMTYPE, "wait_contents: the buffer is in memory of the "
+		return xl_fail_fast(EMEDIUMTYPE, "the buffer is in memory of the "
 						 "CPU, whose contents are always complete");
 	if (timeout_ns < 0)
-		return xl_fail_fast(EINVAL, "wait_contents: the timeout is negative");
+		return xl_fail_fast(EINVAL, "the timeout is negative");
 	if (timeout_ns && xl_cancelled(&buffer->pool->calls))
-		return xl_fail_fast(ECANCELED, "wait_contents: xmem_cancel was called");
+		return xl_fail_fast(ECANCELED, "xmem_cancel was called");
 	return xl_order_wait_until(buffer, timeout_ns);
 }
 

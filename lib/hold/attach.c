@@ -38,7 +38,7 @@ static int refused_seals(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	return xl_fail(ENOEXEC, "attach: this memfd is not sealed%s%s%s, so its contents could "
+	return xl_fail(ENOEXEC, "this memfd is not sealed%s%s%s, so its contents could "
 		       "change or vanish while others read them; F_ADD_SEALS them",
 		       seals & F_SEAL_SHRINK ? "" : " F_SEAL_SHRINK",
 		       seals & F_SEAL_GROW ? "" : " F_SEAL_GROW",
@@ -78,12 +78,12 @@ static const char *kind_of(mode_t mode)
 static int check_kind(int fd, mode_t mode, u64 bytes)
 {
 	if (fcntl(fd, F_GETFL) & O_PATH)
-		return xl_fail(EACCES, "attach: descriptor %d is not open for reading, it only "
+		return xl_fail(EACCES, "descriptor %d is not open for reading, it only "
 			       "names the file (O_PATH)", fd);
 	/* A file that is of none of these types, such as a dma-buf, has no type. */
 	if (S_ISREG(mode) || (!(mode & S_IFMT) && bytes))
 		return 0;
-	return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is not a memfd but %s; read it into a "
+	return xl_fail(EMEDIUMTYPE, "descriptor %d is not a memfd but %s; read it into a "
 		       "buffer", fd, kind_of(mode));
 }
 
@@ -96,26 +96,26 @@ static int refused(struct xmem_pool *pool, int fd, const struct xmem_attach_requ
 	switch (-err) {
 	case EMEDIUMTYPE:
 		if (is_dmabuf(fd))
-			return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is a dma-buf, which "
+			return xl_fail(EMEDIUMTYPE, "descriptor %d is a dma-buf, which "
 				       "xmemd cannot keep others from writing; xmem.ko can", fd);
-		return xl_fail(EMEDIUMTYPE, "attach: descriptor %d is not a memfd; others can "
+		return xl_fail(EMEDIUMTYPE, "descriptor %d is not a memfd; others can "
 			       "shrink or write such a file, so copy it into a buffer", fd);
 	case ENOEXEC:
 		return refused_seals(fd);
 	case EACCES:
-		return xl_fail(EACCES, "attach: descriptor %d is not open for reading", fd);
+		return xl_fail(EACCES, "descriptor %d is not open for reading", fd);
 	case ERANGE:
-		return xl_fail(ERANGE, "attach: %llu bytes from %llu on reach beyond the end of "
+		return xl_fail(ERANGE, "%llu bytes from %llu on reach beyond the end of "
 			       "the file, or the file has holes (fallocate fills them)",
 			       (unsigned long long)request->length,
 			       (unsigned long long)request->offset);
 	case EBUSY:
-		return xl_fail(EBUSY, "attach: a process has a lease on the file of descriptor %d "
+		return xl_fail(EBUSY, "a process has a lease on the file of descriptor %d "
 			       "(F_SETLEASE), or is running it as a program", fd);
 	case ENOSPC:
 		return xl_fail_too_few_slots(pool, 1);
 	}
-	return xl_fail(-err, "attach: %s: %s", name, xl_host_error(pool, err, limit));
+	return xl_fail(-err, "%s: %s", name, xl_host_error(pool, err, limit));
 }
 
 /* ---- attaching ---- */
@@ -144,7 +144,7 @@ static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 	int err;
 
 	if (fstat(fd, &info))
-		return xl_fail(errno, "attach: descriptor %d: %s", fd, strerror(errno));
+		return xl_fail(errno, "descriptor %d: %s", fd, strerror(errno));
 	*ret_bytes = info.st_size;
 	if (!S_ISREG(info.st_mode) || !info.st_size)
 		*ret_bytes = bytes_of(fd);
@@ -156,10 +156,10 @@ static int find_length(int fd, u64 offset, u64 *length, u64 *ret_bytes)
 	if (*length && !is_beyond(fd, offset, *length, *ret_bytes))
 		return 0;
 	if (*length)
-		return xl_fail(ERANGE, "attach: %llu bytes from %llu on reach beyond the end of "
+		return xl_fail(ERANGE, "%llu bytes from %llu on reach beyond the end of "
 			       "the file, which has %llu bytes", (unsigned long long)*length,
 			       (unsigned long long)offset, (unsigned long long)*ret_bytes);
-	return xl_fail(ERANGE, "attach: offset %llu is beyond the end of the file, which has %llu "
+	return xl_fail(ERANGE, "offset %llu is beyond the end of the file, which has %llu "
 		       "bytes", (unsigned long long)offset, (unsigned long long)*ret_bytes);
 }
 
@@ -171,7 +171,7 @@ int xl_attach_take(struct xmem_pool *pool, u16 slot, struct xl_mapping *mapping)
 	if (!err)
 		err = xl_once_add(pool, slot);
 	if (err) {
-		xl_fail(-err, "attach: %s", xl_host_error(pool, err, limit));
+		xl_fail(-err, "%s", xl_host_error(pool, err, limit));
 		xl_once_detach(pool, &slot, 1);
 		return err;
 	}
@@ -249,16 +249,16 @@ static int attach_reserved(struct xmem_pool *pool, int fd, u64 offset, u64 lengt
 
 static int check(struct xmem_pool *pool, u64 offset, u32 flags)
 {
-	int err = xl_check_writer(pool, "attach", XMEM_FOREVER);
+	int err = xl_check_writer(pool, XMEM_FOREVER);
 
 	if (err)
 		return err;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	if (flags)
-		return xl_fail(EINVAL, "attach: flags has 0x%x, which has no meaning", flags);
+		return xl_fail(EINVAL, "flags has 0x%x, which has no meaning", flags);
 	if (offset % 64)
-		return xl_fail(EINVAL, "attach: offset %llu is not a multiple of 64",
+		return xl_fail(EINVAL, "offset %llu is not a multiple of 64",
 			       (unsigned long long)offset);
 	return 0;
 }
@@ -275,6 +275,7 @@ struct xmem_buffer *xl_attach_hand_out(struct xmem_buffer *buffer, u32 slot, u64
 XMEM_API struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offset,
 					    uint64_t length, uint32_t flags)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer;
 	u64 bytes = 0, asked = length;
 	u16 slot = 0;

@@ -87,7 +87,7 @@ static int take_and_attach(struct xmem_pool *pool, const struct wish *wish, u16 
 	mapping = new_mapping(wish, &offset, &fd);
 	if (!mapping)
 		return xl_last_error();
-	err = offset % 64 ? xl_fail(EINVAL, "attach_cuda: 0x%llx is %llu bytes behind the "
+	err = offset % 64 ? xl_fail(EINVAL, "0x%llx is %llu bytes behind the "
 				    "beginning of its allocation, not a multiple of 64",
 				    (unsigned long long)wish->at, (unsigned long long)offset) :
 			    xl_slow_begin(pool, ~0ULL);
@@ -128,19 +128,19 @@ static int attach_reserved(struct xmem_pool *pool, const struct wish *wish, u16 
 
 static int check(struct xmem_pool *pool, const struct wish *wish)
 {
-	int err = xl_check_writer(pool, "attach_cuda", XMEM_FOREVER);
+	int err = xl_check_writer(pool, XMEM_FOREVER);
 
 	if (err)
 		return err;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	if (wish->flags & ~XMEM_MEMORY_READERS)
-		return xl_fail(EINVAL, "attach_cuda: flags has 0x%x, which has no meaning",
+		return xl_fail(EINVAL, "flags has 0x%x, which has no meaning",
 			       wish->flags & ~XMEM_MEMORY_READERS);
 	if (!wish->at)
-		return xl_fail(EINVAL, "attach_cuda: the address is NULL");
+		return xl_fail(EINVAL, "the address is NULL");
 	if (!wish->bytes || wish->bytes > XL_MAX_BYTES)
-		return xl_fail(EINVAL, "attach_cuda: %llu bytes, but a buffer has 1 to %llu",
+		return xl_fail(EINVAL, "%llu bytes, but a buffer has 1 to %llu",
 			       (unsigned long long)wish->bytes,
 			       (unsigned long long)XL_MAX_BYTES);
 	return 0;
@@ -149,6 +149,7 @@ static int check(struct xmem_pool *pool, const struct wish *wish)
 XMEM_API struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t bytes,
 					      uint32_t flags, void (*done)(void *user), void *user)
 {
+	XL_CALL;
 	const struct wish wish = {
 		.at = ptr, .bytes = bytes, .flags = flags, .done = done, .user = user,
 	};

@@ -27,13 +27,13 @@ static XL_COLD struct xmem_buffer *get_failed(int err)
 {
 	if (err == -ESTALE)
 		xl_fail_fast(ESTALE,
-			     "get: the contents of this token are gone, or it is another pool's");
+			     "the contents of this token are gone, or it is another pool's");
 	else if (err == -EACCES)
-		xl_fail_fast(EACCES, "get: the buffer is another user's, and this client has not "
+		xl_fail_fast(EACCES, "the buffer is another user's, and this client has not "
 				     "subscribed to the client that publishes or forwards it: "
 				     "subscribe first, or have the owner call xmem_pool_grant");
 	else if (err)
-		xl_fail(-err, "get: %s", xl_request_error(err));
+		xl_fail(-err, "%s", xl_request_error(err));
 	return NULL;
 }
 
@@ -49,6 +49,7 @@ static inline struct xmem_buffer *fill_got(struct xmem_buffer *buffer, u64 token
 /* The hold is taken, and this thread has no free handle. */
 static XL_COLD struct xmem_buffer *get_refill(struct xmem_pool *pool, u64 token)
 {
+	XL_CALL_AS("get");
 	struct xmem_buffer *buffer = xl_handle_new(pool);
 
 	if (buffer)
@@ -128,6 +129,7 @@ static XL_COLD struct xmem_buffer *get_in_slot(struct xmem_pool *pool, u64 numbe
  */
 static XL_COLD struct xmem_buffer *get_slow(struct xmem_pool *pool, u64 token, int err)
 {
+	XL_CALL_AS("get");
 	struct xmem_buffer *buffer = resolve(pool, token, &err);
 
 	if (buffer)
@@ -155,10 +157,11 @@ static XL_COLD struct xmem_buffer *get_as_stranger(struct xmem_pool *pool, u64 t
 
 static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token)
 {
+	XL_CALL_AS("get");
 	XL_USE(pool);
 
 	if (!pool)
-		xl_fail_fast(EINVAL, "get: no pool");
+		xl_fail_fast(EINVAL, "no pool");
 	else if (!xl_is_open(pool))
 		xl_fail_not_alive(pool);
 	else if (token >= XMEM_SLOT(0))
@@ -167,6 +170,14 @@ static XL_COLD struct xmem_buffer *get_refused(struct xmem_pool *pool, u64 token
 		return get_as_stranger(pool, token);
 	else			/* the pool has no such slot: this is a token of another pool */
 		get_failed(-ESTALE);
+	return NULL;
+}
+
+static XL_COLD struct xmem_buffer *get_died(struct xmem_pool *pool)
+{
+	XL_CALL_AS("get");
+
+	xl_fail_died(pool);
 	return NULL;
 }
 
@@ -185,7 +196,7 @@ XMEM_API struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token)
 	if (unlikely((token & 0xffff) >= xl_peek(&live->slots)))
 		return get_refused(pool, token);
 	if (unlikely(!xm_test(&pool->map.pool->host, XMEM_HOST_ALIVE)))
-		return xl_fail_died(pool), NULL;
+		return get_died(pool);
 	err = xm_get_at(&pool->map, live->holds, token);
 	if (unlikely(err))
 		return get_slow(pool, token, err);
@@ -203,6 +214,7 @@ bool xl_took_claim(const struct xmem_buffer *buffer)
 
 XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle), *clone;
 	int err;
 
@@ -211,7 +223,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 		return NULL;
 	}
 	if (xm_load(&buffer->mode) & XL_WRITING) {
-		xl_fail_fast(EPERM, "clone: the buffer is still being written");
+		xl_fail_fast(EPERM, "the buffer is still being written");
 		return NULL;
 	}
 	if (xl_host_died(buffer->pool))
@@ -222,7 +234,7 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	err = xm_hold_add(&buffer->pool->holds[buffer->slot]);
 	if (err) {
 		xl_handle_unused(clone);
-		xl_fail_fast(-err, "clone: too many handles of one buffer");
+		xl_fail_fast(-err, "too many handles of one buffer");
 		return NULL;
 	}
 	xl_place_contents(buffer);
@@ -288,13 +300,24 @@ XMEM_API void xmem_release(struct xmem_buffer *handle)
 
 /* ---- what a handle can be asked ---- */
 
-static char *data_of(struct xmem_buffer *buffer)
+/* @call: the name of the public function. */
+static XL_SLOW char *find_data(struct xmem_buffer *buffer, const char *call)
 {
-	char *data = xl_payload_data(buffer->pool, buffer->slot);
+	XL_CALL_AS(call);
+	char *data = xl_payload_find(buffer->pool, buffer->slot);
 
-	if (unlikely(!data))
+	if (!data)
 		return NULL;
 	xl_place_contents(buffer);
+	return data + buffer->what.offset;
+}
+
+static XL_INLINE char *data_of(struct xmem_buffer *buffer, const char *call)
+{
+	char *data = xl_payload_placed(buffer->pool, buffer->slot);
+
+	if (unlikely(!data) || xl_must_place(buffer))
+		return find_data(buffer, call);
 	return data + buffer->what.offset;
 }
 
@@ -306,18 +329,19 @@ XMEM_API const void *xmem_data(struct xmem_buffer *handle)
 		xl_no_buffer(handle, "data");
 		return NULL;
 	}
-	return data_of(buffer);
+	return data_of(buffer, "data");
 }
 
 static XL_COLD void *data_is_rare(struct xmem_buffer *buffer)
 {
 	if (xm_load(&buffer->mode) & (XL_UPGRADED | XL_CUDA))
-		return data_of(buffer);	/* data_of refuses memory of a GPU */
+		return data_of(buffer, "data_mut");	/* data_of refuses memory of a GPU */
 	if (xm_load(&buffer->mode) & XL_FIXED)
-		xl_fail_fast(EPERM, "data: the contents of a file that was attached do not change");
+		xl_fail_fast(EPERM, "data_mut: the contents of a file that was attached do not "
+				    "change");
 	else
-		xl_fail_fast(EPERM, "data: published contents do not change; only a buffer from "
-				    "xmem_acquire is writable");
+		xl_fail_fast(EPERM, "data_mut: published contents do not change; only a buffer "
+				    "from xmem_acquire is writable");
 	return NULL;
 }
 
@@ -326,12 +350,12 @@ XMEM_API void *xmem_data_mut(struct xmem_buffer *handle)
 	struct xmem_buffer *buffer = xl_buffer(handle);
 
 	if (unlikely(!buffer)) {
-		xl_no_buffer(handle, "data");
+		xl_no_buffer(handle, "data_mut");
 		return NULL;
 	}
 	if (unlikely(xl_peek(&buffer->mode) != XL_WRITING))
 		return data_is_rare(buffer);
-	return data_of(buffer);
+	return data_of(buffer, "data_mut");
 }
 
 /* For functions that return 0 without a buffer: note the error, unless the handle is NULL. */
@@ -376,6 +400,7 @@ XMEM_API uint64_t xmem_token(struct xmem_buffer *handle)
 
 XMEM_API int xmem_buffer_stat(struct xmem_buffer *handle, struct xmem_buffer_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xmem_buffer_info info;
 	struct xm_label label;
@@ -410,7 +435,7 @@ XMEM_API const struct xmem_metadata *xmem_metadata_ptr(struct xmem_buffer *handl
 	struct xmem_buffer *buffer = xl_buffer(handle);
 
 	if (unlikely(!buffer)) {
-		xl_no_buffer(handle, "metadata");
+		xl_no_buffer(handle, "metadata_ptr");
 		return NULL;
 	}
 	if (unlikely(xm_load(&buffer->mode) & XL_UPGRADED))
@@ -423,11 +448,11 @@ XMEM_API struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *handle)
 	struct xmem_buffer *buffer = xl_buffer(handle);
 
 	if (unlikely(!buffer)) {
-		xl_no_buffer(handle, "metadata");
+		xl_no_buffer(handle, "metadata_mut");
 		return NULL;
 	}
 	if (!(xm_load(&buffer->mode) & XL_WRITING)) {
-		xl_fail_fast(EPERM, "metadata: only a buffer from xmem_acquire is writable");
+		xl_fail_fast(EPERM, "metadata_mut: only a buffer from xmem_acquire is writable");
 		return NULL;
 	}
 	if (unlikely(xm_load(&buffer->mode) & XL_UPGRADED))

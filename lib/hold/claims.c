@@ -350,15 +350,16 @@ static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
 
 XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int64_t timeout_ns)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	int err;
 
 	if (!buffer)
 		return xl_no_buffer(handle, "set_ref_count");
 	if (timeout_ns < 0)
-		return xl_fail_fast(EINVAL, "set_ref_count: a negative timeout");
+		return xl_fail_fast(EINVAL, "a negative timeout");
 	if (!count || count > XMEM_MAX_CLAIMS)
-		return xl_fail(ERANGE, "set_ref_count: %u references; it can be 1 to %d", count,
+		return xl_fail(ERANGE, "%u references; it can be 1 to %d", count,
 			       XMEM_MAX_CLAIMS);
 	err = check(buffer->pool, "set_ref_count");
 	return err ? err : done("set_ref_count", set(buffer, count, timeout_of(timeout_ns)));
@@ -377,6 +378,7 @@ static int check_held(const struct xmem_buffer *handle, struct xmem_buffer *buff
 
 XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more, int64_t timeout_ns)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct wish wish = { .count = more, .timeout_ns = timeout_of(timeout_ns) };
 	int err = check_held(handle, buffer, "offer");
@@ -384,15 +386,16 @@ XMEM_API int xmem_offer(struct xmem_buffer *handle, uint32_t more, int64_t timeo
 	if (err)
 		return err;
 	if (timeout_ns < 0)
-		return xl_fail_fast(EINVAL, "offer: a negative timeout");
+		return xl_fail_fast(EINVAL, "a negative timeout");
 	if (!more)
-		return xl_fail_fast(ERANGE, "offer: 0 references; it must be at least one");
+		return xl_fail_fast(ERANGE, "0 references; it must be at least one");
 	wish.token = buffer->what.token;
 	return done("offer", add(buffer->pool, &wish));
 }
 
 XMEM_API int xmem_forget(struct xmem_buffer *handle)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xmem_pool *pool;
 	int err = check_held(handle, buffer, "forget");
@@ -429,6 +432,7 @@ static int look(struct xmem_pool *pool, u64 number, const char *what, u64 *ret_t
 
 XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t number)
 {
+	XL_CALL;
 	u64 token;
 	int err;
 	XL_USE(pool);
@@ -440,6 +444,7 @@ XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t number)
 /* The contents are held meanwhile, so that the claim is not one of the slot's next contents. */
 XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t number)
 {
+	XL_CALL;
 	u64 token;
 	int err;
 	XL_USE(pool);
@@ -452,7 +457,7 @@ XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t number)
 		return failed("drop_ref", err);
 	err = xl_claim_take(pool, token);
 	put(pool, xm_token_slot(token));
-	return err == -ERANGE ? xl_fail_fast(ERANGE, "drop_ref: no reference is set aside") :
+	return err == -ERANGE ? xl_fail_fast(ERANGE, "no reference is set aside") :
 				done("drop_ref", err);
 }
 
@@ -462,6 +467,7 @@ XMEM_API int xmem_drop_ref(struct xmem_pool *pool, uint64_t number)
  */
 XMEM_API int xmem_claims(struct xmem_pool *pool, uint64_t number)
 {
+	XL_CALL;
 	u64 token;
 	u32 count;
 	int err;
@@ -476,6 +482,7 @@ XMEM_API int xmem_claims(struct xmem_pool *pool, uint64_t number)
 
 XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t number)
 {
+	XL_CALL;
 	u64 token;
 	int err;
 	XL_USE(pool);
@@ -484,7 +491,7 @@ XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t number)
 	if (err)
 		return err;
 	err = claim(pool, XMEM_CLAIM_VOID, token, 0);
-	return err == -EPERM ? xl_fail_fast(EPERM, "void_claims: only the buffer's owner, who has "
+	return err == -EPERM ? xl_fail_fast(EPERM, "only the buffer's owner, who has "
 					    "set some aside, or an administrator voids claims") :
 	       done("void_claims", err);
 }

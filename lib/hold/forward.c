@@ -73,15 +73,15 @@ static XL_COLD int room_failed(struct xmem_pool *pool, int err)
 	case ETIMEDOUT:
 		return xl_fail_no_room(pool, -err);
 	case EINTR:
-		return xl_fail_fast(EINTR, "publish: a signal handler ran");
+		return xl_fail_fast(EINTR, "a signal handler ran");
 	case ECANCELED:
-		return xl_fail_fast(ECANCELED, "publish: xmem_cancel or xmem_pool_close has ended "
+		return xl_fail_fast(ECANCELED, "xmem_cancel or xmem_pool_close has ended "
 					       "the wait for room in the ring");
 	case ENOTCONN:
-		return xl_fail_fast(ENOTCONN, "publish: the host has gone, or has ended this "
+		return xl_fail_fast(ENOTCONN, "the host has gone, or has ended this "
 					       "client");
 	}
-	return xl_fail(-err, "publish: wait for room in the ring: %s", strerror(-err));
+	return xl_fail(-err, "wait for room in the ring: %s", strerror(-err));
 }
 
 /* ---- forwarding ---- */
@@ -97,7 +97,7 @@ int xl_register_stage(struct xmem_pool *pool, u32 slot)
 	if (likely(xm_bit(xm_group_row(&pool->map, slot / XMEM_GROUP_SLOTS)->stages, pool->me)))
 		return 0;
 	err = xl_request(pool, XMEM_IOC_GRANT, &request);
-	return err ? xl_fail(-err, "publish: let the subscribers hold it: %s",
+	return err ? xl_fail(-err, "let the subscribers hold it: %s",
 			     xl_request_error(err)) : 0;
 }
 

@@ -48,13 +48,13 @@ static int begin(struct xmem_pool *pool, struct xmem_upgrade_request *request)
 static XL_COLD int not_shared(u32 traits)
 {
 	if (traits & XMEM_TRAIT_ONCE)
-		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is in memory that a program "
+		return xl_fail_fast(EOPNOTSUPP, "the buffer is in memory that a program "
 				    "has attached; copy it");
 	if (traits & XMEM_TRAIT_HANDLE)
-		return xl_fail_fast(EOPNOTSUPP, "get_mut: the buffer is in memory of a GPU that is "
+		return xl_fail_fast(EOPNOTSUPP, "the buffer is in memory of a GPU that is "
 				    "exported by the driver's IPC handles, because this GPU has "
 				    "no descriptors or XMEM_MEMORY_LEGACY was used; copy it");
-	return xl_fail_fast(EOPNOTSUPP, "get_mut: only their own writer can write these contents, "
+	return xl_fail_fast(EOPNOTSUPP, "only their own writer can write these contents, "
 			    "because it made the buffer with XMEM_MEMORY_SEALED; copy it");
 }
 
@@ -62,16 +62,16 @@ static int begin_failed(int err)
 {
 	switch (-err) {
 	case EBUSY:
-		return xl_fail_fast(EBUSY, "get_mut: another client holds these contents or has "
+		return xl_fail_fast(EBUSY, "another client holds these contents or has "
 					   "yet to receive them, there is another handle here, or "
 					   "references are set aside");
 	case EAGAIN:
-		return xl_fail_fast(EAGAIN, "get_mut: the owner keeps scanning the buffer; retry");
+		return xl_fail_fast(EAGAIN, "the owner keeps scanning the buffer; retry");
 	case ENOSPC:
-		return xl_fail_fast(ENOSPC, "get_mut: the buffer has used up its numbers of "
+		return xl_fail_fast(ENOSPC, "the buffer has used up its numbers of "
 					    "contents until its owner acquires it; copy it");
 	}
-	return xl_fail(-err, "get_mut: %s", xl_request_error(err));
+	return xl_fail(-err, "%s", xl_request_error(err));
 }
 
 /* Has the host made these contents LIVE, although its answer has not come? */
@@ -119,7 +119,7 @@ static int end(struct xmem_pool *pool, u32 slot, struct xl_upgrade *upgrade)
 	if (!err || (!upgrade->given_up && is_live(pool, slot, upgrade->generation)))
 		return 0;
 	upgrade->given_up = true;
-	return xl_fail(-err, "publish: contents that were written in place: %s",
+	return xl_fail(-err, "contents that were written in place: %s",
 		       err == -ESTALE ? "the owner of the buffer has broken the rules"
 				      : xl_request_error(err));
 }
@@ -133,8 +133,8 @@ static int check(struct xmem_buffer *buffer)
 	int err;
 
 	if (xm_load(&buffer->mode) & XL_WRITING)
-		return xl_fail_fast(EPERM, "get_mut: this buffer is being written already");
-	err = xl_check_role(pool, "get_mut", XMEM_FOREVER);
+		return xl_fail_fast(EPERM, "this buffer is being written already");
+	err = xl_check_role(pool, XMEM_FOREVER);
 	if (err)
 		return err;
 	if (xl_host_died(pool))
@@ -176,6 +176,7 @@ static int upgrade(struct xmem_buffer *buffer, struct xl_upgrade *new)
 
 XMEM_API int xmem_get_mut(struct xmem_buffer *handle)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xl_upgrade *new;
 	int err, cancel;

@@ -21,10 +21,10 @@
 static int check_stream(const struct xmem_buffer *buffer)
 {
 	if (!xl_is_on_gpu(buffer))
-		return xl_fail_fast(EMEDIUMTYPE, "publish: the buffer is in memory of the CPU; "
+		return xl_fail_fast(EMEDIUMTYPE, "the buffer is in memory of the CPU; "
 				    "wait for the stream, then publish it without a stream");
 	if (!(xm_load(&buffer->mode) & XL_WRITING))
-		return xl_fail_fast(EPERM, "publish: no stream writes a buffer that is held for "
+		return xl_fail_fast(EPERM, "no stream writes a buffer that is held for "
 				    "reading; publish it without a stream");
 	return 0;
 }
@@ -46,7 +46,7 @@ static int take_options(const struct xmem_buffer *buffer,
 		return xl_fail(EINVAL, "xmem_publish_options: client is %u, but flags lack "
 			       "XMEM_PUBLISH_CLIENT", o->client);
 	if (unlikely(o->timeout_ns < 0))
-		return xl_fail_fast(EINVAL, "publish: a negative timeout");
+		return xl_fail_fast(EINVAL, "a negative timeout");
 	return o->stream ? check_stream(buffer) : 0;
 }
 
@@ -56,7 +56,7 @@ static int find_subscriber(const struct xmem_pool *pool, u32 client, u64 *ret)
 	const struct xmem_client_row *row;
 
 	if (client >= pool->map.clients)
-		return xl_fail(EINVAL, "publish: client is %u, but ids of the pool end at %u",
+		return xl_fail(EINVAL, "client is %u, but ids of the pool end at %u",
 			       client, pool->map.clients - 1);
 	row = xm_client_row(&pool->map, client);
 	/*
@@ -67,7 +67,7 @@ static int find_subscriber(const struct xmem_pool *pool, u32 client, u64 *ret)
 	if (xm_load_acquire(&row->state) == XMEM_CLIENT_ALIVE && *ret &&
 	    xm_bit(xm_client_row(&pool->map, pool->me)->subscribers, client))
 		return 0;
-	return xl_fail(ENOENT, "publish: client %u is not there, or does not follow this one",
+	return xl_fail(ENOENT, "client %u is not there, or does not follow this one",
 		       client);
 }
 
@@ -83,7 +83,7 @@ static int place_written(const struct xmem_buffer *buffer, const struct xmem_pub
 	if (unlikely(o->length ? o->offset > capacity || o->length > capacity - o->offset :
 				 o->offset > acquired))
 		return xl_fail(ERANGE,
-			       "publish: %llu bytes from %llu on; %llu of %llu were acquired",
+			       "%llu bytes from %llu on; %llu of %llu were acquired",
 			       (unsigned long long)o->length, (unsigned long long)o->offset,
 			       (unsigned long long)acquired, (unsigned long long)capacity);
 	*what = (struct xm_publication){
@@ -109,7 +109,7 @@ static int place_held(struct xmem_buffer *buffer, const struct xmem_publish_opti
 	skipped = o->offset - what->offset;
 	if (o->offset < what->offset || skipped > what->length ||
 	    o->length > what->length - skipped)
-		return xl_fail(ERANGE, "publish: %llu bytes from %llu on; the contents are %llu "
+		return xl_fail(ERANGE, "%llu bytes from %llu on; the contents are %llu "
 				       "bytes from %llu on",
 			       (unsigned long long)o->length, (unsigned long long)o->offset,
 			       (unsigned long long)what->length, (unsigned long long)what->offset);
@@ -165,7 +165,7 @@ static XL_COLD int keep(struct xmem_buffer *buffer)
 	int err = xm_hold_more(&pool->map, pool->me, buffer->slot);
 
 	if (err)
-		return xl_fail_fast(-err, "publish: too many handles of one buffer");
+		return xl_fail_fast(-err, "too many handles of one buffer");
 	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
 	return 0;
 }
@@ -276,6 +276,7 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 					const struct xmem_publish_options *options,
 					uint64_t *ret_token)
 {
+	XL_CALL_AS("publish");
 	bool writing = xm_load(&buffer->mode) & XL_WRITING;
 	struct xmem_pool *pool = buffer->pool;
 	struct xl_wish wish = { .addressee = 0 };
@@ -283,7 +284,7 @@ static XL_SLOW int publish_with_options(struct xmem_buffer *buffer,
 	int err = take_options(buffer, options, o);
 
 	if (!err && !writing)
-		err = xl_check_role(pool, "forward", o->timeout_ns);
+		err = xl_check_role(pool, o->timeout_ns);
 	if (!err && o->flags & XMEM_PUBLISH_CLIENT)
 		err = find_subscriber(pool, o->client, &wish.addressee);
 	if (!err)
@@ -344,6 +345,13 @@ static XL_SLOW int publish_cuda(struct xmem_buffer *buffer, uint64_t *ret_token)
 	return publish_fast(buffer->pool, buffer, ret_token);
 }
 
+static XL_COLD int publish_died(struct xmem_pool *pool)
+{
+	XL_CALL_AS("publish");
+
+	return xl_fail_died(pool);
+}
+
 static XL_SLOW int publish_rare(struct xmem_buffer *buffer,
 				const struct xmem_publish_options *options, uint64_t *ret_token)
 {
@@ -351,7 +359,7 @@ static XL_SLOW int publish_rare(struct xmem_buffer *buffer,
 	u32 mode = xm_load(&buffer->mode);
 
 	if (xl_host_died(pool))
-		return xl_fail_died(pool);
+		return publish_died(pool);
 	if (likely((mode & ~XL_ORDERED) == (XL_WRITING | XL_CUDA) && !options))
 		return publish_cuda(buffer, ret_token);
 	return publish_with_options(buffer, options, ret_token);

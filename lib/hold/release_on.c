@@ -141,11 +141,11 @@ static int refused(struct xmem_buffer *buffer, const void *place, CUresult resul
 
 	/* Another thread that has found the context lost may have dropped the handle. */
 	if (!(mode & XL_LEAVING))
-		return xl_cuda_fail(result, "release_on: the buffer is released at once");
+		return xl_cuda_fail(result, "the buffer is released at once");
 	xl_bump(&buffer->name, -XL_NAME_STEP);
 	if (xl_cuda_is_lost(result))
 		xl_handles_leaving(drop_lost, (void *)place);
-	return xl_cuda_fail(result, "release_on: the stream takes no more work; the buffer is "
+	return xl_cuda_fail(result, "the stream takes no more work; the buffer is "
 				    "still held");
 }
 
@@ -162,6 +162,7 @@ static CUresult put_into(struct xl_gpu *gpu, CUstream stream, struct xmem_buffer
 
 XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *stream)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	const void *place;
 	struct xl_gpu *gpu;
@@ -170,7 +171,7 @@ XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *str
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "release_on");
 	if (unlikely(xm_load(&buffer->mode) & XL_WRITING))
-		return xl_fail_fast(EPERM, "release_on: the buffer is being written; synchronise "
+		return xl_fail_fast(EPERM, "the buffer is being written; synchronise "
 					   "the stream, then use xmem_release");
 	gpu = xl_is_on_gpu(buffer) ? xl_cuda_gpu(buffer) : xl_gpu(0);
 	if (unlikely(!gpu))

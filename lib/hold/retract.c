@@ -68,11 +68,12 @@ static void wake(struct xmem_pool *pool)
 
 XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t number)
 {
+	XL_CALL;
 	u64 token;
 	int err;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "retract", XMEM_FOREVER);
+	err = xl_check_writer(pool, XMEM_FOREVER);
 	if (err)
 		return err;
 	if (xl_host_died(pool))
@@ -85,12 +86,12 @@ XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t number)
 		wake(pool);
 	switch (-err) {
 	case EBUSY:
-		return xl_fail_fast(EBUSY, "retract: a client has received or forwarded it, or "
+		return xl_fail_fast(EBUSY, "a client has received or forwarded it, or "
 					   "this client itself holds it");
 	case ESTALE:
-		return xl_fail_fast(ESTALE, "retract: it is gone, or the token is another pool's");
+		return xl_fail_fast(ESTALE, "it is gone, or the token is another pool's");
 	case EPERM:
-		return xl_fail_fast(EPERM, "retract: it is another client's, and this one's ring "
+		return xl_fail_fast(EPERM, "it is another client's, and this one's ring "
 					   "does not have it");
 	}
 	return err;

@@ -122,8 +122,8 @@ const char *xl_request_error(int err);
  * call waits for the host within its @timeout_ns. Returns 0, or an error, noted. xl_check_writer
  * takes a pool's handle, or NULL, from a counted call (base/calls.h).
  */
-int xl_check_role(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
-int xl_check_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns);
+int xl_check_role(struct xmem_pool *pool, int64_t timeout_ns);
+int xl_check_writer(struct xmem_pool *pool, int64_t timeout_ns);
 
 /* The result of arming, which a wait takes. */
 struct xl_armed {

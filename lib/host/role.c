@@ -7,13 +7,13 @@
 #include "lib/host/died.h"
 #include "lib/host/request.h"
 
-static int is_reader(const struct xmem_pool *pool, const char *what)
+static int is_reader(const struct xmem_pool *pool)
 {
 	if (pool->opening.options.flags & XMEM_OPEN_READER)
-		return xl_fail(EPERM, "%s: this client is a reader, because it has opened the pool "
-				      "with XMEM_OPEN_READER", what);
-	return xl_fail(EACCES, "%s: this client may only read, because of the pool's mode, or of "
-			       "the descriptor or number with which it has joined", what);
+		return xl_fail_fast(EPERM, "this client is a reader, because it has opened the "
+					   "pool with XMEM_OPEN_READER");
+	return xl_fail_fast(EACCES, "this client may only read, because of the pool's mode, or of "
+				    "the descriptor or number with which it has joined");
 }
 
 /* xmem_acquire may take its fast path from now on, unless the handle is being closed. */
@@ -46,7 +46,7 @@ static int ask_to_write(struct xmem_pool *pool, int64_t timeout_ns)
 }
 
 /* The host may have served a request that was given up at its deadline. Then the row says so. */
-static int become_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+static int become_writer(struct xmem_pool *pool, int64_t timeout_ns)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->map, pool->me);
 	int err = 0;
@@ -56,13 +56,13 @@ static int become_writer(struct xmem_pool *pool, const char *what, int64_t timeo
 	if (xm_load(&row->role) != XMEM_ROLE_WRITER)
 		err = ask_to_write(pool, timeout_ns);
 	if (err)
-		return xl_fail(-err, "%s: the host has to make this client a writer first: %s",
-			       what, xl_request_error(err == -EAGAIN ? -ETIMEDOUT : err));
+		return xl_fail(-err, "the host has to make this client a writer first: %s",
+			       xl_request_error(err == -EAGAIN ? -ETIMEDOUT : err));
 	allow_acquire(pool);
 	return 0;
 }
 
-int xl_check_role(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+int xl_check_role(struct xmem_pool *pool, int64_t timeout_ns)
 {
 	if (!xl_alive(pool))
 		return xl_fail_not_alive(pool);
@@ -70,16 +70,16 @@ int xl_check_role(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
 	case XMEM_ROLE_WRITER:
 		return 0;
 	case XMEM_ROLE_EITHER:
-		return become_writer(pool, what, timeout_ns);
+		return become_writer(pool, timeout_ns);
 	}
-	return is_reader(pool, what);
+	return is_reader(pool);
 }
 
-int xl_check_writer(struct xmem_pool *pool, const char *what, int64_t timeout_ns)
+int xl_check_writer(struct xmem_pool *pool, int64_t timeout_ns)
 {
 	if (!pool)
-		return xl_fail(EINVAL, "%s: no pool", what);
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
-	return xl_check_role(pool, what, timeout_ns);
+	return xl_check_role(pool, timeout_ns);
 }

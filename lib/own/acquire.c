@@ -109,19 +109,22 @@ static int check_writer(struct xmem_pool *pool, int64_t timeout_ns)
 	XL_USE(pool);
 
 	if (timeout_ns < 0 && pool)
-		return xl_fail_fast(EINVAL, "acquire: a negative timeout");
-	return xl_check_writer(pool, "acquire", timeout_ns);
+		return xl_fail_fast(EINVAL, "a negative timeout");
+	return xl_check_writer(pool, timeout_ns);
 }
 
 /* This client may not acquire, or its role is not checked yet. */
 static XL_COLD struct xmem_buffer *acquire_first(struct xmem_pool *pool, size_t bytes,
 						 int64_t timeout_ns)
 {
+	XL_CALL_AS("acquire");
+
 	return check_writer(pool, timeout_ns) ? NULL : xmem_acquire(pool, bytes, timeout_ns);
 }
 
 static XL_COLD struct xmem_buffer *acquire_ended(struct xmem_pool *pool)
 {
+	XL_CALL_AS("acquire");
 	XL_USE(pool);
 
 	if (!xl_is_open(pool))
@@ -172,7 +175,7 @@ static int check_size(const struct xmem_pool *pool, const struct xl_want *want)
 
 static XL_COLD int host_is_silent(void)
 {
-	return xl_fail_fast(EAGAIN, "acquire: no buffer is available without the host, which does "
+	return xl_fail_fast(EAGAIN, "no buffer is available without the host, which does "
 				    "not answer; is it stopped?");
 }
 
@@ -286,8 +289,10 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 			xl_catch_up(pool);
 		xl_attached_sweep(pool);
 	}
-	if (unlikely(err))
+	if (unlikely(err)) {
+		xl_fail_as("acquire");
 		xl_limbo_notify(pool);
+	}
 	return err ? NULL : xl_handle(buffer);
 }
 
@@ -328,7 +333,7 @@ static XL_SLOW struct xmem_buffer *acquire_locked(struct xmem_pool *pool, u64 by
 		buffer = acquire_counted(pool, &owned->cpu, bytes, timeout_ns);
 	} else {
 		xl_unlock(&owned->lock);
-		xl_fail_not_alive(pool);
+		acquire_ended(pool);
 	}
 	xl_wait_end(&pool->calls);
 	return buffer;
@@ -421,7 +426,7 @@ XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t by
 	if (unlikely(!pool || !xl_peek(&pool->live->writes) || device < 0 || timeout_ns < 0))
 		return xl_acquire_cuda_slow(pool, bytes, device, timeout_ns);
 	if (timeout_ns && xl_cancelled(&pool->calls))
-		return acquire_ended(pool);
+		return xl_acquire_cuda_slow(pool, bytes, device, timeout_ns);
 	owned = &pool->owned;
 	if (unlikely(!xl_lock_biased(&owned->lock, xl_self.thread)))
 		return xl_acquire_cuda_slow(pool, bytes, device, timeout_ns);
@@ -436,7 +441,7 @@ XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t by
 
 static struct xl_chain *no_buffers(const struct xl_gpu *gpu)
 {
-	xl_fail(ENOSPC, "acquire_cuda: this writer has no buffers on GPU %d; make some by "
+	xl_fail(ENOSPC, "this writer has no buffers on GPU %d; make some by "
 		"xmem_preallocate with XMEM_MEMORY_CUDA", gpu->ordinal);
 	return NULL;
 }
@@ -459,13 +464,14 @@ static struct xl_chain *chain_of(struct xmem_pool *pool, int device)
 struct xmem_buffer *xl_acquire_cuda_slow(struct xmem_pool *pool, u64 bytes, int device,
 					 int64_t timeout_ns)
 {
+	XL_CALL_AS("acquire_cuda");
 	struct xl_chain *chain;
 	XL_USE(pool);
 
-	if (xl_check_writer(pool, "acquire_cuda", timeout_ns))
+	if (xl_check_writer(pool, timeout_ns))
 		return NULL;
 	if (timeout_ns < 0) {
-		xl_fail_fast(EINVAL, "acquire_cuda: a negative timeout");
+		xl_fail_fast(EINVAL, "a negative timeout");
 		return NULL;
 	}
 	chain = chain_of(pool, device);

@@ -128,16 +128,16 @@ static int too_large(const struct xl_chain *chain, u64 bytes)
 	const struct xl_demand *demand = &chain->demand;
 
 	if (demand->limit == XL_UNKNOWN_LIMIT)
-		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is larger than any may be, "
+		return xl_fail(ENOSPC, "a buffer of %llu bytes is larger than any may be, "
 			       "which is %llu", (unsigned long long)bytes,
 			       (unsigned long long)XL_MAX_BYTES);
 	if (bytes <= demand->limit)
-		return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes takes %llu, because sizes "
+		return xl_fail(ENOSPC, "a buffer of %llu bytes takes %llu, because sizes "
 			       "are rounded up, and this writer may make %llu on demand "
 			       "(demand_bytes); preallocate it", (unsigned long long)bytes,
 			       (unsigned long long)xl_file_bytes(chain, xl_class(bytes), 1),
 			       (unsigned long long)demand->limit);
-	return xl_fail(ENOSPC, "acquire: a buffer of %llu bytes is more than this writer may make "
+	return xl_fail(ENOSPC, "a buffer of %llu bytes is more than this writer may make "
 		       "on demand, which is %llu bytes in all (demand_bytes); preallocate it",
 		       (unsigned long long)bytes, (unsigned long long)demand->limit);
 }
@@ -263,7 +263,7 @@ static bool waits_in_vain(const struct xmem_pool *pool)
 static int make_slots(struct xmem_pool *pool, struct xl_buffers *buffers)
 {
 	if (!xm_has_slots(&pool->map, pool->me, buffers->count))
-		return xl_fail(ENOSPC, "acquire: the pool has no slots left for %u buffers; open "
+		return xl_fail(ENOSPC, "the pool has no slots left for %u buffers; open "
 			       "it with more", buffers->count);
 	return buffers->gpu ? xl_make_on_gpu(pool, buffers, buffers->chain->demand.memory) :
 			      xl_make_slots(pool, buffers);

@@ -106,7 +106,7 @@ static int take_slot(struct xmem_pool *pool, const struct xl_want *want, u64 mos
 	err = renew(pool, one, want->answer_by);
 	if (err == -EINPROGRESS)
 		return err;
-	return err ? xl_fail(-err, "acquire: new generations for slot %u: %s", one->own.slot,
+	return err ? xl_fail(-err, "new generations for slot %u: %s", one->own.slot,
 			     strerror(-err)) : 0;
 }
 

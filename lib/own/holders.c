@@ -223,7 +223,7 @@ int xl_fail_no_room(struct xmem_pool *pool, int error)
 	struct xl_text text = { .used = 0 };
 	struct census census;
 
-	xl_print(&text, "%s: publish: ", xl_pool_name(pool, name, sizeof(name)));
+	xl_print(&text, "%s: ", xl_pool_name(pool, name, sizeof(name)));
 	describe_ring(pool, &census, &text);
 	return xl_fail(error, "%s", text.bytes);
 }

@@ -88,6 +88,7 @@ void xl_limbo_notify_slow(struct xmem_pool *pool)
 		 * it.
 		 */
 		XL_UNCANCELLED;
+		XL_CALL_PROGRAM;
 
 		xl_error_save(&error);
 		hook.call(pool, &limbo, hook.user);
@@ -98,10 +99,11 @@ void xl_limbo_notify_slow(struct xmem_pool *pool)
 XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
 			     xmem_limbo_function *call, void *user)
 {
+	XL_CALL;
 	XL_USE(pool);
 
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_limbo_hook: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	xl_lock(&pool->hook.lock);
@@ -244,6 +246,7 @@ static int collect_all(u64 keep, u64 *ret_bytes)
 
 XMEM_API int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes)
 {
+	XL_CALL;
 	u64 bytes = 0;
 	int found;
 	XL_USE(pool);

@@ -11,11 +11,11 @@
 static int bad_numbers(const struct xmem_pool *pool, u32 count, u64 bytes)
 {
 	if (!count || count > pool->map.slots)
-		return xl_fail(EINVAL, "preallocate: count is %u; it can be 1 to %u, the number "
+		return xl_fail(EINVAL, "count is %u; it can be 1 to %u, the number "
 				       "of slots of the pool", count, pool->map.slots);
 	if (!bytes)
-		return xl_fail(EINVAL, "preallocate: bytes is 0");
-	return xl_fail(EINVAL, "preallocate: bytes is %llu, and all %u buffers together must "
+		return xl_fail(EINVAL, "bytes is 0");
+	return xl_fail(EINVAL, "bytes is %llu, and all %u buffers together must "
 			       "not have more than %llu bytes", (unsigned long long)bytes, count,
 			       XL_MAX_BYTES);
 }
@@ -40,6 +40,7 @@ static int check_options(const struct xmem_preallocate_options *o)
 XMEM_API int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 			      const struct xmem_preallocate_options *options)
 {
+	XL_CALL;
 	struct xl_buffers buffers = { .place = &xl_place_cpu, .count = count, .bytes = bytes };
 	struct xmem_preallocate_options o = { 0 };
 	int err;
@@ -49,7 +50,7 @@ XMEM_API int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t cou
 	if (!err)
 		err = check_options(&o);
 	if (!err)
-		err = xl_check_writer(pool, "preallocate", XMEM_FOREVER);
+		err = xl_check_writer(pool, XMEM_FOREVER);
 	if (err)
 		return err;
 	if (xl_host_died(pool))

@@ -189,16 +189,16 @@ static int refused(u64 payload, int err)
 {
 	switch (-err) {
 	case EACCES:
-		return xl_fail_fast(EACCES, "cuda_ptr: a client that has memory of a GPU open can "
+		return xl_fail_fast(EACCES, "a client that has memory of a GPU open can "
 				    "write it, and this client may only read (XMEM_OPEN_READER, or "
 				    "the pool's mode); the owner may say XMEM_MEMORY_READERS when "
 				    "it makes or attaches the buffer");
 	case EOWNERDEAD:
-		return xl_fail_fast(EOWNERDEAD, "cuda_ptr: the owner of this memory of a GPU has "
+		return xl_fail_fast(EOWNERDEAD, "the owner of this memory of a GPU has "
 				    "ended, or has closed its pool, and the memory has gone with "
 				    "it; memory that is shared by descriptors would stay");
 	}
-	return xl_fail(-err, "cuda_ptr: open payload %llu: %s", payload, xl_request_error(err));
+	return xl_fail(-err, "open payload %llu: %s", payload, xl_request_error(err));
 }
 
 #define NAP_NS		1000000

@@ -401,7 +401,7 @@ static char *place_in(struct xmem_pool *pool, u32 slot, u64 payload,
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	u64 offset = xm_load_acquire(&row->offset);
 
-	/* Check the payload once more after the offset: see xl_payload_data. */
+	/* Check the payload once more after the offset: see xl_payload_placed. */
 	if (within(row, mapping) && xm_load(&row->payload) == payload) {
 		xl_place(pool, slot, mapping);
 		return mapping->base + offset;
@@ -417,7 +417,7 @@ static char *place_in(struct xmem_pool *pool, u32 slot, u64 payload,
 static int check_traits(u32 traits)
 {
 	if (traits & XMEM_TRAIT_CUDA)
-		return xl_fail_fast(EMEDIUMTYPE, "data: the contents are in memory of a GPU: use "
+		return xl_fail_fast(EMEDIUMTYPE, "the contents are in memory of a GPU: use "
 				    "xmem_cuda_ptr or xmem_copy_to_host");
 	return 0;
 }

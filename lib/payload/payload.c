@@ -127,7 +127,7 @@ int xl_payload_shape(const struct xl_buffers *buffers, struct xl_making *ret)
 	if (buffers->place->in_files)
 		getrlimit(RLIMIT_FSIZE, &limit);
 	if (stride > limit.rlim_cur)
-		return xl_fail(EFBIG, "memory: a buffer needs a file of %llu bytes, but this "
+		return xl_fail(EFBIG, "a buffer needs a file of %llu bytes, but this "
 			       "process may only make files of %llu (RLIMIT_FSIZE, ulimit -f)",
 			       (unsigned long long)stride, (unsigned long long)limit.rlim_cur);
 	most = most < least ? least : most;

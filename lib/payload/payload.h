@@ -291,12 +291,12 @@ static XL_INLINE char *xl_placed(const struct xl_place *place, const struct xmem
 }
 
 /*
- * The address of the bytes of @slot, which is held or written; NULL: the error is noted. The offset
- * is read before the payload's id, because an evicted client reads zeros from some moment on. With
- * an offset of zero, it would take the beginning of the file for this slot, and that may be the
- * contents of another slot.
+ * The address of the bytes of @slot, which is held or written; NULL: xl_payload_find finds it. The
+ * offset is read before the payload's id, because an evicted client reads zeros from some moment
+ * on. With an offset of zero, it would take the beginning of the file for this slot, and that may
+ * be the contents of another slot.
  */
-static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
+static XL_INLINE char *xl_payload_placed(struct xmem_pool *pool, u32 slot)
 {
 	const struct xmem_slot_row *row = xm_slot_row(&pool->map, slot);
 	u64 offset = xm_load_acquire(&row->offset);
@@ -304,7 +304,7 @@ static XL_INLINE char *xl_payload_data(struct xmem_pool *pool, u32 slot)
 
 	XM_STEP(XM_STEP_ROW_OFFSET);
 	base = xl_placed(&pool->mappings.place[slot], row);
-	return likely(base) ? base + offset : xl_payload_find(pool, slot);
+	return likely(base) ? base + offset : NULL;
 }
 
 /*

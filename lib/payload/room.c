@@ -213,7 +213,7 @@ int xl_room_check(u64 bytes)
 	xl_room_find("/proc", "/sys/fs/cgroup", &room);
 	if (room.left == NO_LIMIT || room.left >= bytes + bytes / 128 + SPARE_BYTES)
 		return 0;
-	return xl_fail(ENOMEM, "memory: %llu bytes are needed, but of the %llu bytes that %s "
+	return xl_fail(ENOMEM, "%llu bytes are needed, but of the %llu bytes that %s "
 		       "allows only %llu are left; make fewer or smaller buffers",
 		       (unsigned long long)bytes, (unsigned long long)room.limit, room.what,
 		       (unsigned long long)room.left);

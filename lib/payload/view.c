@@ -101,7 +101,7 @@ static struct xl_view *new_view(void)
 static XL_COLD void *no_memory(struct xl_view *view)
 {
 	free(view);
-	xl_fail_fast(ENOMEM, "data_private: no memory for a private view");
+	xl_fail_fast(ENOMEM, "no memory for a private view");
 	return NULL;
 }
 
@@ -139,7 +139,7 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64
 	if (err) {
 		free(view);
 		return err == -ENOTCONN ? err :
-		       xl_fail(-err, "data_private: a descriptor of payload %llu: %s",
+		       xl_fail(-err, "a descriptor of payload %llu: %s",
 			       mapping->payload, xl_request_error(err));
 	}
 	view->pool = pool;
@@ -155,7 +155,7 @@ static int map(struct xmem_pool *pool, u32 slot, struct xl_mapping *mapping, u64
 	*ret_view = view;
 	if (view->base)
 		return 0;
-	err = xl_fail(xl_map_error(err), "data_private: map %llu bytes: %s",
+	err = xl_fail(xl_map_error(err), "map %llu bytes: %s",
 		      (unsigned long long)view->bytes, xl_map_why(err));
 	free(view);
 	return err;
@@ -251,7 +251,7 @@ static struct xl_view *view_of(struct xmem_buffer *buffer)
 	xl_unlock(&pool->mappings.lock);
 	if (view)
 		return view;
-	contents = xl_payload_data(pool, buffer->slot);
+	contents = xl_payload_find(pool, buffer->slot);
 	if (!contents)
 		return NULL;
 	xl_place_contents(buffer);
@@ -266,6 +266,7 @@ static struct xl_view *view_of(struct xmem_buffer *buffer)
 
 XMEM_API void *xmem_data_private(struct xmem_buffer *handle)
 {
+	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
 	struct xl_view *view;
 
@@ -274,7 +275,7 @@ XMEM_API void *xmem_data_private(struct xmem_buffer *handle)
 		return NULL;
 	}
 	if (xm_load(&buffer->mode) & XL_WRITING) {
-		xl_fail_fast(EPERM, "data_private: the buffer is still being written; "
+		xl_fail_fast(EPERM, "the buffer is still being written; "
 				    "xmem_data_mut gives its memory");
 		return NULL;
 	}

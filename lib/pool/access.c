@@ -38,11 +38,12 @@ static int not_narrowed(int err, const struct xmem_link *link)
 	}
 	if (!hint)
 		hint = xl_reach_hint(err, link, space);
-	return xl_fail(-err, "xmem_pool_fd_narrow: %s", hint ? hint : strerror(-err));
+	return xl_fail(-err, "%s", hint ? hint : strerror(-err));
 }
 
 XMEM_API int xmem_pool_fd_narrow(int fd, uint32_t roles)
 {
+	XL_CALL;
 	struct xmem_narrow_request request = {
 		.size = sizeof(request), .pool_fd = fd, .roles = roles,
 	};
@@ -50,10 +51,10 @@ XMEM_API int xmem_pool_fd_narrow(int fd, uint32_t roles)
 	int err;
 
 	if (!roles || roles & ~XMEM_ROLES_ALL)
-		return xl_fail(EINVAL, "xmem_pool_fd_narrow: roles is 0x%x; it is XMEM_MAY_READ, "
+		return xl_fail(EINVAL, "roles is 0x%x; it is XMEM_MAY_READ, "
 				       "XMEM_MAY_WRITE, or both", roles);
 	if (fd < 0)
-		return xl_fail(EBADF, "xmem_pool_fd_narrow: %d is not a descriptor", fd);
+		return xl_fail(EBADF, "%d is not a descriptor", fd);
 	err = xl_check_environment();
 	if (err)
 		return err;
@@ -72,33 +73,34 @@ static int not_changed(int err, struct xmem_pool *pool, uint32_t mode, uint32_t 
 	struct xmem_access_request now = { .size = sizeof(now) };
 
 	if (err == -EOPNOTSUPP && !(mode & 077))
-		return xl_fail(EOPNOTSUPP, "xmem_pool_set_mode: xmemd serves one user, so a pool's "
+		return xl_fail(EOPNOTSUPP, "xmemd serves one user, so a pool's "
 					   "group is that user's group %u, and not %u",
 			       getegid(), gid);
 	if (err == -EOPNOTSUPP)
-		return xl_fail(EOPNOTSUPP, "xmem_pool_set_mode: xmemd serves one user, so no group "
+		return xl_fail(EOPNOTSUPP, "xmemd serves one user, so no group "
 					   "and no other user can be let in; its modes are 0600 "
 					   "and 0400, not 0%o", mode);
 	if (err != -EPERM || xl_request(pool, XMEM_IOC_ACCESS, &now))
-		return xl_fail(-err, "xmem_pool_set_mode: %s", xl_request_error(err));
+		return xl_fail(-err, "%s", xl_request_error(err));
 	if (now.owner_uid == geteuid())
-		return xl_fail(EPERM, "xmem_pool_set_mode: this user is not in group %u", gid);
-	return xl_fail(EPERM, "xmem_pool_set_mode: only user %u, who owns the pool, may do that",
+		return xl_fail(EPERM, "this user is not in group %u", gid);
+	return xl_fail(EPERM, "only user %u, who owns the pool, may do that",
 		       now.owner_uid);
 }
 
 XMEM_API int xmem_pool_set_mode(struct xmem_pool *pool, uint32_t mode, uint32_t gid)
 {
+	XL_CALL;
 	struct xmem_access_request request = { .size = sizeof(request), .mode = mode };
 	int err;
 	XL_USE(pool);
 
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_pool_set_mode: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	if (xm_mode_check(mode))
-		return xl_fail(EINVAL, "xmem_pool_set_mode: 0%o is not a mode of a pool: it has "
+		return xl_fail(EINVAL, "0%o is not a mode of a pool: it has "
 				       "bits beyond 0%o, or lets users write that may not read",
 			       mode, XMEM_MODE_KNOWN);
 	if (mode)

@@ -73,6 +73,7 @@ static void fill_host(const struct xmem_query_request *r, const char *backend,
 
 XMEM_API int xmem_host_query(struct xmem_host_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_query_request request = { .size = sizeof(request) };
 	struct xmem_host_info info;
 	char space[XL_HINT_BYTES];
@@ -118,6 +119,7 @@ static void fill_entry(const struct xmem_pools_request *r, struct xmem_pool_entr
 
 XMEM_API int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry)
 {
+	XL_CALL;
 	struct xmem_pools_request request = { .size = sizeof(request), .number = after };
 	struct xmem_pool_entry entry;
 	struct xmem_link link;

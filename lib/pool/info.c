@@ -16,10 +16,10 @@
 #include "lib/payload/payload.h"
 
 /* May @pool be read? 0, or an error, noted. */
-static int check(const struct xmem_pool *pool, const char *message)
+static int check(const struct xmem_pool *pool)
 {
 	if (!pool)
-		return xl_fail_fast(EINVAL, message);
+		return xl_fail_fast(EINVAL, "no pool");
 	return xl_is_open(pool) ? 0 : xl_fail_not_alive(pool);
 }
 
@@ -98,12 +98,13 @@ static void reap(struct xmem_pool *pool)
 
 XMEM_API int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_pool_info info = { .size = sizeof(info) };
 	u32 i;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_pool_stat: no pool");
+	err = check(pool);
 	if (!err)
 		err = xl_answer_check("xmem_pool_info", ret_info);
 	if (err)
@@ -234,6 +235,7 @@ static bool read_client(const struct xm_map *map, u32 client, struct xmem_client
 XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 				   struct xmem_client_info *ret_info)
 {
+	XL_CALL;
 	const struct xmem_client_row *row;
 	struct xmem_client_info info;
 	struct xl_ids who;
@@ -241,7 +243,7 @@ XMEM_API int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_pool_client_info: no pool");
+	err = check(pool);
 	if (!err)
 		err = xl_answer_check("xmem_client_info", ret_info);
 	if (err)
@@ -319,13 +321,14 @@ static int no_such_slot(const struct xmem_pool *pool, u32 slot)
 XMEM_API int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot,
 				 struct xmem_slot_info *ret_info)
 {
+	XL_CALL;
 	const struct xmem_slot_row *row;
 	struct xmem_slot_info info;
 	u32 tenancies;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_pool_slot_info: no pool");
+	err = check(pool);
 	if (!err)
 		err = xl_answer_check("xmem_slot_info", ret_info);
 	if (err)
@@ -346,13 +349,14 @@ XMEM_API int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot,
 XMEM_API int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
 				   struct xmem_device_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_device_info info = { .size = sizeof(info), .device = device };
 	const struct xmem_device_row *row;
 	u32 i, any = 0;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_pool_device_info: no pool");
+	err = check(pool);
 	if (!err)
 		err = xl_answer_check("xmem_device_info", ret_info);
 	if (err)
@@ -375,10 +379,11 @@ XMEM_API int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
 
 XMEM_API int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot)
 {
+	XL_CALL;
 	int err;
 	XL_USE(pool);
 
-	err = check(pool, "xmem_pool_holds: no pool");
+	err = check(pool);
 	if (err)
 		return err;
 	if (client >= pool->map.clients)

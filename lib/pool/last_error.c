@@ -27,10 +27,14 @@ static int answer(struct xmem_error *ret, bool forget)
 
 XMEM_API int xmem_peek_last_error(struct xmem_error *ret_error)
 {
+	XL_CALL;
+
 	return answer(ret_error, false);
 }
 
 XMEM_API int xmem_get_last_error(struct xmem_error *ret_error)
 {
+	XL_CALL;
+
 	return answer(ret_error, true);
 }

@@ -62,6 +62,7 @@ static int ask_for(struct xmem_pool *pool, struct xmem_quota_request *request)
 XMEM_API int xmem_limit_next(struct xmem_pool *pool, uint32_t number,
 			     struct xmem_limit_info *ret_info)
 {
+	XL_CALL;
 	struct xmem_quota_request request = { .size = sizeof(request), .quota = number };
 	struct xmem_limit_info info;
 	int err;

@@ -159,6 +159,7 @@ static struct xmem_pool *open_pool(struct xmem_join_request *request,
 XMEM_API struct xmem_pool *xmem_pool_open(const char *name,
 					  const struct xmem_pool_options *options)
 {
+	XL_CALL;
 	struct xmem_join_request request = NO_POOL;
 
 	return xl_join_name(name, &request) ? NULL : open_pool(&request, options);
@@ -166,12 +167,13 @@ XMEM_API struct xmem_pool *xmem_pool_open(const char *name,
 
 XMEM_API int xmem_pool_fd(struct xmem_pool *pool)
 {
+	XL_CALL;
 	struct xmem_pool_fd_request request = { .size = sizeof(request) };
 	int err;
 	XL_USE(pool);
 
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_pool_fd: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	err = xl_request(pool, XMEM_IOC_POOL_FD, &request);
@@ -206,7 +208,9 @@ XMEM_API const char *xmem_pool_backend(struct xmem_pool *pool)
 
 XMEM_API int xmem_pool_client(struct xmem_pool *pool)
 {
+	XL_CALL;
+
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_pool_client: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	return xl_is_open(pool) ? (int)pool->me : xl_fail_not_alive(pool);
 }

@@ -58,19 +58,19 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 		return xmem_pool_open(NULL, &options);
 	}
 	if (!*opening->name && options.flags & XMEM_OPEN_INHERIT) {
-		xl_fail_fast(EBADF, "xmem_pool_reopen: the handle has been closed, and the "
+		xl_fail_fast(EBADF, "the handle has been closed, and the "
 				    "descriptor of the pool with it");
 		return NULL;
 	}
 	if (!*opening->name) {
 		xl_fail_fast(EOPNOTSUPP,
-			     "xmem_pool_reopen: an anonymous pool is joined by a descriptor: open "
+			     "an anonymous pool is joined by a descriptor: open "
 			     "it with XMEM_OPEN_INHERIT");
 		return NULL;
 	}
 	if (opening->owner == ~0U) {
 		xl_fail_fast(EOPNOTSUPP,
-			     "xmem_pool_reopen: the pool's user has no number in this user "
+			     "the pool's user has no number in this user "
 			     "namespace, so it cannot be named: open it with XMEM_OPEN_INHERIT");
 		return NULL;
 	}
@@ -81,6 +81,7 @@ static struct xmem_pool *join_again(const struct xl_opening *opening)
 
 XMEM_API struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool)
 {
+	XL_CALL;
 	XL_USE(pool);
 
 	if (pool && (xl_is_open(pool) || xl_is_forked(pool)))
@@ -88,6 +89,6 @@ XMEM_API struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool)
 	if (pool)
 		xl_fail_not_alive(pool);
 	else
-		xl_fail_fast(EINVAL, "xmem_pool_reopen: no pool");
+		xl_fail_fast(EINVAL, "no pool");
 	return NULL;
 }

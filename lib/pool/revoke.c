@@ -25,6 +25,7 @@ static const char *hint(int err)
 
 XMEM_API int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t incarnation)
 {
+	XL_CALL;
 	struct xmem_evict_request request = {
 		.size = sizeof(request), .client = client, .incarnation = incarnation,
 		.reason = XMEM_REASON_EVICTED,
@@ -33,57 +34,59 @@ XMEM_API int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t i
 	XL_USE(pool);
 
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_pool_evict: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	if (client >= pool->map.clients || client == pool->me || !incarnation)
-		return xl_fail(EINVAL, "xmem_pool_evict: client %u, incarnation %llu: it is this "
+		return xl_fail(EINVAL, "client %u, incarnation %llu: it is this "
 				       "client itself, or there is no such client", client,
 			       (unsigned long long)incarnation);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	err = xl_request(pool, XMEM_IOC_EVICT, &request);
-	return err ? xl_fail(-err, "xmem_pool_evict: client %u: %s", client, hint(err)) : 0;
+	return err ? xl_fail(-err, "client %u: %s", client, hint(err)) : 0;
 }
 
 XMEM_API int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags)
 {
+	XL_CALL;
 	struct xmem_drain_request request = { .size = sizeof(request) };
 	int err;
 	XL_USE(pool);
 
 	if (!pool)
-		return xl_fail_fast(EINVAL, "xmem_pool_drain: no pool");
+		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
 	if (flags & ~XMEM_DRAIN_EVICTS)
-		return xl_fail(EINVAL, "xmem_pool_drain: unknown flags 0x%x", flags);
+		return xl_fail(EINVAL, "unknown flags 0x%x", flags);
 	if (flags & XMEM_DRAIN_EVICTS)
 		request.flags = XMEM_DRAIN_EVICT;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	err = xl_request(pool, XMEM_IOC_DRAIN, &request);
 	if (err)
-		return xl_fail(-err, "xmem_pool_drain: %s", hint(err));
+		return xl_fail(-err, "%s", hint(err));
 	return request.evicted;
 }
 
 XMEM_API int xmem_pool_grant(struct xmem_pool *pool, uint32_t client, uint64_t incarnation)
 {
+	XL_CALL;
 	struct xmem_grant_request request = {
 		.size = sizeof(request), .client = client, .incarnation = incarnation,
 	};
 	int err;
 	XL_USE(pool);
 
-	err = xl_check_writer(pool, "xmem_pool_grant", XMEM_FOREVER);
+	err = xl_check_writer(pool, XMEM_FOREVER);
 	if (err)
 		return err;
 	if (client >= pool->map.clients || !incarnation)
-		return xl_fail(EINVAL, "xmem_pool_grant: client %u, incarnation %llu: there is no "
+		return xl_fail(EINVAL, "client %u, incarnation %llu: there is no "
 				       "such client", client, (unsigned long long)incarnation);
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
 	err = xl_request(pool, XMEM_IOC_GRANT, &request);
-	return err ? xl_fail(-err, "xmem_pool_grant: client %u: %s", client, hint(err)) : 0;
+	return err ? xl_fail(-err, "client %u: %s", client, hint(err)) : 0;
 }

@@ -46,7 +46,7 @@ TEST(what_says_the_reason_once)
 	} catch (const xmem::error &error) {
 		what = error.what();
 	}
-	CHECK(what == "attach: descriptor -1: " + std::string(std::strerror(EBADF)));
+	CHECK(what == "attach_fd: descriptor -1: " + std::string(std::strerror(EBADF)));
 	CHECK(what == xmem::last_message());
 	try {
 		s.reader.get(1 << 16);

@@ -65,6 +65,64 @@ TEST(CUDA_each_place_has_its_own_functions)
 	no_violations();
 }
 
+/* The call fails, and its message begins with its name. */
+#define NAMED(function, ...) do { \
+	xmem_clear_last_error(); \
+	(void)xmem_##function(__VA_ARGS__); \
+	CHECK(xmem_peek_last_error(NULL)); \
+	if (strncmp(last_message(), #function ": ", sizeof(#function) + 1)) \
+		FAIL("xmem_%s: %s", #function, last_message()); \
+} while (0)
+
+/* tests/conform/named_calls.c has the calls that need no GPU. */
+TEST(CUDA_messages_begin_with_the_functions_name)
+{
+	const char *name = new_name();
+	struct xmem_pool *pool = open_writer(name, 2, BYTES);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_buffer *cpu = xmem_acquire(pool, BYTES, 0), *cuda, *got;
+	struct xmem_tensor tensor = { .size = sizeof(tensor) };
+	uint64_t token;
+
+	WORKED(make_on_gpu(pool, BYTES, 1, 0, 0));
+	cuda = cuda_acquire(pool, BYTES);
+	CHECK(cpu && cuda);
+	NAMED(acquire_cuda, pool, BYTES, 0, 0);
+	NAMED(acquire_cuda, pool, BYTES, 0, MS);
+	NAMED(acquire_cuda, pool, BYTES, 99, 0);
+	NAMED(cuda_device_query, 99, NULL);
+	NAMED(copy_to, cuda, 99, 0);
+	NAMED(attach_cuda, pool, &tensor, BYTES, 0, NULL, NULL);
+	NAMED(cuda_ptr, cpu);
+	NAMED(cuda_ptr_mut, cpu);
+	NAMED(cuda_peer, cpu, 0);
+	NAMED(cuda_device, cpu);
+	NAMED(wait_on, cpu, NULL);
+	NAMED(data, cuda);
+	NAMED(data_mut, cuda);
+	NAMED(release_on, cuda, NULL);
+	NAMED(cuda_peer, cuda, 99);
+	cuda_fill(cuda, 1);
+	WORKED(xmem_publish(cuda, XMEM_OPTIONS(xmem_publish_options, .flags = XMEM_PUBLISH_KEEP),
+			    &token));
+	NAMED(cuda_ptr_mut, cuda);
+	NAMED(data_private, cuda);
+	NAMED(copy_from_host, cuda, 0, &token, sizeof(token), NULL);
+	got = xmem_get(reader, token);
+	CHECK(got);
+	NAMED(cuda_ptr, got);
+	NAMED(cuda_peer, got, 0);
+	NAMED(tensor_view, got, XMEM_VIEW_CUDA, &tensor);
+	NAMED(copy_to_host, &token, got, 0, sizeof(token), NULL);
+	NAMED(copy, cpu, got, NULL);
+	xmem_release(got);
+	xmem_release(cuda);
+	xmem_release(cpu);
+	xmem_pool_close(reader);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
 TEST(CUDA_no_acquire_finds_a_buffer_of_another_place)
 {
 	const char *name = new_name();

@@ -12,7 +12,9 @@
 
 static char said[512];
 
-/* Stands for the library's function, which records the error for the thread. */
+/* These two stand for the library's, which record the error for the thread. */
+__thread const char *xl_call;
+
 int xl_fail(int error, const char *format, ...)
 {
 	va_list args;

@@ -91,7 +91,8 @@ out:
 static bool speaks_c(const char *message)
 {
 	return strstr(message, "xmem_") || strstr(message, "XMEM_") || strstr(message, "_ns") ||
-	       strstr(message, "wait_contents") || strstr(message, "NULL");
+	       strstr(message, "wait_contents") || strstr(message, "NULL") ||
+	       !strncmp(message, "pool_", 5);
 }
 
 /* A message of the library, with its C names replaced by Python's (../xmem/words.py). */
@@ -135,7 +136,7 @@ static PyObject *renamed(PyObject *text, const char *other, const char *method)
 void xp_raised_by(const char *method)
 {
 	static const char *const others[] = {
-		"cuda_ptr: ", "cuda_ptr_mut: ", "data: ", "copy_range: ",
+		"cuda_ptr: ", "cuda_ptr_mut: ", "data: ", "data_mut: ", "copy_range: ",
 	};
 	PyObject *type, *error, *trace, *number, *text, *args, *now = NULL;
 	size_t i;

@@ -62,6 +62,11 @@ WORDS = {
     "xmem_subscribe_options": "subscribe",
     "xmem_preallocate_options": "preallocate_cpu",
     "xmem_publish_options": "publish",
+    "pool_open: xmem_pool_options": "BufferPool",
+    "pool_open": "BufferPool",
+    "subscribe: xmem_subscribe_options": "subscribe",
+    "preallocate: xmem_preallocate_options": "preallocate_cpu",
+    "publish: xmem_publish_options": "publish",
     "xmem_cancel, xmem_unsubscribe or xmem_pool_close":
         "cancel() or close() of the pool, or close() of the subscription,",
     "xmem_acquire": "acquire_cpu()",
@@ -103,6 +108,10 @@ WORDS = {
     "enum xmem_dtype": "xmem.dtypes",
     "wait_contents": "wait",
 }
+
+#: A message begins with the name of the call, without "xmem_".
+WORDS.update({name.removeprefix("xmem_"): word for name, word in WORDS.items()
+              if name.startswith("xmem_pool_") and not name.endswith("_options")})
 
 _words = re.compile(r"\b(?:" + "|".join(sorted(WORDS, key=len, reverse=True)) + r")\b")
 
