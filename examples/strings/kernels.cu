@@ -47,7 +47,7 @@ KERNEL strings_make(arena *from, managed_string *strings, u64 rows)
 	for (u64 row = thread_index(); row < rows; row += thread_count()) {
 		char text[24];
 
-		strings[row] = { nullptr, { nullptr, 0, 0 } };
+		strings[row] = null_string();
 		if (row % 10 != 9)
 			strings[row] = change(from, name_row(text, row));
 	}

@@ -29,11 +29,6 @@ static std::string string_of(u64 row)
 	return row % 5 ? "\xc3\xa9" + std::to_string(row * row) : "";
 }
 
-static managed_string null_string()
-{
-	return { nullptr, { nullptr, 0, 0 } };
-}
-
 static std::vector<managed_string> make_rows(arena *from, u64 rows)
 {
 	std::vector<managed_string> made;

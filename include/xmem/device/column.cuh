@@ -140,7 +140,7 @@ XMEM_DEVICE void column_free(managed_string *strings, u64 rows)
 {
 	for (u64 row = thread_index(); row < rows; row += thread_count()) {
 		decref(strings[row].meminfo);
-		strings[row] = { nullptr, { nullptr, 0, 0 } };
+		strings[row] = null_string();
 	}
 }
 
