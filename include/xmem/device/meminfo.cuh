@@ -23,10 +23,12 @@ struct MemInfo {
 };
 
 static_assert(sizeof(MemInfo) == 40, "the layout of numba-cuda");
+#ifndef __CUDACC_RTC__			/* has no offsetof */
 static_assert(__builtin_offsetof(MemInfo, refct) == 0 && __builtin_offsetof(MemInfo, dtor) == 8 &&
 	      __builtin_offsetof(MemInfo, dtor_info) == 16 &&
 	      __builtin_offsetof(MemInfo, data) == 24 && __builtin_offsetof(MemInfo, size) == 32,
 	      "the layout of numba-cuda");
+#endif
 
 /* The caller has the first reference. */
 XMEM_DEVICE void meminfo_init(MemInfo *info, void *data, u64 size, dtor_function dtor,

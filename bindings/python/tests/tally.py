@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""A plugin of pytest: the tally of a run, for tests/run.sh.
+
+A run prints "SKIP name: why" for each test that is skipped, "FAIL name: why" for each that fails,
+and at its end "N passed, N failed, N skipped", as every suite of the repository does.
+"""
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+RUN_BY = os.getpid()
+passed: set[str] = set()
+failed: dict[str, str] = {}
+skipped: dict[str, str] = {}
+
+
+def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The reason of a failure in one line: the first line of an exception, the last line of any
+    other text."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash:
+        return str(crash.message).strip().partition("\n")[0]
+    return str(report.longrepr).strip().rpartition("\n")[2]
+
+
+def note(report: pytest.TestReport | pytest.CollectReport) -> None:
+    name = report.nodeid or "collecting"
+    if report.failed:
+        when = getattr(report, "when", "collect")
+        failed[name] = reason(report) if when == "call" else f"{when}: {reason(report)}"
+    elif report.skipped:
+        where = report.longrepr
+        why = where[2] if isinstance(where, tuple) else getattr(report, "wasxfail", "expected")
+        skipped[name] = why.removeprefix("Skipped: ")
+    elif getattr(report, "when", "") == "call":
+        passed.add(name)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    note(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if not report.passed:
+        note(report)
+
+
+# As late as can be, so that these are the last lines.
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if os.getpid() != RUN_BY:       # This is a child that a test has forked: print nothing.
+        return
+    if hasattr(config, "workerinput"):      # the first process has the reports of workers
+        return
+    for name, why in skipped.items():
+        print(f"SKIP {name}: {why}")
+    for name, why in failed.items():
+        print(f"FAIL {name}: {why}")
+    done = passed - set(failed)
+    print(f"{len(done)} passed, {len(failed)} failed, {len(set(skipped) - set(failed))} skipped")
+    sys.stdout.flush()

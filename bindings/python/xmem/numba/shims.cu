@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions that code of numba-cuda calls. They only wrap xmem/device.cuh.
+ *
+ * numba reads the result of a function as its status, and any but 0 is an exception. An exception
+ * leaves a kernel without dropping its references, so the status is always 0. A shim writes what
+ * it makes to its first arguments. Operands are addresses of string_views.
+ *
+ * As C++ for the CPU this file makes a library with which tests run numba's code.
+ */
+#include <xmem/device.cuh>
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define XMEM_SHIM __device__
+#elif defined(__CUDA__)
+#define XMEM_SHIM __attribute__((device))
+#else
+#define XMEM_SHIM
+#endif
+
+using namespace xmem::device;
+
+extern "C" {
+
+/* The arena of all kernels of a module, which the host sets; NULL: the heap of the GPU. */
+XMEM_SHIM arena *xmem_arena;
+
+/* ---- Counts ---- */
+
+XMEM_SHIM void xmem_incref(void *meminfo)
+{
+	incref((MemInfo *)meminfo);
+}
+
+XMEM_SHIM void xmem_decref(void *meminfo)
+{
+	decref((MemInfo *)meminfo);
+}
+
+/*
+ * Code that includes numba-cuda's nrt.cuh may call these names. If nrt.cu is linked too, the linker
+ * refuses the kernel, because a string of one runtime must not be destroyed by the other.
+ */
+XMEM_SHIM void NRT_incref(void *meminfo)
+{
+	incref((MemInfo *)meminfo);
+}
+
+XMEM_SHIM void NRT_decref(void *meminfo)
+{
+	decref((MemInfo *)meminfo);
+}
+
+/* ---- The arena ---- */
+
+XMEM_SHIM int xmem_arena_init_shim(void **made, void *memory, u64 bytes)
+{
+	*made = arena_init(memory, bytes);
+	return 0;
+}
+
+XMEM_SHIM int xmem_arena_count_shim(arena_counts *counts, const arena *from)
+{
+	*counts = arena_count(from);
+	return 0;
+}
+} /* extern "C" */
+
+/* ---- New strings ---- */
+
+#define MAKES(name, made, ...)								\
+	extern "C" XMEM_SHIM int xmem_##name##_shim(void **out_meminfo,			\
+						    void *out_udf_str, __VA_ARGS__)	\
+	{										\
+		managed_string string = made;						\
+											\
+		*out_meminfo = string.meminfo;						\
+		*static_cast<string_fields *>(out_udf_str) = string.udf_string;		\
+		return 0;								\
+	}
+#define VIEW const string_view *
+
+MAKES(copy, concat(xmem_arena, *view, view_of("", 0)), VIEW view)
+MAKES(concat, concat(xmem_arena, *left, *right), VIEW left, VIEW right)
+MAKES(upper, upper(xmem_arena, *view), VIEW view)
+
+/* ---- Numbers, and answers of 0 or 1 ---- */
+
+#define SAYS(name, said, ...)								\
+	extern "C" XMEM_SHIM int xmem_##name##_shim(i32 *out, __VA_ARGS__)		\
+	{										\
+		*out = said;								\
+		return 0;								\
+	}
+
+SAYS(length, length(*view), VIEW view)
+SAYS(is_null, is_null(*view), VIEW view)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What code of numba-cuda needs to run on the CPU: the shims, the special registers of a grid with
+ * one thread, and a record of the counts that each incref and decref leaves.
+ */
+#define xmem_incref shims_incref
+#define xmem_decref shims_decref
+#include "../../bindings/python/xmem/numba/shims.cu"
+#undef xmem_incref
+#undef xmem_decref
+
+static const unsigned int MOST = 4096;
+static int row;
+static u64 recorded[MOST];
+static unsigned int records;
+
+static void record(u64 count)
+{
+	if (records < MOST)
+		recorded[records++] = count;
+}
+
+extern "C" {
+
+int twin_tid_x() __asm__("twin_tid.x");
+int twin_ntid_x() __asm__("twin_ntid.x");
+int twin_ctaid_x() __asm__("twin_ctaid.x");
+
+int twin_tid_x()
+{
+	return row;
+}
+
+int twin_ntid_x()
+{
+	return 1;
+}
+
+int twin_ctaid_x()
+{
+	return 0;
+}
+
+void xmem_incref(MemInfo *meminfo)
+{
+	shims_incref(meminfo);
+	if (meminfo)
+		record(meminfo->refct);
+}
+
+void xmem_decref(MemInfo *meminfo)
+{
+	u64 left = meminfo ? meminfo->refct - 1 : 0;
+
+	shims_decref(meminfo);
+	if (meminfo)
+		record(left);
+}
+
+/* The counts since the last call. Returns: how many there were. */
+unsigned int twin_counts(u64 *counts)
+{
+	unsigned int had = records;
+
+	for (records = 0; records < had; records++)
+		counts[records] = recorded[records];
+	records = 0;
+	return had;
+}
+
+/* Runs numba's function for a kernel, once for each row. */
+void twin_run(int (*kernel)(void **returned, void *strings, void *out, u64 rows), void *strings,
+	      void *out, u64 rows)
+{
+	void *returned;
+
+	for (u64 i = 0; i < rows; i++) {
+		row = int(i);
+		set_thread(i, rows);
+		kernel(&returned, strings, out, rows);
+	}
+}
+
+/* Runs numba's function for a kernel that takes an array of strings only. */
+void twin_run_free(int (*kernel)(void **returned, void *strings, u64 rows), void *strings,
+		   u64 rows)
+{
+	void *returned;
+
+	for (u64 i = 0; i < rows; i++) {
+		row = int(i);
+		set_thread(i, rows);
+		kernel(&returned, strings, rows);
+	}
+}
+
+} /* extern "C" */
