@@ -3,6 +3,8 @@
 #   make python          build/FLAVOUR/python/xmem, for PYTHONPATH: what setup.py puts into a
 #                        wheel; the files of Python in it are links, so an edit needs no make
 #   make python-wheel    a wheel and a source distribution, in build/python/dist
+#   make device          compiles the shims of xmem.numba for each kind of GPU into that folder,
+#                        and so into the next wheel; without nvcc, NVRTC does that at run time
 #   make check-python    the suites of Python, in virtual environments with what Debian has
 #   make check-torch     these suites with PyTorch 2 and numpy 2 from PyPI, 5.5 GB
 #   make check-torch TORCH=2.5   the tests of xmem.torch with another release of PyTorch, 2 GB
@@ -44,10 +46,14 @@ PYTHON_LIBS   := $(B)/libxmem.so.$(SOVERSION) -Wl,-rpath,'$$ORIGIN/lib'
 PYTHON_BESIDE := $(addprefix $(PYTHON_TREE)/lib/,libxmem.so.$(SOVERSION) xmemd xmem)
 endif
 
-.PHONY: python python-ready
-python: $(PYTHON_SO) $(PYTHON_BESIDE) $(patsubst bindings/python/xmem/%,\
-	$(PYTHON_TREE)/%,$(filter %.py %.pyi %.pxd %.h %.cpp %/py.typed,$(wildcard \
-	bindings/python/xmem/* bindings/python/xmem/*/*))) $(HEADERS:%=$(PYTHON_TREE)/%)
+# xmem.numba compiles them on a user's machine, unless "make device" has done so before.
+DEVICE_HEADERS := $(wildcard include/xmem/*.cuh include/xmem/*/*.cuh)
+
+.PHONY: python python-ready device-fresh
+python: device-fresh $(PYTHON_SO) $(PYTHON_BESIDE) $(patsubst bindings/python/xmem/%,\
+	$(PYTHON_TREE)/%,$(filter %.py %.pyi %.pxd %.h %.cpp %.cu %/py.typed,$(wildcard \
+	bindings/python/xmem/* bindings/python/xmem/*/*))) $(HEADERS:%=$(PYTHON_TREE)/%) \
+	$(DEVICE_HEADERS:%=$(PYTHON_TREE)/%)
 
 # Checks that the headers of Python are there, or says how to get them.
 python-ready:
@@ -82,6 +88,38 @@ $(PYTHON_TREE)/include/%: include/%
 	$(Q)mkdir -p $(@D) && ln -sfr $< $@
 $(PYTHON_TREE)/%: bindings/python/xmem/%
 	$(Q)mkdir -p $(@D) && ln -sfr $< $@
+
+# ---- the shims of xmem.numba ----
+#
+# One file has PTX and LTO IR for each architecture, and its name the toolkit, whose code an older
+# one cannot link. NVCC: the compiler, of a toolkit or of PyPI's nvidia-cuda-nvcc.
+
+NVCC        ?= $(firstword $(wildcard $(addsuffix /nvcc,$(subst :, ,$(PATH)))) \
+	$(wildcard /usr/local/cuda/bin/nvcc))
+DEVICE_FOR  := 75 80 86 89 90 100 120
+DEVICE_CODE := $(foreach arch,$(DEVICE_FOR),-gencode arch=compute_$(arch),code=lto_$(arch) \
+	-gencode arch=compute_$(arch),code=compute_$(arch))
+
+# Shims that are older than a source go.
+device-fresh:
+	$(Q)for built in $(wildcard $(PYTHON_TREE)/numba/shims-*.fatbin); do \
+		for source in bindings/python/xmem/numba/shims.cu $(DEVICE_HEADERS); do \
+			[ ! $$source -nt $$built ] || rm -f $$built; done; done
+
+.PHONY: device
+ifeq ($(NVCC),)
+device:
+	@echo 'SKIP device: there is no nvcc, so NVRTC compiles the shims at run time (NVCC=file)'
+else
+NVCC_TOOLKIT = $(shell '$(NVCC)' --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
+
+device:
+	$(say) NVCC $(PYTHON_TREE)/numba/shims-$(NVCC_TOOLKIT).fatbin
+	$(Q)mkdir -p $(PYTHON_TREE)/numba && rm -f $(PYTHON_TREE)/numba/shims-*.fatbin
+	$(Q)'$(NVCC)' -std=c++14 -Iinclude -rdc=true -fatbin $(DEVICE_CODE) \
+		bindings/python/xmem/numba/shims.cu \
+		-o $(PYTHON_TREE)/numba/shims-$(NVCC_TOOLKIT).fatbin
+endif
 
 # The environment with the tools that build a distribution, in which the tests run.
 PYTHON_VENV := build/python/debian

@@ -43,8 +43,8 @@ BUILT = "build/python/system" if SYSTEM == "1" else "build/release"
 ABI = sysconfig.get_config_var("SOABI") if FREE else "abi3"
 
 # The files that make needs for the library, the daemon and the extension, and the licences.
-SOURCES = ["Makefile", "LICENSES/*", "include/**/*.h*", "core/*", "lib/*", "lib/*/*",
-           "daemon/*", "cli/*", "scripts/*", "docs/environment.md", "bindings/*.mk",
+SOURCES = ["Makefile", "LICENSES/*", "include/**/*.h*", "include/**/*.cuh", "core/*", "lib/*",
+           "lib/*/*", "daemon/*", "cli/*", "scripts/*", "docs/environment.md", "bindings/*.mk",
            "bindings/python/*.*", "bindings/python/LICENSE", "bindings/python/src/*",
            "bindings/python/xmem/**/*", "bindings/python/tests/**/*",
            "bindings/python/requirements/*"]
@@ -97,7 +97,9 @@ class Make(build_ext):
         if SYSTEM != "1":
             names += [Path("lib", f"libxmem.so.{soversion()}"), Path("lib/xmemd"),
                       Path("lib/xmem")]
-        names += [path.relative_to(TOP) for path in (TOP / "include").rglob("*.h*")]
+        names += [path.relative_to(TOP) for pattern in ("*.h*", "*.cuh")
+                  for path in (TOP / "include").rglob(pattern)]
+        names += [path.relative_to(made) for path in made.glob("numba/shims-*.fatbin")]
         return [(made / name, Path(self.build_lib, "xmem", name)) for name in names]
 
     def get_outputs(self) -> list[str]:
@@ -155,7 +157,7 @@ setup(
     packages=["xmem"] + [f"xmem.{found.parent.name}"
                          for found in PACKAGE.glob("xmem/*/__init__.py")],
     package_dir={"xmem": os.path.relpath(PACKAGE / "xmem", HERE)},
-    package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.cpp", "include/*.h"]},
+    package_data={"": ["py.typed", "*.pyi", "*.pxd", "*.cpp", "*.cu", "include/*.h"]},
     # A system's libxmem comes with a tool of its own.
     entry_points={} if SYSTEM == "1" else {"console_scripts": ["xmem = xmem.__main__:main"]},
     # It has no sources for setuptools: the entry says that the wheel is for one machine.

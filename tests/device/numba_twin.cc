@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What code of numba-cuda needs to run on the CPU: the shims, the special registers of a grid with
- * one thread, and a record of the counts that each incref and decref leaves.
+ * Code of numba-cuda runs on the CPU with this file: it has the shims, the special registers of a
+ * grid with one thread, and a record of the counts that each incref and decref leaves.
  */
 #define xmem_incref shims_incref
 #define xmem_decref shims_decref
@@ -68,30 +68,11 @@ unsigned int twin_counts(u64 *counts)
 	return had;
 }
 
-/* Runs numba's function for a kernel, once for each row. */
-void twin_run(int (*kernel)(void **returned, void *strings, void *out, u64 rows), void *strings,
-	      void *out, u64 rows)
+/* The thread of this row calls functions from now on. */
+void twin_at(u64 index)
 {
-	void *returned;
-
-	for (u64 i = 0; i < rows; i++) {
-		row = int(i);
-		set_thread(i, rows);
-		kernel(&returned, strings, out, rows);
-	}
-}
-
-/* Runs numba's function for a kernel that takes an array of strings only. */
-void twin_run_free(int (*kernel)(void **returned, void *strings, u64 rows), void *strings,
-		   u64 rows)
-{
-	void *returned;
-
-	for (u64 i = 0; i < rows; i++) {
-		row = int(i);
-		set_thread(i, rows);
-		kernel(&returned, strings, rows);
-	}
+	row = int(index);
+	set_thread(index, index + 1);
 }
 
 } /* extern "C" */

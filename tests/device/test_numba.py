@@ -30,7 +30,7 @@ from numba.cuda.compiler import compile_cuda                    # noqa: E402
 from numba.cuda.core.errors import NumbaRuntimeError, TypingError   # noqa: E402
 from numba.cuda.descriptor import cuda_target                   # noqa: E402
 from numba.cuda.memory_management.nrt import NRT_LIBRARY        # noqa: E402
-from xmem.numba import NRT_decref, managed_string, runtime, string_view  # noqa: E402
+from xmem.numba import make_string, managed_string, runtime, string_view  # noqa: E402
 
 CAPABILITIES = [(7, 5), (9, 0), (12, 0)]
 COLUMN = (types.CPointer(string_view), types.CPointer(managed_string), types.int64)
@@ -38,11 +38,16 @@ ARRAY = (types.CPointer(managed_string), types.int64)
 
 
 @pytest.fixture(autouse=True)
-def no_gpu(monkeypatch):
+def prepared(monkeypatch):
+    prepare(monkeypatch)
+
+
+def prepare(patch):
     """numba-cuda asks for the GPU of this machine when a kernel calls another function."""
     device = SimpleNamespace(compute_capability=(9, 0), id=0)
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
-    monkeypatch.setattr(runtime, "INCLUDE", TOP / "include")
+    patch.setattr(dispatcher, "get_current_device", lambda: device)
+    patch.setattr(runtime, "INCLUDE", TOP / "include")
+    patch.setattr(config, "CUDA_ENABLE_NRT", True)
 
 
 # ---- The document's code ----
@@ -71,13 +76,10 @@ def column_kernel(function):
     return kernel
 
 
-def free_managed_udf_string_array(ary, size):
-    gid = cuda.grid(1)
-    if gid < size:
-        NRT_decref(ary[gid])
+FREE = xmem.numba.free_managed_udf_string_array.py_func
 
 
-# ---- What the code says ----
+# ---- The code is read ----
 
 def ptx_of(kernel, arguments, capability=(9, 0)):
     text, _ = cuda.compile(kernel, types.void(*arguments), device=False, abi="numba",
@@ -87,12 +89,12 @@ def ptx_of(kernel, arguments, capability=(9, 0)):
 
 def calls(ptx):
     """The calls in their order: (function, register with its first argument)."""
-    return re.findall(r"\[param0(?:\+0)?\], (\S+);(?:(?!call\.uni).)*?call\.uni[^;]*?(xmem_\w+)", ptx,
-                      re.DOTALL)
+    return re.findall(r"\[param0(?:\+0)?\], (\S+);(?:(?!call\.uni).)*?call\.uni[^;]*?(xmem_\w+)",
+                      ptx, re.DOTALL)
 
 
 def counts_in(ptx):
-    """The calls that count, as (incref or decref, number of the string) in the order of creation."""
+    """The calls that count: (incref or decref, number of the string in order of creation)."""
     seen = {}
     return [(function.removeprefix("xmem_"), seen.setdefault(register, len(seen)))
             for register, function in calls(ptx) if function.endswith("cref") and register != "0"]
@@ -120,12 +122,12 @@ def test_counts_stand_where_the_document_says(capability):
         ("incref", 1), ("decref", 1),           # 4.1: result = passed_udf(...), which ends
         ("incref", 1),                          # 4.2: output_string_ary[tid] = result
         ("decref", 1)]                          # 5.1: the kernel ends
-    freeing = counts_in(ptx_of(free_managed_udf_string_array, ARRAY, capability))
+    freeing = counts_in(ptx_of(FREE, ARRAY, capability))
     assert freeing == [("incref", 0), ("decref", 0), ("decref", 0)]     # 5.2
 
 
 def added_by_numba(kernel, arguments):
-    """What numba-cuda adds to the linking of a kernel by itself."""
+    """The files that numba-cuda links with a kernel by itself."""
     ptx, added = ptx_of(kernel, arguments), []
     dispatcher._Kernel.maybe_link_nrt(dispatcher._Kernel, added, cuda_target.target_context, ptx)
     return added
@@ -140,14 +142,14 @@ def test_numbas_own_runtime_is_not_linked(monkeypatch):
 
 
 def test_each_kernel_is_linked_with_the_shims_once():
-    for kernel, arguments in (column_kernel(udf), COLUMN), (free_managed_udf_string_array, ARRAY):
+    for kernel, arguments in (column_kernel(udf), COLUMN), (FREE, ARRAY):
         library = compile_cuda(kernel, types.void, arguments, cc=(9, 0)).library
         assert library._linking_files == {runtime.SHIMS}
 
 
 def test_a_kernel_that_would_not_count_is_refused(monkeypatch):
     monkeypatch.setattr(config, "CUDA_ENABLE_NRT", False)
-    with pytest.raises(NumbaRuntimeError, match="CUDA_ENABLE_NRT is false"):
+    with pytest.raises(NumbaRuntimeError, match="set numba.cuda.config.CUDA_ENABLE_NRT = True"):
         ptx_of(column_kernel(udf), COLUMN)
 
 
@@ -214,7 +216,7 @@ def test_a_decref_of_two_steps_would_be_seen():
     assert not is_one_step(body_of(nvrtc_ptx(TWO_STEPS, (9, 0)), "xmem_decref"))
 
 
-# ---- What the code does: on the CPU ----
+# ---- The code runs on the CPU ----
 
 class View(ctypes.Structure):
     _fields_ = [("p", ctypes.c_char_p), ("bytes", ctypes.c_int32), ("char_pos", ctypes.c_int32),
@@ -245,7 +247,7 @@ class Twin:
             for text in done.library.llvm_strs:
                 text = re.sub(r"^target .*\n", "", text, flags=re.MULTILINE)
                 text = text.replace("llvm.nvvm.read.ptx.sreg.", "twin_")
-                # What is inlined on a GPU may be left out of a module that does not call it.
+                # A compiler leaves a function of linkonce out if its own module never calls it.
                 modules[text.replace("linkonce_odr", "weak_odr")] = None
         paths = [folder / f"{number}.ll" for number in range(len(modules))]
         for path, text in zip(paths, modules):
@@ -272,21 +274,24 @@ class Twin:
         found = (ctypes.c_uint64 * 4096)()
         return found[:self.library.twin_counts(found)]
 
-    def launch(self, kernel, strings, out):
-        self.library.twin_run(getattr(self.library, self.names[kernel]), strings, out,
-                              ctypes.c_uint64(len(out)))
+    def launch(self, kernel, rows, *arguments):
+        """Run a kernel in one thread after another."""
+        function = getattr(self.library, self.names[kernel])
+        returned = ctypes.c_void_p()
+        for row in range(rows):
+            self.library.twin_at(ctypes.c_uint64(row))
+            function(ctypes.byref(returned), *arguments)
 
     def run(self, kernel, column):
         """A column of strings in, an array of managed strings out."""
         encoded = [None if row is None else row.encode() for row in column]
         views = (View * len(column))(*[View(row, len(row or b""), 0, 0) for row in encoded])
         out = (Managed * len(column))()
-        self.launch(kernel, views, out)
+        self.launch(kernel, len(column), views, out, ctypes.c_uint64(len(column)))
         return out
 
-    def free(self, kernel, out):
-        self.library.twin_run_free(getattr(self.library, self.names[kernel]), out,
-                                   ctypes.c_uint64(len(out)))
+    def free(self, out):
+        self.launch(FREE, len(out), out, ctypes.c_uint64(len(out)))
 
 
 def column_of(out):
@@ -298,27 +303,169 @@ ROWS = ["", "a", "bc", "def", "ÄÖ", "日本語", "x" * 500]
 
 
 @pytest.fixture(scope="module")
-def document(tmp_path_factory):
-    device = SimpleNamespace(compute_capability=(9, 0), id=0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatcher, "get_current_device", lambda: device)
-        kernel = column_kernel(udf)
-        twin = Twin(tmp_path_factory.mktemp("document"),
-                    [(kernel, COLUMN), (free_managed_udf_string_array, ARRAY)])
-        twin.kernel = kernel
+def building(tmp_path_factory):
+    """Make a twin of functions of strings, each in the document's kernel, and of the others."""
+    def build(functions, others=(), **options):
+        kernels = {function: column_kernel(function) for function in functions}
+        twin = Twin(tmp_path_factory.mktemp("twin"), [
+            *((kernel, COLUMN) for kernel in kernels.values()), (FREE, ARRAY), *others], **options)
+        twin.kernels = kernels
         return twin
+    with pytest.MonkeyPatch.context() as patch:
+        prepare(patch)
+        yield build
 
 
-def test_the_udf_gives_the_documents_results_and_counts(document):
+def test_the_udf_gives_the_documents_results_and_counts(building):
+    twin = building([udf])
     for row in ROWS:
-        out = document.run(document.kernel, [row])
+        out = twin.run(twin.kernels[udf], [row])
         assert column_of(out) == [expected(row)]
-        assert document.recorded() == [2, 1, 0,     # result in the UDF: assigned, the UDF ends
-                                       2, 1,        # 4.1, of a string that was made with 1
-                                       2,           # 4.2
-                                       1]           # 5.1
+        assert twin.recorded() == [2, 1, 0,     # result in the UDF: assigned, the UDF ends
+                                   2, 1,        # 4.1, of a string that was made with 1
+                                   2,           # 4.2
+                                   1]           # 5.1
         assert out[0].meminfo[0] == 1
-        document.free(free_managed_udf_string_array, out)
-        assert document.recorded() == [2, 1, 0]     # 5.2
-    made, freed, failed = document.counts()
-    assert (made, failed) == (freed, 0) and made == len(ROWS) * 4
+        twin.free(out)
+        assert twin.recorded() == [2, 1, 0]     # 5.2
+    assert twin.counts() == (len(ROWS) * 4, len(ROWS) * 4, 0)
+
+
+def test_a_column_of_many_rows(building):
+    twin = building([udf])
+    column = [ROWS[row % len(ROWS)] + str(row % 100) for row in range(50_000)]
+    for _ in range(2):                          # the second time it gets the blocks of the first
+        out = twin.run(twin.kernels[udf], column)
+        assert column_of(out) == [expected(row) for row in column]
+        twin.free(out)
+        made, freed, failed = twin.counts()
+        assert (made, failed) == (freed, 0)
+
+
+def test_null_rows(building):
+    twin = building([udf])
+    out = twin.run(twin.kernels[udf], ["a", None, "def"])
+    assert column_of(out) == ["aaabc", None, "DEFabc"]
+    twin.free(out)
+    made, freed, failed = twin.counts()
+    assert (made, failed) == (freed, 0)
+
+
+def test_an_arena_that_is_full_gives_null_strings(building):
+    twin = building([udf], arena=17 * 1024)
+    out = twin.run(twin.kernels[udf], ["abcdefgh" * 4] * 100)
+    got = column_of(out)
+    assert None in got and set(got) <= {None, "ABCDEFGH" * 4 + "abc"}
+    made, _, failed = twin.counts()
+    assert failed >= got.count(None)
+    twin.free(out)
+    assert twin.counts()[:2] == (made, made)
+
+
+# ---- Operations: as in Python ----
+
+SUFFIX = "grün"
+
+
+def loops(s):
+    result = str(s)
+    for i in range(3):
+        result = result + s[i:]
+        if len(result) > 12:
+            break
+    return result
+
+
+def returns_early(s):
+    if s == "abc":
+        return s.upper()
+    other = s + "x"
+    if "b" in other:
+        return other
+    return other.upper()
+
+
+def grows(s):
+    s2 = str(s)
+    s2 += "1"
+    s2 += s2
+    return s2
+
+
+def keeps_two(s):
+    first, second = s.upper(), s.lower()
+    if first < second:
+        return first + second
+    return second + first
+
+
+def passes_on(s):
+    return both(s.strip(), s) + SUFFIX
+
+
+def both(left, right):
+    return left + right
+
+
+def numbers(s):
+    """A string with a character for each answer."""
+    result = s + ""
+    for wanted in (s[1:3], s[:0], s + "b"):
+        if s.find(wanted) >= 0:
+            result = result + "f"
+        if s.rfind(wanted) > s.find(wanted):
+            result = result + "r"
+        if s.count(wanted) > 1:
+            result = result + "c"
+        if s.startswith(wanted):
+            result = result + "s"
+        if s.endswith(wanted):
+            result = result + "e"
+    return result
+
+
+OPERATIONS = [
+    loops, returns_early, grows, keeps_two, numbers,
+    lambda s: s.upper(), lambda s: s.lower(), lambda s: str(s),
+    lambda s: s.replace("b", "xyz"), lambda s: s.replace(s[:2], ""), lambda s: s.upper().lower(),
+    lambda s: s.strip(), lambda s: s.lstrip(), lambda s: s.rstrip(), lambda s: s.strip("ab"),
+    lambda s: s.lstrip("a"), lambda s: s.rstrip(s[-1:]),
+    lambda s: s[1:], lambda s: s[:2], lambda s: s[-2:], lambda s: s[:-1], lambda s: s[1:-1],
+    lambda s: s[2:1], lambda s: s[-100:100], lambda s: (s + "abc")[1:3],
+    lambda s: "<" + s + ">", lambda s: SUFFIX + s, lambda s: s + "\0é",
+    lambda s: s + "t" if s.startswith("ab") else s + "f",
+    lambda s: s + "t" if s.endswith("c") else s + "f",
+    lambda s: s + "t" if s.find("b") == 1 else s + "f",
+    lambda s: s + "t" if s == "abc" else s + "f", lambda s: s + "t" if s != "abc" else s + "f",
+    lambda s: s + "t" if s < "abc" else s + "f", lambda s: s + "t" if "abc" <= s else s + "f",
+    lambda s: s + "t" if s > "b" else s + "f", lambda s: s + "t" if s.upper() >= "B" else s + "f",
+    lambda s: s + "t" if "bc" in s else s + "f", lambda s: s + "t" if len(s + s) > 4 else s + "f",
+]
+TEXTS = ["", "a", "b", "abc", "abcabc", "  ab c\t\n", "ab", "bab", "Abc", "日本語", "xbc", "aaaa",
+         "ÄÖÜ", "abcdefghijklm"]
+
+
+def test_operations_are_pythons(building):
+    twin = building(OPERATIONS)
+    for function in OPERATIONS:
+        out = twin.run(twin.kernels[function], TEXTS)
+        assert column_of(out) == [function(text) for text in TEXTS], function.__code__
+        twin.free(out)
+        made, freed, failed = twin.counts()
+        assert (made, failed) == (freed, 0), function.__code__
+
+
+def test_null_strings_go_through(building):
+    def is_null(s):
+        if s is None:
+            return make_string("null")
+        if s.upper() is not None:
+            return s.upper()
+        return s[1:]
+    twin = building([keeps_two, is_null])
+    for function, expected in (keeps_two, [None, "Aa"]), (is_null, ["null", "A"]):
+        out = twin.run(twin.kernels[function], [None, "a"])
+        assert column_of(out) == expected
+        twin.free(out)
+        made, freed, failed = twin.counts()
+        assert (made, failed) == (freed, 0)

@@ -53,7 +53,7 @@ def _is_string(given: Any) -> bool:
 
 
 def _operands(context: Any, builder: Any, sig: Any, args: Any) -> list[ir.Value]:
-    """What a shim takes for the arguments of a call: addresses of views, and numbers."""
+    """The arguments of a shim for those of a call: addresses of views, and numbers."""
     found = []
     for given, value in zip(sig.args, args):
         if _is_string(given):
@@ -65,13 +65,6 @@ def _operands(context: Any, builder: Any, sig: Any, args: Any) -> list[ir.Value]
 
 # ---- Calls ----
 
-def _call(builder: Any, name: str, args: list[ir.Value]) -> None:
-    """Call a shim. Its status is always 0: memory that there is not gives a null string."""
-    runtime.link()
-    kind = ir.FunctionType(_INT, [arg.type for arg in args])
-    builder.call(cgutils.get_or_insert_function(builder.module, kind, f"xmem_{name}_shim"), args)
-
-
 def _make(name: str) -> Callable[..., Any]:
     """The lowering of an operation that returns a new string."""
     def lowering(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -79,14 +72,14 @@ def _make(name: str) -> Callable[..., Any]:
         managed = cgutils.create_struct_proxy(managed_string)(context, builder)
         outputs = [builder.bitcast(managed._get_ptr_by_name(member), _POINTER)
                    for member in ("meminfo", "udf_string")]
-        _call(builder, name, outputs + operands)
+        runtime.call(builder, name, outputs + operands)
         return impl_ret_new_ref(context, builder, managed_string, managed._getvalue())
     return lowering
 
 
 def _number(context: Any, builder: Any, name: str, sig: Any, args: Any) -> ir.Value:
     out = cgutils.alloca_once(builder, _INT)
-    _call(builder, name, [out, *_operands(context, builder, sig, args)])
+    runtime.call(builder, name, [out, *_operands(context, builder, sig, args)])
     return builder.load(out)
 
 
@@ -98,18 +91,43 @@ def _answer(name: str) -> Callable[..., Any]:
     return lowering
 
 
+def _compare(sign: str) -> Callable[..., Any]:
+    """The lowering of a comparison, by the order of the two strings: below, at or above 0."""
+    def lowering(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        found = _number(context, builder, "compare", sig, args)
+        return builder.icmp_signed(sign, found, ir.Constant(_INT, 0))
+    return lowering
+
+
+def _slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    given = context.make_helper(builder, sig.args[1], args[1])
+    own = signature(managed_string, sig.args[0], types.intp, types.intp)
+    return _make("slice")(context, builder, own, [args[0], given.start, given.stop])
+
+
 # ---- The table ----
 
 #: Functions of strings: (function, lowering, type of the result, number of strings).
 _FUNCTIONS = [
     (operator.add, _make("concat"), managed_string, 2),
     (operator.iadd, _make("concat"), managed_string, 2),
-    (str, _make("copy"), managed_string, 1),
     (len, _answer("length"), types.int32, 1),
+    (operator.contains, _answer("contains"), types.boolean, 2),
+    *((compared, _compare(sign), types.boolean, 2) for compared, sign in (
+        (operator.eq, "=="), (operator.ne, "!="), (operator.lt, "<"), (operator.le, "<="),
+        (operator.gt, ">"), (operator.ge, ">="))),
 ]
 #: Methods of strings: (name, lowering, type of the result, number of arguments, all strings).
 _METHODS = [
+    ("__str__", _make("copy"), managed_string, 0),
     ("upper", _make("upper"), managed_string, 0),
+    ("lower", _make("lower"), managed_string, 0),
+    ("replace", _make("replace"), managed_string, 2),
+    *(row for side in ("strip", "lstrip", "rstrip") for row in (
+        (side, _make(side), managed_string, 0), (side, _make(f"{side}_set"), managed_string, 1))),
+    *((search, _answer(search), types.int32, 1) for search in ("find", "rfind", "count")),
+    ("startswith", _answer("startswith"), types.boolean, 1),
+    ("endswith", _answer("endswith"), types.boolean, 1),
 ]
 
 
@@ -118,7 +136,7 @@ def _strings(args: Any, kws: Any, count: int) -> bool:
 
 
 def _add_function(function: Any, lowering: Any, result: Any, count: int) -> None:
-    class Typing(AbstractTemplate):     # type: ignore[misc]
+    class Typing(AbstractTemplate): 
         key = function
 
         def generic(self, args: Any, kws: Any) -> Any:
@@ -131,8 +149,9 @@ def _add_function(function: Any, lowering: Any, result: Any, count: int) -> None
 
 
 def _method_typing(name: str, results: dict[int, Any]) -> type:
-    class Typing(AbstractTemplate):     # type: ignore[misc]
+    class Typing(AbstractTemplate): 
         key = f"xmem.{name}"
+        prefer_literal = True
 
         def generic(self, args: Any, kws: Any) -> Any:
             if len(args) not in results or not _strings(args, kws, len(args)):
@@ -159,7 +178,27 @@ for row in _FUNCTIONS:
 _add_methods()
 
 
-# ---- Arrays of strings ----
+for string in string_view, managed_string:      # numba answers "is not" by it
+    lower(operator.is_, string, types.none)(
+        lambda context, builder, sig, args: _answer("is_null")(
+            context, builder, signature(types.boolean, sig.args[0]), args[:1]))
+
+
+# ---- Subscripts ----
+
+@typings.register_global(operator.getitem)
+class _Slicing(AbstractTemplate):
+    key = operator.getitem
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        if (not kws and isinstance(args[0], _STRINGS) and isinstance(args[1], types.SliceType)
+                and not args[1].has_step):
+            return signature(managed_string, string_view, args[1])
+        return None
+
+
+lower(operator.getitem, string_view, types.slice2_type)(_slice)
+
 
 @lower(operator.setitem, types.CPointer(managed_string), types.Integer, managed_string)
 def setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -169,7 +208,15 @@ def setitem(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     builder.store(value, builder.gep(array, [index]))
 
 
-# ---- What kernels call that is no method ----
+# ---- Functions that kernels import ----
+
+@intrinsic
+def make_string(typingctx: Any, string: Any) -> Any:
+    """A new string with the characters of a string or literal."""
+    if not _is_string(string):
+        return None
+    return managed_string(string_view), _make("copy")
+
 
 @intrinsic
 def NRT_decref(typingctx: Any, string: Any) -> Any:

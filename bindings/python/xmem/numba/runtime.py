@@ -13,13 +13,16 @@ and the shims define symbols of one name, and nrt.cu could not free what the shi
 from __future__ import annotations
 
 import re
+import sys
+import threading
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
-from numba.cuda import cgutils, config
+from numba.cuda import cgutils
 from numba.cuda.core.errors import NumbaRuntimeError
+from numba.cuda.cudadrv import devices
 from numba.cuda.cudadrv.driver import _have_nvjitlink, driver
 from numba.cuda.cudadrv.error import CudaSupportError
 from numba.cuda.cudadrv.linkable_code import CUSource, Fatbin, LinkableCode
@@ -28,10 +31,44 @@ from numba.cuda.descriptor import cuda_target
 FOLDER = Path(__file__).parent
 INCLUDE = FOLDER.parent / "include"
 
-# Without it numba-cuda leaves all counting out, silently.
-config.CUDA_ENABLE_NRT = True
-
 _COUNT = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t])
+
+
+#: The arena of each GPU by its number: its address, and what keeps it; and the modules loaded
+#: there, by their handles.
+_arenas: dict[int, tuple[int, object]] = {}
+_modules: dict[int, dict[int, Any]] = {}
+_lock = threading.RLock()       # protects both; a finalizer may interrupt who has it
+
+
+def _gpu() -> int:
+    return int(devices.get_context().device.id)
+
+
+def _write(module: Any, arena: int) -> None:
+    address, size = driver.cuLibraryGetGlobal(module.handle, b"xmem_arena")
+    driver.cuMemcpyHtoD(address, arena.to_bytes(size, sys.byteorder), size)
+
+
+def _loaded(module: Any) -> None:
+    """Before the first kernel of a module: the module gets the arena of its GPU."""
+    with _lock:
+        _modules.setdefault(_gpu(), {})[int(module.handle)] = module
+        _write(module, _arenas.get(_gpu(), (0,))[0])
+
+
+def _unloaded(module: Any) -> None:
+    with _lock:
+        for loaded in list(_modules.values()):
+            loaded.pop(int(module.handle), None)
+
+
+def use_arena(address: int, keeper: object) -> None:
+    """Let all kernels of this GPU allocate from an arena from now on; 0: from the GPU's heap."""
+    with _lock:
+        _arenas[_gpu()] = address, keeper
+        for module in list(_modules.get(_gpu(), {}).values()):
+            _write(module, address)
 
 
 class Shims(LinkableCode):
@@ -88,7 +125,7 @@ def _with_headers(path: Path, seen: set[Path]) -> str:
     return re.sub(r'^#include [<"](.*)[>"]$', header, path.read_text(), flags=re.MULTILINE)
 
 
-SHIMS = Shims(None)
+SHIMS = Shims(None, setup_callback=_loaded, teardown_callback=_unloaded)
 
 
 def provide(module: ir.Module) -> None:
@@ -110,8 +147,16 @@ def link() -> None:
     """See that what numba-cuda compiles just now is linked with the shims."""
     context = cuda_target.target_context
     if not context.enable_nrt:
-        raise NumbaRuntimeError("xmem.numba: numba-cuda counts no references, because "
-                                "numba.cuda.config.CUDA_ENABLE_NRT is false")
+        raise NumbaRuntimeError("xmem.numba: numba-cuda would count no references: set "
+                                "numba.cuda.config.CUDA_ENABLE_NRT = True before a kernel with "
+                                "strings is compiled")
     library: Any = context.active_code_library
     if SHIMS not in library._linking_files:
         library.add_linking_file(SHIMS)
+
+
+def call(builder: ir.IRBuilder, name: str, args: list[ir.Value]) -> None:
+    """Call a shim. Its status is always 0: memory that there is not gives a null string."""
+    link()
+    kind = ir.FunctionType(ir.IntType(32), [arg.type for arg in args])
+    builder.call(cgutils.get_or_insert_function(builder.module, kind, f"xmem_{name}_shim"), args)

@@ -68,6 +68,12 @@ XMEM_SHIM int xmem_arena_count_shim(arena_counts *counts, const arena *from)
 
 /* ---- New strings ---- */
 
+/* numba's bounds of slices are 64 bits wide, and the missing one is the largest number. */
+static XMEM_SHIM inline i32 bound(long long number)
+{
+	return number > TO_THE_END ? TO_THE_END : number < -TO_THE_END ? -TO_THE_END : i32(number);
+}
+
 #define MAKES(name, made, ...)								\
 	extern "C" XMEM_SHIM int xmem_##name##_shim(void **out_meminfo,			\
 						    void *out_udf_str, __VA_ARGS__)	\
@@ -80,9 +86,19 @@ XMEM_SHIM int xmem_arena_count_shim(arena_counts *counts, const arena *from)
 	}
 #define VIEW const string_view *
 
-MAKES(copy, concat(xmem_arena, *view, view_of("", 0)), VIEW view)
+MAKES(copy, copy(xmem_arena, *view), VIEW view)
 MAKES(concat, concat(xmem_arena, *left, *right), VIEW left, VIEW right)
 MAKES(upper, upper(xmem_arena, *view), VIEW view)
+MAKES(lower, lower(xmem_arena, *view), VIEW view)
+MAKES(replace, replace(xmem_arena, *view, *old, *with), VIEW view, VIEW old, VIEW with)
+MAKES(slice, copy(xmem_arena, slice(*view, bound(begin), bound(end))), VIEW view, long long begin,
+      long long end)
+MAKES(strip, copy(xmem_arena, strip(*view)), VIEW view)
+MAKES(strip_set, copy(xmem_arena, strip(*view, *set)), VIEW view, VIEW set)
+MAKES(lstrip, copy(xmem_arena, lstrip(*view)), VIEW view)
+MAKES(lstrip_set, copy(xmem_arena, lstrip(*view, *set)), VIEW view, VIEW set)
+MAKES(rstrip, copy(xmem_arena, rstrip(*view)), VIEW view)
+MAKES(rstrip_set, copy(xmem_arena, rstrip(*view, *set)), VIEW view, VIEW set)
 
 /* ---- Numbers, and answers of 0 or 1 ---- */
 
@@ -95,3 +111,10 @@ MAKES(upper, upper(xmem_arena, *view), VIEW view)
 
 SAYS(length, length(*view), VIEW view)
 SAYS(is_null, is_null(*view), VIEW view)
+SAYS(find, find(*view, *wanted), VIEW view, VIEW wanted)
+SAYS(rfind, rfind(*view, *wanted), VIEW view, VIEW wanted)
+SAYS(count, count(*view, *wanted), VIEW view, VIEW wanted)
+SAYS(contains, find(*view, *wanted) >= 0, VIEW view, VIEW wanted)
+SAYS(startswith, startswith(*view, *wanted), VIEW view, VIEW wanted)
+SAYS(endswith, endswith(*view, *wanted), VIEW view, VIEW wanted)
+SAYS(compare, compare(*left, *right), VIEW left, VIEW right)
