@@ -193,6 +193,8 @@ key() {
 	{
 		cat "$1" && echo "$2" && grep -E " ($with)\$" "$work/programs"
 		[[ $2 != tests/* ]] || cat "$(dirname "${2%% *}")"/*.sh
+		[[ $2 != tests/device/numba.sh* ]] || cat tests/device/*.{py,cc} \
+			bindings/python/xmem/numba/*.{py,cu} include/xmem/device/*.cuh
 	} | sha256sum | cut -d' ' -f1
 }
 

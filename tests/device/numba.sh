@@ -12,5 +12,5 @@ case $PWD in */build/mutants/*) venv=${PWD%/mutants/*}/judges ;; esac
 scripts/venv.sh "$venv" tests/judges/requirements.txt
 
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/bindings/python/tests
-exec "$venv/bin/python" -P -m pytest -q -p tally -p no:cacheprovider --tb=short \
+exec "$venv/bin/python" -P -m pytest -q -rN -p tally -p no:cacheprovider --tb=short \
 	--rootdir tests/device tests/device "$@"

@@ -28,8 +28,7 @@ docs/device.md is the page for this. This module needs numba-cuda 0.30; it compi
 a GPU. Nothing else of xmem imports it.
 """
 from .arena import Arena, ArenaCounts
-from .arrays import (DeviceArray, free_managed_udf_string_array, make_view, string_array,
-                     view_array)
+from .arrays import (DeviceArray, free_managed_udf_string_array, string_array, view_array)
 from .operations import NRT_decref, make_string
 from .strings import (ManagedString, StringView, UDFString, managed_string, string_view,
                       udf_string)
@@ -40,5 +39,5 @@ managed_udf_string = managed_string
 
 __all__ = ["Arena", "ArenaCounts", "DeviceArray", "ManagedString", "ManagedUDFString",
            "NRT_decref", "StringView", "UDFString", "free_managed_udf_string_array",
-           "make_string", "make_view", "managed_string", "managed_udf_string", "string_array",
+           "make_string", "managed_string", "managed_udf_string", "string_array",
            "string_view", "udf_string", "view_array"]

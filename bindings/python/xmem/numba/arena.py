@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy
 from numba import cuda
 from numba.cuda import types
-from numba.cuda.extending import intrinsic
 
 from . import runtime
-from .arrays import DeviceArray
+from .arrays import of
 
 
 class ArenaCounts(NamedTuple):
-    """What kernels have done with an arena."""
+    """How often kernels have used an arena."""
 
     made: int       #: allocations: two for each string
     freed: int      #: releases
@@ -35,7 +34,7 @@ class Arena:
 
         Raises ValueError if it is too small for a string, or not aligned.
         """
-        self.memory = DeviceArray(cuda.as_cuda_array(memory), types.uint8)
+        self.memory = of(cuda.as_cuda_array(memory), types.uint8)
         nbytes = self.memory.memory.nbytes
         if not self._ask(make_arena, 1, nbytes)[0]:
             raise ValueError(f"xmem.numba: {nbytes} bytes at {self.memory:#x} are no room for an "
@@ -53,34 +52,20 @@ class Arena:
         return ArenaCounts(*map(int, self._ask(count_arena, 4)))
 
     def _ask(self, kernel: Any, words: int, *arguments: int) -> Any:
-        answer = DeviceArray(cuda.to_device(numpy.zeros(words, "u8")), types.uint64)
+        answer = of(cuda.to_device(numpy.zeros(words, "u8")), types.uint64)
         kernel[1, 1](answer, self.memory, *arguments)
         return answer.memory.copy_to_host()
 
 
-@intrinsic
-def arena_init(typingctx: Any, made: Any, memory: Any, nbytes: Any) -> Any:
-    """Make an arena; its address, or 0, is written to made[0]."""
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        runtime.call(builder, "arena_init", args)
-        return context.get_dummy_value()
-    return types.none(made, memory, types.uint64), codegen
-
-
-@intrinsic
-def arena_count(typingctx: Any, counts: Any, memory: Any) -> Any:
-    """Write the four counts of an arena."""
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        runtime.call(builder, "arena_count", args)
-        return context.get_dummy_value()
-    return types.none(counts, memory), codegen
+arena_init = runtime.declare("xmem_arena_init", "uint64(CPointer(uint8), uint64)")
+arena_count = runtime.declare("xmem_arena_count", "void(CPointer(uint8), CPointer(uint64))")
 
 
 @cuda.jit
 def make_arena(made: Any, memory: Any, nbytes: Any) -> None:
-    arena_init(made, memory, nbytes)
+    made[0] = arena_init(memory, nbytes)
 
 
 @cuda.jit
 def count_arena(counts: Any, memory: Any) -> None:
-    arena_count(counts, memory)
+    arena_count(memory, counts)

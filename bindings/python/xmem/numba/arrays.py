@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-from llvmlite import ir
 from numba import cuda
-from numba.cuda import cgutils, types
-from numba.cuda.extending import intrinsic, typeof_impl
+from numba.cuda import types
+from numba.cuda.extending import typeof_impl
 
+from . import runtime
 from .operations import NRT_decref
 from .strings import managed_string, string_view
 
@@ -17,15 +17,20 @@ THREADS = 256       # of a block
 
 
 class DeviceArray(int):
-    """The address of an array on a GPU, which it keeps alive. A kernel gets a pointer to a dtype."""
+    """The address of an array on a GPU. A kernel gets it as a pointer to elements of a dtype."""
 
-    memory: Any     #: an array of numba-cuda
     dtype: Any      #: a type of numba-cuda
+    memory: Any     #: the array of numba-cuda whose address it is, or None; it is kept alive
 
-    def __new__(cls, memory: Any, dtype: Any) -> DeviceArray:
-        self = super().__new__(cls, int(memory.device_ctypes_pointer.value or 0))
-        self.memory, self.dtype = memory, dtype
+    def __new__(cls, address: int, dtype: Any, memory: Any = None) -> DeviceArray:
+        self = super().__new__(cls, address)
+        self.dtype, self.memory = dtype, memory
         return self
+
+
+def of(memory: Any, dtype: Any) -> DeviceArray:
+    """The address of an array of numba-cuda."""
+    return DeviceArray(int(memory.device_ctypes_pointer.value or 0), dtype, memory)
 
 
 @typeof_impl.register(DeviceArray)
@@ -39,8 +44,7 @@ def string_array(rows: int, stream: Any = 0) -> DeviceArray:
     An element has a reference of its own to its string. Overwriting an element does not drop that
     reference: free_managed_udf_string_array does. When the array goes, its strings stay.
     """
-    return DeviceArray(cuda.to_device(numpy.zeros((rows, 3), "u8"), stream=stream),
-                       managed_string)
+    return of(cuda.to_device(numpy.zeros((rows, 3), "u8"), stream=stream), managed_string)
 
 
 def view_array(chars: Any, offsets: Any, validity: Any = None, stream: Any = 0) -> DeviceArray:
@@ -55,35 +59,26 @@ def view_array(chars: Any, offsets: Any, validity: Any = None, stream: Any = 0) 
     if [part.dtype.name for part in given] != ["uint8", "int32"] or given[1].size < 1:
         raise TypeError("xmem.numba: a column has chars of uint8 and at least one offset of int32")
     rows = given[1].size - 1
-    bits = 0 if validity is None else DeviceArray(cuda.as_cuda_array(validity), types.uint8)
-    views = DeviceArray(cuda.device_array((rows, 3), "u8", stream=stream), string_view)
+    bits = DeviceArray(0, types.uint8)
+    if validity is not None:
+        bits = of(cuda.as_cuda_array(validity), types.uint8)
+    views = of(cuda.device_array((rows, 3), "u8", stream=stream), string_view)
     if rows:
         make_views[(rows + THREADS - 1) // THREADS, THREADS, stream](
-            views, int(DeviceArray(given[0], types.uint8)), DeviceArray(given[1], types.int32),
-            bits or DeviceArray(given[0], types.uint8), bool(bits), rows)
+            of(given[0], types.uint8), of(given[1], types.int32), bits, rows, views)
     return views
 
 
-@intrinsic
-def make_view(typingctx: Any, address: Any, nbytes: Any) -> Any:
-    """A string_view of so many bytes at an address; address 0: a null string."""
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        view = cgutils.create_struct_proxy(string_view)(context, builder)
-        view.p = builder.inttoptr(args[0], cgutils.voidptr_t)
-        view.bytes = args[1]
-        view.char_pos = view.byte_pos = ir.Constant(ir.IntType(32), 0)
-        return view._getvalue()
-    return string_view(types.uint64, types.int32), codegen
+view_row = runtime.declare("xmem_view_row", types.void(
+    types.CPointer(types.uint8), types.CPointer(types.int32), types.CPointer(types.uint8),
+    types.uint64, types.CPointer(string_view)))
 
 
 @cuda.jit
-def make_views(out: Any, chars: Any, offsets: Any, validity: Any, nullable: Any, rows: Any) -> None:
+def make_views(chars: Any, offsets: Any, validity: Any, rows: Any, views: Any) -> None:
     row = cuda.grid(1)
     if row < rows:
-        if nullable and not validity[row // 8] >> row % 8 & 1:
-            out[row] = make_view(0, 0)
-        else:
-            out[row] = make_view(chars + offsets[row], offsets[row + 1] - offsets[row])
+        view_row(chars, offsets, validity, row, views)
 
 
 @cuda.jit

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
+from numba import cuda
 from numba.cuda import cgutils
 from numba.cuda.core.errors import NumbaRuntimeError
 from numba.cuda.cudadrv import devices
@@ -153,6 +154,11 @@ def link() -> None:
     library: Any = context.active_code_library
     if SHIMS not in library._linking_files:
         library.add_linking_file(SHIMS)
+
+
+def declare(name: str, types: Any) -> Any:
+    """A function of shims.cu that has no status, for kernels: its types, as numba has them."""
+    return cuda.declare_device(name, types, link=SHIMS, abi="c")
 
 
 def call(builder: ir.IRBuilder, name: str, args: list[ir.Value]) -> None:

@@ -2,9 +2,9 @@
 /*
  * The functions that code of numba-cuda calls. They only wrap xmem/device.cuh.
  *
- * numba reads the result of a function as its status, and any but 0 is an exception. An exception
- * leaves a kernel without dropping its references, so the status is always 0. A shim writes what
- * it makes to its first arguments. Operands are addresses of string_views.
+ * numba reads the result of a shim as its status, and any but 0 is an exception. An exception
+ * leaves a kernel without dropping its references, so the status is always 0. A shim writes its
+ * result to its first arguments. Operands are addresses of string_views.
  *
  * As C++ for the CPU this file makes a library with which tests run numba's code.
  */
@@ -51,19 +51,29 @@ XMEM_SHIM void NRT_decref(void *meminfo)
 	decref((MemInfo *)meminfo);
 }
 
-/* ---- The arena ---- */
+/* ---- For kernels of xmem.numba itself ---- */
 
-XMEM_SHIM int xmem_arena_init_shim(void **made, void *memory, u64 bytes)
+XMEM_SHIM arena *xmem_arena_init(void *memory, u64 bytes)
 {
-	*made = arena_init(memory, bytes);
-	return 0;
+	return arena_init(memory, bytes);
 }
 
-XMEM_SHIM int xmem_arena_count_shim(arena_counts *counts, const arena *from)
+XMEM_SHIM void xmem_arena_count(const arena *from, arena_counts *counts)
 {
 	*counts = arena_count(from);
-	return 0;
 }
+
+/* View a row of a column of Arrow. validity NULL: no row is null. */
+XMEM_SHIM void xmem_view_row(const char *chars, const i32 *offsets, const u8 *validity, u64 row,
+			     string_view *views)
+{
+	bool valid = !validity || validity[row / 8] >> row % 8 & 1;
+
+	/* The address of no characters may be 0, which would be a null string. */
+	views[row] = valid ? view_of(chars ? chars + offsets[row] : "",
+				     offsets[row + 1] - offsets[row]) : null_view();
+}
+
 } /* extern "C" */
 
 /* ---- New strings ---- */
