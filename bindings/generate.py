@@ -21,6 +21,7 @@ import pretty
 import write_abi
 import write_c
 import write_man
+import write_ocaml
 import write_pxd
 import write_python
 from comments import Complaint
@@ -40,6 +41,11 @@ def files(api: dict[str, Any]) -> dict[str, str]:
         "bindings/python/xmem/_constants.py": write_python.constants(api),
         "bindings/python/xmem/_answers.pyi": write_python.answers(api),
         "bindings/python/xmem/capi.pxd": write_pxd.declarations(api),
+        "bindings/ocaml/types/descriptions.ml": write_ocaml.descriptions(api),
+        "bindings/ocaml/src/constants.ml": write_ocaml.constants(api),
+        "bindings/ocaml/src/answers.ml": write_ocaml.answers(api),
+        "bindings/ocaml/src/calls.ml": write_ocaml.calls(api),
+        "bindings/ocaml/src/calls.mli": write_ocaml.interface(api),
     }
 
 

@@ -1,0 +1,458 @@
+(* SPDX-License-Identifier: MIT *)
+(** Records: the answers of C functions.
+
+    Made by bindings/generate.py from the public headers. *)
+
+(** One plane of an image. *)
+module Plane = struct
+  type t = {
+    data : nativeint;
+      (** the first row *)
+    stride : int;
+      (** bytes from one row to the next, at least row_bytes *)
+    row_bytes : int;
+      (** of pixels in each row *)
+    rows : int;
+  }
+end
+
+(** All fields but size, offset and order_* are the publisher's to use as it likes.
+    xmem_tensor_view and xmem_image_view understand those that xmem_describe_tensor and
+    xmem_describe_image set. *)
+module Metadata = struct
+  type t = {
+    id : int;
+    storage : int;
+      (** enum xmem_storage *)
+    device : int;
+      (** 0 for the CPU, else the device's number in the pool *)
+    dtype : int;
+      (** of an element: XMEM_DTYPE; 0: not described *)
+    ndim : int;
+      (** valid places of shape and strides, at most 8 *)
+    shape : int array;
+      (** elements *)
+    strides : int array;
+      (** bytes; DLPack counts elements: see xmem_tensor_view *)
+    size : int;
+      (** bytes of contents; xmem_publish sets it *)
+    offset : int;
+      (** bytes of the whole buffer before them; xmem_publish sets it *)
+    content_type : string;
+      (** NUL-terminated, for example 'video/x-raw,GRAY8' *)
+    producer : string;
+      (** NUL-terminated *)
+    user : int64 array;
+    timestamp_ns : int64;
+      (** of the contents, by `clock`; 0: none *)
+    clock : string;
+      (** NUL-terminated: its name, such as 'CLOCK_TAI' *)
+    image : int;
+      (** enum xmem_image_format *)
+    order_kind : int;
+      (** enum xmem_order; xmem_publish sets these two *)
+    order_value : int64;
+      (** below XMEM_READY_OVER; 0: the contents are complete *)
+    image_width : int;
+      (** pixels *)
+    image_height : int;
+    image_stride : int;
+      (** bytes from one row of the first plane to the next *)
+  }
+end
+
+(** The state of a subscription. *)
+module Subscription_info = struct
+  type t = {
+    publisher : int;
+      (** client id of the publisher of the last received buffer, or at first of the first
+          publisher; XMEM_NOBODY: none has come yet *)
+    follows : int;
+      (** publishers, with ended ones whose publications may be left to receive *)
+    lost : int;
+      (** publications of all publishers that it has lost by being slow *)
+    behind : int;
+      (** publications of all publishers that it has yet to receive, without history *)
+  }
+end
+
+(** The properties of a handle. While the buffer is written, this client is the publisher. *)
+module Buffer_info = struct
+  type t = {
+    flags : int;
+      (** XMEM_BUFFER_*, also bits that later versions define *)
+    slot : int;
+      (** xmem_slot *)
+    token : int64;
+      (** xmem_token: 0 while the buffer is written *)
+    sequence : int;
+      (** number of the publication, from 0 for each publisher; 0 if the buffer is written or was
+          got by its token *)
+    timestamp_ns : int64;
+      (** of the publisher, by CLOCK_MONOTONIC; 0: none, or the buffer is written or was got by
+          its token *)
+    bytes : int;
+      (** xmem_size *)
+    capacity : int;
+      (** xmem_capacity *)
+    publisher : int;
+      (** client id; XMEM_NOBODY: the buffer was got by its token, and its publisher has ended
+          long ago *)
+    label : string;
+      (** of the publisher, NUL-terminated; empty: it has none, or has ended and its label is
+          forgotten *)
+  }
+end
+
+(** Limbo: buffers that are used longer than they should be. Either their owner has ended, and
+    clients hold them or have yet to receive them. Or they are *overdue*: their owner has found no
+    buffer, or has collected, and clients hold them although no subscriber has yet to receive
+    them. *)
+module Limbo = struct
+  type t = {
+    ended : int;
+      (** buffers whose owner has ended *)
+    overdue : int;
+      (** buffers that their owner wants back *)
+    bytes_ended : int;
+    bytes_overdue : int;
+    ended_age_ns : int64;
+      (** since the first of these owners ended *)
+    overdue_age_ns : int64;
+      (** since an owner first missed one of them *)
+  }
+end
+
+(** The driver, as this process finds it. *)
+module Cuda_info = struct
+  type t = {
+    version : int;
+      (** of CUDA: 1000 * major + 10 * minor *)
+    devices : int;
+      (** that this process sees; at least 1 *)
+    file : string;
+      (** the library, as it was found; cut if it is longer *)
+  }
+end
+
+(** One device, as this process sees it. *)
+module Cuda_device_info = struct
+  type t = {
+    device_id : int;
+      (** its ordinal in this process *)
+    can : int;
+      (** XMEM_CUDA_CAN_* *)
+    bytes : int;
+      (** of its memory *)
+    granularity : int;
+      (** of exported memory; 0: it cannot be exported *)
+    capability : int;
+      (** compute capability: 10 * major + minor *)
+    uuid : string;
+      (** equal in all processes *)
+    name : string;
+      (** NUL-terminated *)
+  }
+end
+
+(** The numbers of a pool now. Other clients continue meanwhile, so the numbers need not add up. *)
+module Pool_info = struct
+  type t = {
+    slots : int;
+      (** capacity *)
+    attached : int;
+      (** slots with a buffer *)
+    free : int;
+      (** of those: without contents *)
+    writing : int;
+      (** being written, or kept by their owner for its next acquire *)
+    live : int;
+      (** with contents *)
+    held : int;
+      (** slots that at least one client holds *)
+    limbo : int;
+      (** attached slots whose owner has ended *)
+    clients : int;
+      (** that live *)
+    zombies : int;
+      (** ended clients with publications in flight *)
+    clients_max : int;
+      (** capacity *)
+    ring_entries : int;
+      (** capacity of each writer's ring *)
+    holds : int;
+      (** references of all clients together *)
+    bytes : int;
+      (** of all attached slots *)
+    bytes_files : int;
+      (** of the files with these slots *)
+    bytes_kept : int;
+      (** of the files whose owner has ended *)
+    bytes_mapped : int;
+      (** of the files that this handle has mapped *)
+    payloads : int;
+      (** files and allocations of GPUs *)
+    stale_handles : int;
+      (** uses of dropped handles of buffers by this process, in all its pools *)
+    bytes_huge : int;
+      (** of files in huge pages (hugetlb) *)
+    bytes_advised : int;
+      (** of this handle's files in ordinary pages for which the kernel was asked for huge pages *)
+    claims : int;
+      (** of all slots *)
+    claimed : int;
+      (** slots with claims *)
+    overdue : int;
+      (** slots that their owner wants back and others hold: struct xmem_limbo *)
+    bytes_limbo : int;
+      (** of the slots in limbo *)
+    limbo_age_ns : int64;
+      (** time since the first of their owners ended, or a later owner of the group, if one has
+          ended too *)
+    bytes_overdue : int;
+      (** of the overdue slots *)
+    overdue_age_ns : int64;
+      (** time since an owner first missed one of them *)
+    bytes_cuda : int;
+      (** of memory of GPUs, counted as bytes of struct xmem_device_info *)
+    bytes_closing : int;
+      (** of that: has no buffers any more, but processes still have it open *)
+  }
+end
+
+(** One client of a pool. *)
+module Client_info = struct
+  type t = {
+    id : int;
+    role : int;
+      (** enum xmem_client_role *)
+    alive : int;
+      (** 1; 0: it has ended, with publications in flight *)
+    pid : int;
+      (** in this process's namespace, or as the daemon sees it; 0: not in this namespace *)
+    uid : int;
+      (** in its user namespace; as pid *)
+    slots : int;
+      (** attached slots that it owns *)
+    incarnation : int64;
+      (** number of this use of the id, never reused *)
+    wait_bound_ns : int64;
+      (** of its options *)
+    holds : int;
+      (** references to all slots together *)
+    label : string;
+      (** NUL-terminated *)
+    follows : int;
+      (** publishers that it follows, with ended ones *)
+    followers : int;
+      (** clients that subscribe to it, which its xmem_subscriber_next gets *)
+    behind : int;
+      (** publications of all publishers that it has yet to receive *)
+    bytes_mapped : int;
+      (** of the files that it has mapped, as it reports itself *)
+    bytes_kept : int;
+      (** of ended owners' files with a buffer that it holds or has yet to receive *)
+    limbo : int;
+      (** slots that it holds and that are in limbo or overdue *)
+    awaits_writer : int;
+      (** threads that wait for a writer to follow, as it reports itself *)
+    bytes_limbo : int;
+      (** of the slots that `limbo` counts *)
+    bytes_ended : int;
+      (** of those, of ended owners: limbo_bytes of struct xmem_pool_options bounds this *)
+  }
+end
+
+(** One client that subscribes to a writer. *)
+module Subscriber_info = struct
+  type t = {
+    client : int;
+      (** its id, for xmem_pool_client_info *)
+    waits : int;
+      (** 1: the writer waits for it (XMEM_SUBSCRIBE_WAITS) *)
+    incarnation : int64;
+      (** number of this use of the id, never reused *)
+    behind : int;
+      (** publications of this writer that it has yet to receive *)
+    demoted : int;
+      (** 1: it has exceeded wait_bound_ns, and the writer does not wait for it until it receives
+          again *)
+    label : string;
+      (** NUL-terminated *)
+  }
+end
+
+(** One slot of a pool. *)
+module Slot_info = struct
+  type t = {
+    slot : int;
+    state : int;
+      (** enum xmem_slot_use *)
+    owner : int;
+      (** client id, or XMEM_NOBODY *)
+    device : int;
+      (** number of the GPU in the pool (xmem_pool_device_info); 0: the CPU *)
+    token : int64;
+      (** of the contents; 0: there are none *)
+    bytes : int;
+      (** of the whole buffer *)
+    holds : int;
+      (** references of all clients together *)
+    position : int;
+      (** 1 + sequence number of its last publication; 0: none *)
+    payload : int;
+      (** number of the file; 0: none *)
+    payload_bytes : int;
+      (** of the file *)
+    claims : int;
+      (** references that are set aside (claims.h) *)
+    upgrader : int;
+      (** client that writes it in place, or XMEM_NOBODY *)
+    overdue : int;
+      (** 1: its owner wants it back, and others hold it: struct xmem_limbo *)
+  }
+end
+
+(** A GPU in whose memory a pool has, or has had, buffers. *)
+module Device_info = struct
+  type t = {
+    device : int;
+      (** its number in the pool, as in metadata and slots *)
+    uuid : string;
+      (** as in struct xmem_cuda_device_info *)
+    bytes : int;
+      (** of the pool's memory there: whole allocations, once for each attach, and whole blocks
+          that small ones share *)
+    bytes_closing : int;
+      (** of that: as in struct xmem_pool_info *)
+  }
+end
+
+(** A description of the host. *)
+module Host_info = struct
+  type t = {
+    abi : int;
+      (** version of its protocol *)
+    abi_oldest : int;
+      (** the oldest that it still serves *)
+    features : int;
+      (** that a client has to know in order to use its pools *)
+    max_slots : int;
+      (** of a pool *)
+    max_clients : int;
+      (** of a pool *)
+    max_ring_entries : int;
+      (** of a pool *)
+    group_slots : int;
+      (** slots of a group, which one writer gets *)
+    max_pools : int;
+    max_payloads : int;
+      (** files with contents, of a pool *)
+    pools : int;
+      (** now *)
+    backend : string;
+      (** 'kernel' or 'daemon' *)
+    version : string;
+      (** of the host's program; NUL-terminated *)
+  }
+end
+
+(** One limit of the host, and how much of it is in use. *)
+module Limit_info = struct
+  type t = {
+    number : int;
+      (** of the limit, never changes *)
+    scope : int;
+      (** enum xmem_limit_scope *)
+    uid : int;
+      (** of a user; else 0xffffffff *)
+    in_bytes : int;
+      (** 1: the next two are bytes; 0: numbers of things *)
+    used : int;
+    most : int;
+      (** UINT64_MAX: there is no limit *)
+    name : string;
+      (** NUL-terminated. Kernel: the module's parameter, if it has one *)
+    what : string;
+      (** the limited thing, in English *)
+  }
+end
+
+(** One of the host's pools. *)
+module Pool_entry = struct
+  type t = {
+    number : int;
+      (** of the pool, never reused while the host runs *)
+    name : string;
+      (** at most 128 characters; NUL-terminated; empty: anonymous *)
+    owner_uid : int;
+      (** of its maker; UINT32_MAX: it has no number in this process's user namespace *)
+    slots : int;
+      (** capacity *)
+    clients_max : int;
+      (** capacity *)
+    clients : int;
+      (** that live *)
+    ring_entries : int;
+      (** capacity of each writer's ring *)
+    bytes : int;
+      (** of all attached slots *)
+    bytes_files : int;
+      (** of the files with these slots *)
+    bytes_kept : int;
+      (** of the files whose owner has ended *)
+    payloads : int;
+      (** files *)
+    mode : int;
+      (** as in struct xmem_pool_options *)
+    gid : int;
+      (** its group; UINT32_MAX as owner_uid *)
+    roles : int;
+      (** XMEM_MAY_*: that the mode gives this process *)
+  }
+end
+
+(** A tensor that has been checked: all of its elements lie within the contents. *)
+module Tensor = struct
+  type t = {
+    flags : int;
+      (** XMEM_TENSOR_* *)
+    dtype : int;
+      (** XMEM_DTYPE_* *)
+    ndim : int;
+      (** valid places of the arrays, at most 8; the rest is 0 *)
+    item_bytes : int;
+      (** of one element with all lanes, at least 1 *)
+    device_id : int;
+      (** XMEM_CPU, or this process's number of the GPU *)
+    data : nativeint;
+      (** the first element: an address of xmem_data() or xmem_cuda_ptr() *)
+    elements : int;
+      (** the product of shape; 1 if ndim is 0 *)
+    bytes : int;
+      (** from the first element to the end of the last one *)
+    shape : int array;
+      (** none negative *)
+    strides : int array;
+      (** bytes; none negative *)
+    element_strides : int array;
+      (** strides / item_bytes, as in DLPack: valid only with XMEM_TENSOR_DLPACK, because not all
+          strides can be divided *)
+  }
+end
+
+(** An image that has been checked: all rows of its planes lie within the contents. *)
+module Image = struct
+  type t = {
+    format : int;
+      (** XMEM_IMAGE_* *)
+    planes : int;
+    width : int;
+      (** pixels, 1 to XMEM_IMAGE_MAX_SIDE *)
+    height : int;
+    device_id : int;
+      (** as in xmem_tensor *)
+    plane : Plane.t array;
+      (** \[planes\]; the others are 0 *)
+  }
+end

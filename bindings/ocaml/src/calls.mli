@@ -1,0 +1,1148 @@
+(* SPDX-License-Identifier: MIT *)
+(** The C API, function by function, on managed handles. A function that fails raises
+    [Error.Error]. Times are in nanoseconds.
+
+    Made by bindings/generate.py from the public headers. *)
+
+val limbo :
+  (Xmem_descriptions.Descriptions.xmem_limbo, [ `Struct ]) Ctypes.structured -> Answers.Limbo.t
+(** The argument of the function that [Pool.limbo_hook] sets. *)
+
+val clear_last_error : unit -> unit
+(** Forget the last error of the calling thread, and the driver's result.
+
+    Since 0.1. *)
+
+val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
+  ?wait_bound_ns:int64 -> ?label:string -> ?demand_bytes:int64 -> ?cache_bytes:int ->
+  ?cache_ns:int64 -> ?memory:int -> ?keep:int -> ?mode:int -> ?gid:int -> ?limbo_bytes:int ->
+  ?fd:int -> string option -> Managed.pool
+(** Join a pool.
+
+    If there is no pool of that name, make it.
+
+    A client joins as a reader, and its first call for writers (acquire, preallocate, attach,
+    get_mut, forward and so on) makes it a writer if the pool lets it write; otherwise that call
+    fails with EACCES. With XMEM_OPEN_WRITER it is a writer from the beginning. With
+    XMEM_OPEN_READER it stays a reader, and calls for writers fail with EPERM.
+
+    Each user has names of their own. This call never makes a pool of another user. The client
+    that makes the pool sets its mode, its group and its sizes; the defaults are 1024 slots, 64
+    clients and 64 ring entries. A writer gets slots in groups of 64. A pool ends with its last
+    client and, where the kernel is the host, its last descriptor.
+
+    The host is /dev/xmem if it exists, and otherwise xmemd, which this call starts if it does not
+    run. XMEM_BACKEND in the environment insists on one of them (docs/environment.md).
+    - name: up to 128 characters of A-Z a-z 0-9 . _ - and '/'. No part between two '/' is empty or
+    begins with a dot, and the name does not end with a '/'. 'USER:NAME' is the pool of another
+    user, given by number or by a name in /etc/passwd. '\@17' in place of NAME is the pool that
+    xmem_pool_next lists with the number 17; only a reader can join by a number. NULL or '' makes
+    an anonymous pool, and is the name with XMEM_OPEN_FD.
+    - options: NULL stands for options that are all zero.
+
+    Errors:
+    - EINVAL: a name, number, label or flag is out of its range, or a reader asks for something
+    that only writers have; the message says which
+    - EBADF: `fd` is not a pool's descriptor
+    - ENOENT: XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another user's
+    and gives this user no role
+    - EEXIST: XMEM_OPEN_EXCLUSIVE, and the pool exists; a pool that only other users keep alive
+    does not count
+    - ERANGE: the pool exists and is smaller than the options ask for; or it belongs to this user,
+    and its mode or group admits users that `mode` and `gid` would exclude
+    - EPERM: `gid` is no group of this user; or the folder of the daemon's address is not this
+    user's alone; the message names it
+    - EACCES: the pool lets this user in as a reader only; or this user may not open /dev/xmem, or
+    the socket that XMEM_SOCKET names
+    - EOPNOTSUPP: xmemd is the host, and another user's pool, or a mode or group for other users,
+    is asked for
+    - EUSERS: the pool has as many clients as it can have
+    - ESHUTDOWN: the pool is drained (xmem_pool_drain): no client joins it any more
+    - ENODEV: there is no host, or its daemon does not start; the message says why
+    - ENAMETOOLONG: XMEM_SOCKET in the environment is too long for an address
+    - EPROTONOSUPPORT: the host speaks another version of the protocol
+
+    In C: the caller calls xmem_pool_close
+
+    Since 0.1. *)
+
+val cancel : Managed.pool -> unit
+(** End all waiting in a pool handle and its subscriptions, now and for ever.
+
+    Waiting calls, and later calls whose timeout is not 0, fail with ECANCELED even if a buffer is
+    available. Calls with timeout 0 work as before. A call that waits for the answer of a stopped
+    daemon goes on waiting for it.
+
+    Errors:
+
+    Since 0.3. *)
+
+val pool_poll_fd : Managed.pool -> int
+(** Get the descriptor of a pool for poll, select and epoll.
+
+    It is level-triggered.
+
+            readable        a subscription has something to receive, or has ended: xmem_receive
+
+                            with timeout 0 does not fail with EAGAIN
+
+            writable        an xmem_acquire with timeout 0 finds a buffer; after an xmem_acquire
+    that
+
+                            found none, a buffer of the size requested then (writers only)
+
+            hung up         the host or this client has ended: close the pool and open it again
+
+    The descriptor can be ready in vain. So a program uses timeout 0, and returns to its loop
+    after EAGAIN. A writer that polls waits for slow subscribers no longer than wait_bound_ns. The
+    descriptor can be requested at any time and passed to other processes.
+
+    Errors:
+    - EDQUOT: the daemon has given out as many as it may (the kernel counts the process's files)
+    - ETIMEDOUT: the daemon does not answer
+
+    In C: the library's, valid until the handles that keep the pool alive are dropped; the program
+    neither reads, writes nor closes it
+
+    Since 0.3. *)
+
+val pool_reopen : Managed.pool -> Managed.pool
+(** Join the pool of a handle anew: in a child that inherited the handle by fork, after the host
+    has gone, or as a second client.
+
+    The name, user and options are those of the handle, without XMEM_OPEN_EXCLUSIVE. If that pool
+    has ended, the call makes a new one, unless the options had XMEM_OPEN_EXISTING or the pool is
+    another user's. With XMEM_OPEN_INHERIT a child joins by a descriptor instead, so that the pool
+    may be anonymous. The handle itself does not change.
+
+    Errors:
+    - EOPNOTSUPP: the pool was opened without XMEM_OPEN_INHERIT, and it is anonymous, or of a user
+    that has no number in this user namespace
+    - EBADF: this process has closed the handle; or a child has, and the pool was opened with
+    XMEM_OPEN_INHERIT; or the pool of its descriptor has ended
+
+    In C: the caller calls xmem_pool_close
+
+    Since 0.4. *)
+
+val pool_fd : Managed.pool -> int
+(** Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
+    roles that this client may pass on.
+
+    For the client that made the pool these are all roles. For others they are the roles that the
+    mode gives this client now, or that its own descriptor gave it. A descriptor that was passed
+    on cannot be taken back.
+
+    Errors:
+    - EACCES: this client joined another user's pool by name, and the mode no longer admits it
+
+    In C: the caller closes it
+
+    Since 0.2. *)
+
+val pool_fd_narrow : int -> int -> int
+(** Make a descriptor for fewer roles from a descriptor of a pool, before it is passed on.
+
+    The caller need not have joined the pool, but a host must run.
+    - fd: from xmem_pool_fd or this function; it stays the caller's, and does not change.
+    - roles: XMEM_MAY_*, at least one.
+
+    Errors:
+    - EACCES: \@fd lacks one of these roles
+    - EBADF: it is not a pool's descriptor
+    - ENODEV: there is no host
+
+    In C: the caller closes it
+
+    Since 0.5. *)
+
+val pool_backend : Managed.pool -> string
+(** Get the name of the host: 'kernel' or 'daemon'.
+
+    In C: valid as long as the pool
+
+    Since 0.1. *)
+
+val pool_client : Managed.pool -> int
+(** Get the id of this client in the pool.
+
+    Errors:
+
+    Since 0.1. *)
+
+val subscribe : ?flags:int -> ?publisher:int -> ?timeout_ns:int64 -> ?history:int -> ?depth:int ->
+  ?label:string -> Managed.pool -> Managed.subscription
+(** Follow the publishers of a pool, each from its next publication on.
+
+    With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, the
+    subscription follows all other writers with a fitting label, including those that join later;
+    a pool handle can have one such subscription, which leaves out the writers that its other
+    subscriptions follow. Publications from before a writer is followed are not received and do
+    not count as lost, except with `history` or XMEM_SUBSCRIBE_LASTS.
+
+    With XMEM_SUBSCRIBE_LASTS this call returns at once if there is no publisher (timeout_ns must
+    be 0 or XMEM_FOREVER), and xmem_receive waits for the next publisher instead of failing with
+    EPIPE. From a publisher that comes later, all publications that still exist are received.
+    XMEM_SUBSCRIBE_NOWAIT changes nothing then.
+    - options: NULL stands for options that are all zero.
+
+    Errors:
+    - EINVAL: a field or flag is out of its range; the message says which
+    - ENOENT: there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT; or it is a reader
+    - ETIMEDOUT: no publisher came in time, or the host did not answer
+    - EEXIST: this client follows that publisher already, or this handle follows all writers
+    - EOPNOTSUPP: XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of that publisher, or of all writers in
+    the pool, is 0
+    - ESTALE: the publisher ended during this call
+    - EMFILE: a payload cannot be mapped
+
+    In C: the caller calls xmem_unsubscribe
+
+    Since 0.1. *)
+
+val receive : Managed.subscription -> timeout:int64 -> Managed.buffer
+(** Receive the next publication and hold it for reading.
+
+    Each publisher's publications come in order, and publishers take turns.
+    - timeout_ns: nanoseconds to wait for it.
+
+    Errors:
+    - EAGAIN: there is none yet, and the timeout is 0
+    - ETIMEDOUT: none came in time
+    - EPIPE: all publishers that were followed have ended, and there is no other one: the
+    subscription is over. Subscribe again to follow later publishers. The message says whether
+    everything was received
+    - ECANCELED: xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
+    - EBADF: the subscription has been dropped
+    - EMFILE, EIO: the contents cannot be mapped; the publication is still the next one
+
+    In C: the caller calls xmem_release
+
+    Since 0.1. *)
+
+val subscription_poll_fd : Managed.subscription -> int
+(** Get the descriptor of one subscription, which is readable and hung up like a pool's, and never
+    writable.
+
+    After the subscription has ended it stays readable.
+
+    In C: the library's, valid until xmem_unsubscribe
+
+    Since 0.3. *)
+
+val subscription_stat : Managed.subscription -> Answers.Subscription_info.t
+(** Get the state of a subscription, without waiting.
+    - ret_info: its size field is set. Unchanged after an error.
+
+    Errors:
+    - EBADF: the subscription has been dropped
+
+    Since 0.5. *)
+
+val data : Managed.buffer -> nativeint
+(** Get the contents, xmem_size() bytes, which do not change while the buffer is held.
+
+    Errors:
+    - EMEDIUMTYPE: they are on a GPU: xmem_cuda_ptr or xmem_copy_to_host
+    - EIO: the publisher gave a wrong place, or they cannot be mapped
+    - ENOTCONN: the host has gone, and they are not mapped yet
+
+    In C: valid until the handle of the buffer is dropped
+
+    Since 0.1. *)
+
+val size : Managed.buffer -> int
+(** Get the number of bytes of contents.
+
+    While the buffer is written, these are the bytes that were acquired, or copied into it by
+    xmem_copy.
+
+    Since 0.1. *)
+
+val token : Managed.buffer -> int64
+(** Get the token of a buffer, which names its contents for ever.
+
+    Since 0.1. *)
+
+val get : Managed.pool -> int64 -> Managed.buffer
+(** Get the buffer that a token names, and hold it for reading.
+
+    If the buffer has claims (claims.h), the call takes one.
+    - token: from xmem_publish or xmem_token of any client of this pool, or
+    XMEM_SLOT(xmem_slot(...)). No token is 0.
+
+    Errors:
+    - ESTALE: those contents are gone, or the token belongs to another pool; or the slot has none:
+    its buffer is free or being written
+    - EINVAL: there is no such slot
+    - EAGAIN: the owner keeps scanning the buffer; retry
+    - EACCES: the buffer is another user's, and its owner has not let this client in: see
+    xmem_pool_grant
+
+    In C: the caller calls xmem_release
+
+    Since 0.1. *)
+
+val clone : Managed.buffer -> Managed.buffer
+(** Make another handle of a buffer, for reading.
+
+    Errors:
+    - EPERM: the buffer is being written
+    - EOVERFLOW: this client has 2^28 handles of the buffer
+
+    In C: the caller calls xmem_release
+
+    Since 0.1. *)
+
+val slot : Managed.buffer -> int
+(** Get the number of a buffer's slot, even while the buffer is written.
+
+    It is the lower 16 bits of the token.
+
+    Errors:
+
+    Since 0.5. *)
+
+val capacity : Managed.buffer -> int
+(** Get the number of bytes of the whole buffer, of which the contents are a part.
+
+    After xmem_get_mut these are the bytes from the contents on, because only they can be written.
+
+    Since 0.2. *)
+
+val buffer_stat : Managed.buffer -> Answers.Buffer_info.t
+(** Get the properties of a buffer, whether it is written or held.
+
+    The call asks and maps nothing.
+    - ret_info: its size field is set. Unchanged after an error.
+
+    Errors:
+    - EINVAL: also: the size field is smaller than itself
+
+    Since 0.5. *)
+
+val acquire : Managed.pool -> int -> timeout:int64 -> Managed.buffer
+(** Acquire a buffer to write into: the smallest free one that is large enough, or a new one.
+
+    If no buffer is free, a writer makes one as far as demand_bytes of struct xmem_pool_options
+    allows. Otherwise the call takes the oldest publication that no client holds. Subscribers for
+    which the writer does not wait lose it. The writer waits for the others within the pool's
+    wait_bound_ns. If a subscriber uses XMEM_SUBSCRIBE_WAITS, the buffers that are acquired and
+    the publications that it has yet to receive are together at most ring_entries.
+    - bytes: bytes that the contents will have, which xmem_size() gives; 0: any buffer, the whole
+    of it.
+    - timeout_ns: nanoseconds to wait for a buffer.
+
+    Errors:
+    - EAGAIN: none is free, and the timeout is 0; or none that large can be made because all slots
+    of the pool are in use, and this writer has some of them
+    - ETIMEDOUT: none became free in time; the message names the clients that hold them, and says
+    whether the system refuses memory for another one
+    - ENOSPC: no buffer is that large, and none may be made; or a slot is worn out: preallocate
+    other buffers. Also at once if this writer has no slots and waiting cannot bring any; the
+    message names the owners
+    - ENOMEM, EDQUOT, EFBIG, EMFILE: none is that large, and it cannot be made: as
+    xmem_preallocate
+    - EPERM: this client is a reader
+
+    In C: ends in xmem_publish or xmem_release
+
+    Since 0.1. *)
+
+val data_mut : Managed.buffer -> nativeint
+(** Get the bytes of a buffer that can be written, xmem_capacity() bytes.
+
+    They still have the bytes of an earlier publication. After xmem_get_mut they begin at the
+    contents, and offsets in xmem_publish and the copies count from there.
+
+    Errors:
+    - EPERM: the buffer is held for reading, or its memory was attached
+    - EMEDIUMTYPE: it is on a GPU: xmem_cuda_ptr_mut
+
+    In C: valid until the buffer is published or released
+
+    Since 0.1. *)
+
+val retract : Managed.pool -> int64 -> unit
+(** Take a publication of this client back: no subscriber receives it any more, and none loses
+    anything by it.
+
+    A writer can take its own buffer back only while no client holds it, this one included, it has
+    no claims, and no subscriber has yet to receive it from a client that forwarded it. Contents
+    that this client has forwarded, or written in place (payload.h), leave its ring; clients that
+    have received them keep them.
+    - token: the token from xmem_publish; or a slot (XMEM_SLOT).
+
+    Errors:
+    - EBUSY: a client has it
+    - ESTALE: it is gone already, or the token belongs to another pool
+    - EINVAL: there is no such slot
+    - EPERM: it is another client's, and not in this client's ring
+
+    Since 0.4. *)
+
+val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> unit
+(** Make buffers: allocate their memory, all of it now, and attach them to the pool.
+
+    After that, xmem_acquire (with XMEM_MEMORY_CUDA: xmem_acquire_cuda on that GPU) makes no
+    buffers on demand unless demand_bytes of struct xmem_pool_options says how many bytes. A
+    writer may call this more than once.
+
+    The buffers take slots of groups of 64 that belong to this writer alone. The writers of a pool
+    have to trust each other: every writer can write contents in place once it alone holds them
+    (xmem_get_mut), unless the memory is XMEM_MEMORY_SEALED. Readers can only read.
+    XMEM_MEMORY_HUGE takes huge pages if the system's pool has enough free ones, and ordinary
+    memory otherwise.
+
+    Buffers on a GPU (XMEM_MEMORY_CUDA) are for xmem_acquire_cuda alone. A process that opens
+    memory of a GPU can write it, so readers get it only with XMEM_MEMORY_READERS. With
+    XMEM_MEMORY_LEGACY, and where the GPU cannot export descriptors, the memory cannot be written
+    in place, and ends with this client's xmem_pool_close (EOWNERDEAD for clients that access it
+    later).
+    - bytes: bytes of each buffer.
+    - count: buffers to make.
+    - options: NULL stands for options that are all zero.
+
+    Errors:
+    - EINVAL: a number is 0 or larger than the pool can have; a flag has no meaning, or does not
+    fit the others; `device_id` is not 0, and XMEM_MEMORY_CUDA is not given
+    - EPERM: this client is a reader
+    - ENOSPC: the pool has too few free slots for a writer to get so many
+    - EDQUOT: a limit of the host is reached; or the pool has memory of 16 other GPUs: a GPU makes
+    room when the pool has no more memory of it
+    - EFBIG: one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
+    - ENOMEM: a cgroup, the machine or the GPU has too little memory left; the message names it.
+    Before this, all pools of this process have given back unused memory of the GPU that was made
+    on demand, and memory of it that others have closed
+    - ENODEV: there is no driver, or no such GPU; the message says why
+    - EOPNOTSUPP: this GPU, or its driver, has no way to share memory
+    - EMEDIUMTYPE: the host does not take descriptors of this driver (docs/environment.md)
+    - ECHILD: as all functions of cuda.h
+    - EIO: the driver failed; xmem_get_last_error says how
+
+    Since 0.1. *)
+
+val collect : Managed.pool -> int -> int * int
+(** Find buffers that are no longer used, and give memory back to the system, now.
+
+    An acquire that finds nothing, and the release of a buffer's last handle, find unused buffers
+    by themselves. This call is for a program that wants the memory or the numbers to be right at
+    a moment of its choice. With a pool, it gives preallocated buffers back too, so xmem_acquire
+    may fail with ENOSPC afterwards if it makes no buffers on demand.
+    - pool: NULL: each open pool of this process. Then preallocated buffers stay, so that another
+    allocator of this process can make room by this call.
+    - keep: bytes of this writer's unused files that may stay, the most recently used first;
+    XMEM_KEEP_ALL: all. A reader has none.
+    - ret_bytes: how many bytes have been given back; or NULL.
+
+    Errors:
+    - EINTR: a signal handler ran while another thread made buffers (not with XMEM_KEEP_ALL)
+
+    Since 0.4. *)
+
+val pool_set_mode : Managed.pool -> int -> int -> unit
+(** Change who may join a pool from now on.
+
+    Clients that have joined stay. Descriptors of the pool stay valid unless the mode has
+    XMEM_MODE_STRICT.
+    - mode: as in struct xmem_pool_options; 0: unchanged.
+    - gid: the pool's group, one of this user's (or any with CAP_CHOWN); XMEM_GID_SAME: unchanged.
+
+    Errors:
+    - EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN, or the caller is not
+    in that group
+    - EOPNOTSUPP: xmemd is the host, whose pools are for one user
+    - EINVAL: there is no such mode
+
+    Since 0.5. *)
+
+val pool_evict : Managed.pool -> int -> int64 -> unit
+(** End another client of the pool, even one that is stopped or hangs.
+
+    Its references, claims and buffers end as if its process had been killed. The process gets no
+    signal; its calls in this pool fail with ENOTCONN and say why.
+    - client: of that client, from xmem_pool_client_info.
+    - incarnation: of that client, from xmem_pool_client_info.
+
+    Errors:
+    - EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN
+    - ESTALE: that client has ended
+    - EINVAL: it is this client, or there is no such number
+    - EOPNOTSUPP: xmemd is the host, which cannot unmap memory of a live process
+
+    Since 0.5. *)
+
+val pool_drain : Managed.pool -> int -> int
+(** Close the pool for good to clients that would join it, by its name or by a descriptor
+    (ESHUTDOWN).
+
+    Clients that have joined stay. After the last client has left and the last descriptor is
+    closed, the pool is gone and its name is free.
+    - flags: XMEM_DRAIN_EVICTS, or 0.
+
+    Errors:
+
+    Since 0.5. *)
+
+val pool_grant : Managed.pool -> int -> int64 -> unit
+(** Let another client hold this client's present and later buffers, although it is of another
+    user and does not subscribe to this client.
+
+    This lasts until one of the two ends.
+    - client: of that client, from xmem_pool_client_info.
+    - incarnation: of that client, from xmem_pool_client_info.
+
+    Errors:
+    - EPERM: this client is a reader and has no buffers
+    - ESTALE: that client has ended
+    - EINVAL: there is no such number
+
+    Since 0.5. *)
+
+val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
+(** Set how many references a buffer has.
+
+    One is this handle's, which is *counted in*. The others are for clients that will take them.
+    All of them are claims, and xmem_claims counts them. xmem_release drops the reference of this
+    handle, and xmem_forget leaves it to the next client.
+    - buffer: held for reading; or being written, with complete contents of the length that was
+    acquired. Such a buffer is held for reading afterwards, and is published to nobody.
+    - count: references in all, 1 to 65535. Existing claims are counted in.
+    - timeout_ns: how long the claims last, in nanoseconds; 0: 10 seconds; XMEM_FOREVER: as long
+    as the buffer's owner lives. Only the owner may set more than 60 seconds. If there were
+    claims, all of them end at the later time.
+
+    Errors:
+    - EBUSY: another handle that this client has of the buffer is counted in
+    - ERANGE: \@count is 0 or more than 65535
+    - EPERM: the timeout is longer than 60 seconds, and the buffer is another client's
+    - EINTR: a signal handler ran (xmem_claims(7))
+    - EINTR, ECANCELED, EOWNERDEAD, ENOTCONN, EIO, ESHUTDOWN: after xmem_get_mut of memory of a
+    GPU, for whose contents it waits: as xmem_wait_contents
+
+    Since 0.4. *)
+
+val offer : Managed.buffer -> int -> timeout:int64 -> unit
+(** Set further references of a held buffer aside.
+    - more: how many, at least 1.
+    - timeout_ns: as in xmem_set_ref_count; the later end counts for all claims of the buffer.
+
+    Errors:
+    - ERANGE: \@more is 0, or there would be more than 65535
+    - EPERM: the buffer is being written; or the timeout is longer than 60 seconds, and the buffer
+    is another client's
+    - EINTR: a signal handler ran (xmem_claims(7))
+
+    Since 0.4. *)
+
+val forget : Managed.buffer -> unit
+(** Drop the handle of a buffer and leave its reference to the next client that gets the buffer.
+
+    If xmem_set_ref_count has not counted this handle in, the reference becomes a claim, for at
+    least 10 seconds.
+
+    Errors:
+    - EPERM: the buffer is being written: xmem_release gives it up
+    - ERANGE: there are 65535 claims
+    - EINTR: as xmem_offer
+
+    Since 0.4. *)
+
+val add_ref : Managed.pool -> int64 -> unit
+(** Set one more reference aside without a handle, for at least 10 seconds.
+    - token: of contents that are held or have claims; or a slot (XMEM_SLOT).
+
+    Errors:
+    - ERANGE: there are 65535 already
+    - ESTALE, EINVAL, EAGAIN, EACCES: as xmem_get
+    - EINTR: as xmem_offer
+
+    Since 0.4. *)
+
+val drop_ref : Managed.pool -> int64 -> unit
+(** Drop one claim without a handle: for a consumer that does not want the buffer any more.
+    - token: of the contents, or a slot (XMEM_SLOT).
+
+    Errors:
+    - ERANGE: there is no claim
+    - ESTALE, EINVAL, EAGAIN, EOVERFLOW: as xmem_get
+
+    Since 0.4. *)
+
+val claims : Managed.pool -> int64 -> int
+(** Count the claims of contents.
+
+    The call reads the shared pages and asks no other process. Other clients can take and add
+    claims at any time.
+    - token: of contents that exist, held or not; or a slot (XMEM_SLOT).
+
+    Errors:
+    - ESTALE, EINVAL, EBADF, ECHILD, ENOTCONN: as xmem_add_ref
+
+    Since 0.5. *)
+
+val void_claims : Managed.pool -> int64 -> unit
+(** End all claims of a buffer before their time: for a supervisor that knows that no client will
+    take them.
+
+    Clients that hold the buffer keep it.
+    - token: of the contents, or a slot (XMEM_SLOT).
+
+    Errors:
+    - ENOENT: the buffer has no claims
+    - ESTALE, EINVAL: as xmem_get
+    - EPERM: where the kernel is the host: this client neither owns the buffer nor has set any of
+    its claims aside, and its user neither made the pool nor may administrate
+    - EINTR: a signal handler ran before the host had answered; the claims may end even so
+
+    Since 0.4. *)
+
+val copy : Managed.buffer -> Managed.buffer -> stream:nativeint -> unit
+(** Copy the contents and the metadata of one buffer to another one, which may be of another pool.
+    - to: its contents, from xmem_data_mut on, then have the length of those of \@from, whatever
+    length was acquired, and xmem_publish without options publishes them. The time of publication
+    is not copied.
+
+    Errors:
+    - ERANGE: the contents are longer than xmem_capacity() of \@to
+    - EPERM: \@to is not being written, or is from xmem_attach_fd or xmem_attach_cuda
+    - EINVAL: NULL, or both are one handle
+    - EIO, ENOMEM, EMFILE, ENOTCONN, EINTR: as xmem_data
+
+    Since 0.4. *)
+
+val copy_range : Managed.buffer -> int -> Managed.buffer -> int -> int -> stream:nativeint -> unit
+(** Copy a part of one buffer to another one.
+
+    The rest of \@to, the length of its contents, and its metadata stay.
+    - to_offset: bytes from xmem_data_mut or xmem_cuda_ptr_mut to the first written byte.
+    - from_offset: bytes of the contents before the first copied byte.
+
+    Errors:
+    - ERANGE: the part reaches beyond xmem_capacity() of \@to, or beyond the contents of \@from
+
+    Since 0.5. *)
+
+val copy_from_host : Managed.buffer -> int -> nativeint -> int -> stream:nativeint -> unit
+(** Copy memory of this process into a buffer.
+
+    The rest of \@to stays, as in xmem_copy_range.
+    - from: \@bytes bytes, even of \@to itself; may be NULL if there are none.
+
+    Since 0.5. *)
+
+val copy_to_host : nativeint -> Managed.buffer -> int -> int -> stream:nativeint -> unit
+(** Copy contents of a buffer to memory of this process.
+    - to: room for \@bytes bytes; may be NULL if there are none.
+
+    Since 0.5. *)
+
+val copy_to : Managed.buffer -> int -> timeout:int64 -> Managed.buffer
+(** Copy the contents and the metadata of a buffer to a new one of its pool, which is then being
+    written.
+
+    The copy is complete when this returns.
+    - device_id: this process's number of a GPU, or XMEM_CPU.
+    - timeout_ns: nanoseconds to wait for a buffer.
+
+    In C: ends in xmem_publish or xmem_release
+
+    Since 0.5. *)
+
+val data_private : Managed.buffer -> nativeint
+(** Get the contents as memory that the caller may write, and that only this handle shows:
+    xmem_size() bytes.
+
+    Stores do not change what xmem_data or another handle shows. Where the kernel can do it, only
+    pages with stores are copied.
+
+    Other processes can change shared buffers and some attached files; such changes may or may not
+    appear here. A program that locks its memory (mlockall) has a copy of everything. The program
+    must not change the protection of this memory (mprotect).
+    - buffer: held for reading.
+
+    Errors:
+    - EPERM: the buffer is being written
+    - EMEDIUMTYPE, EIO: as xmem_data
+    - ENOMEM: also: the limit of locked memory is reached
+    - ENOTCONN: the host has gone, and the contents are not mapped yet
+
+    In C: the library's, until the handle is dropped or xmem_get_mut has made it writable. Stores
+    are lost then
+
+    Since 0.5. *)
+
+val cuda_query : unit -> Answers.Cuda_info.t
+(** Find the driver, and get its properties.
+    - ret_info: set its size field.
+
+    Errors:
+    - ENODEV: there is no driver or no GPU, or the driver is too old, is the toolkit's stub
+    library, or does not match the kernel's: the message gives the reason
+    - ECHILD: this process was forked from one that had used the driver
+    - EIO, ENOMEM: the driver does not start or does not describe its devices; the message has the
+    driver's result
+
+    Since 0.5. *)
+
+val cuda_device_query : int -> Answers.Cuda_device_info.t
+(** Get the properties of a device.
+
+    This makes no context.
+    - device: from 0 to devices - 1 of struct xmem_cuda_info.
+    - ret_info: set its size field.
+
+    Errors:
+    - ENODEV: also if there is no such device
+
+    Since 0.5. *)
+
+val acquire_cuda : Managed.pool -> int -> int -> timeout:int64 -> Managed.buffer
+(** Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU.
+
+    If none is free, a buffer is made, as far as demand_bytes of struct xmem_pool_options allows
+    on each GPU. Readers get the memory of this buffer only if the option `memory` has
+    XMEM_MEMORY_READERS.
+    - bytes: bytes that the contents will have; 0: any buffer on that GPU, the whole of it.
+    - device: this process's number of the GPU.
+    - timeout_ns: nanoseconds to wait for a buffer.
+
+    Errors:
+    - ENOSPC: also: this writer has no buffers on that GPU, and `bytes` is 0, or the writer makes
+    no buffers on demand: xmem_preallocate makes some
+    - ENOMEM, ENODEV, EOPNOTSUPP, EMEDIUMTYPE, ECHILD, EIO: as xmem_preallocate
+
+    In C: ends in xmem_publish or xmem_release
+
+    Since 0.5. *)
+
+val cuda_ptr : Managed.buffer -> nativeint
+(** Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU; xmem_cuda_peer
+    reports if another GPU can use the address.
+
+    The first call for an allocation opens the allocation, which takes the driver about a
+    millisecond.
+
+    Errors:
+    - EMEDIUMTYPE: the contents are in memory of the CPU: xmem_data
+    - EACCES: this client is a reader, and the owner gives the memory to writers only: the owner
+    made the buffer without XMEM_MEMORY_READERS
+    - EOWNERDEAD: the owner has ended or closed its pool, and the memory went by the driver's IPC
+    handles or is of a memory pool of CUDA's; or the writer of the contents ended before they were
+    complete
+    - EINVAL: the driver refuses the owner's handle, perhaps for lack of file descriptors
+    - ENODEV: there is no driver, or this process does not see that GPU; the message has its UUID
+
+    In C: valid until the handle of the buffer is dropped
+
+    Since 0.5. *)
+
+val cuda_ptr_mut : Managed.buffer -> nativeint
+(** Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes, like
+    xmem_data_mut.
+
+    Errors:
+    - EPERM: the buffer is not being written, or is from xmem_attach_cuda
+
+    In C: valid until the buffer is published or released
+
+    Since 0.5. *)
+
+val cuda_peer : Managed.buffer -> int -> unit
+(** Let another GPU of this process use the address of a buffer (xmem_cuda_ptr,
+    xmem_cuda_ptr_mut).
+
+    A kernel that uses the address on a GPU without access loses its context.
+
+    Memory by descriptor, and of a memory pool of CUDA's, is open to all peers of its GPU, so the
+    call only answers. Memory by IPC handle is not open to them: the call makes the primary
+    context of \@device if there is none, which takes memory on \@device, and enables access to
+    all memory of the primary context of the buffer's GPU (cuCtxEnablePeerAccess).
+    - device: this process's number of the GPU that is going to use the address.
+
+    Errors:
+    - EXDEV: \@device cannot use the address: the GPUs are no peers, or the program has attached
+    the memory without access for \@device. The message names both GPUs. xmem_copy_to needs no
+    access
+    - EUSERS: the driver has as many peers of \@device as it can have
+    - ENODEV: also: there is no GPU \@device
+
+    Since 0.5. *)
+
+val cuda_device : Managed.buffer -> int
+(** Get the number of the GPU that a buffer is on.
+
+    Errors:
+    - EMEDIUMTYPE: the contents are in memory of the CPU
+    - ENODEV: there is no driver, or this process does not see that GPU
+
+    Since 0.5. *)
+
+val pool_stat : Managed.pool -> Answers.Pool_info.t
+(** Get the numbers of a pool, from its pages.
+    - ret_info: its size field is set.
+
+    Errors:
+
+    Since 0.1. *)
+
+val pool_client_info : Managed.pool -> int -> Answers.Client_info.t
+(** Get the properties of one client of a pool.
+    - client: its id, from 0 to clients_max - 1 of struct xmem_pool_info.
+    - ret_info: its size field is set.
+
+    Errors:
+    - ENOENT: no client has that id
+    - EINVAL: no client can have it
+
+    Since 0.2. *)
+
+val subscriber_next : Managed.pool -> int -> Answers.Subscriber_info.t
+(** Get the next client that subscribes to this writer.
+
+    A loop gets all of them:
+
+            for (id = 0; !xmem_subscriber_next(pool, id, &info); id = info.client + 1)
+
+    Such a client can receive everything that the writer publishes from now on, but it can end or
+    unsubscribe at any time.
+    - first: get the client with this id, or with the next higher one. 0: get the first one; this
+    counts as a look (see xmem_subscribers_poll_fd).
+    - ret_info: its size field is set.
+
+    Errors:
+    - ENOENT: there are no more
+    - EPERM: this client is a reader
+    - ENOTCONN: the host has gone, or has ended this client
+
+    Since 0.5. *)
+
+val wait_subscribers : Managed.pool -> int -> timeout:int64 -> int
+(** Wait until clients subscribe to this writer.
+
+    They can receive everything that it publishes after that. So a program that publishes and then
+    ends waits for its readers before it publishes.
+    - count: how many clients; 0: do not wait, only count them.
+    - timeout_ns: nanoseconds to wait; 0: do not wait, which counts as a look
+    (xmem_subscribers_poll_fd).
+
+    Errors:
+    - EAGAIN: there are fewer, and the timeout is 0; the message says how many
+    - ETIMEDOUT: too few have come in time; the message says how many there are
+    - EPERM: this client is a reader
+    - EINVAL: the timeout is negative, or \@count is more than the pool's clients_max
+    - ENOTCONN: the host has gone, or has ended this client
+
+    Since 0.5. *)
+
+val subscribers_poll_fd : Managed.pool -> int
+(** Get a descriptor for poll, select and epoll that is about the clients that subscribe to this
+    writer.
+
+    It is readable when some have come or gone since a thread of the program last looked: by
+    xmem_subscriber_next from 0 on, or by xmem_wait_subscribers with timeout 0. It is hung up like
+    a pool's, and never writable. While the daemon is stopped it reports nothing new.
+
+    Errors:
+    - EPERM: this client is a reader
+
+    In C: the library's, valid as long as that of xmem_pool_poll_fd
+
+    Since 0.5. *)
+
+val pool_slot_info : Managed.pool -> int -> Answers.Slot_info.t
+(** Get the properties of one slot of a pool.
+    - slot: from 0 to slots - 1 of struct xmem_pool_info.
+    - ret_info: its size field is set.
+
+    Errors:
+    - EINVAL: there is no such slot
+
+    Since 0.2. *)
+
+val pool_device_info : Managed.pool -> int -> Answers.Device_info.t
+(** Get the numbers of a pool's memory on one GPU.
+
+    This needs no driver.
+    - device: the GPU's number in the pool, from 1 on without a gap.
+    - ret_info: its size field is set.
+
+    Errors:
+    - ENOENT: the pool has no GPU of that number
+    - EINVAL: no pool can have it
+
+    Since 0.5. *)
+
+val pool_holds : Managed.pool -> int -> int -> int
+(** Count the references that one client has of one slot: at least one if it writes the slot in
+    place.
+
+    Errors:
+    - ENOENT: no client has that id
+    - EINVAL: no client can have it, or there is no such slot
+
+    Since 0.2. *)
+
+val host_query : unit -> Answers.Host_info.t
+(** Get the properties of the host, without joining a pool or starting a daemon.
+    - ret_info: its size field is set.
+
+    Errors:
+    - ENODEV: no host is running
+    - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
+    - EDQUOT: the host has as many connections as it may have
+    - EINVAL: also: XMEM_BACKEND (docs/environment.md) is wrong
+
+    Since 0.2. *)
+
+val limit_next : Managed.pool -> int -> Answers.Limit_info.t
+(** Get one of the host's limits, and its use.
+
+    A request that reaches a limit fails with EDQUOT (or ENOSPC or EUSERS, if the limit is a
+    capacity of the pool), and its message has the limit, its use, and the remedy. The call starts
+    no daemon.
+    - pool: NULL: ask without joining; then limits of pools and clients are left out.
+    - number: get the limit with this number, or with the next higher one: 0 for the first, then
+    one more than the last answer.
+    - ret_info: its size field is set.
+
+    Errors:
+    - ENOENT: there are no more, or no host is running
+    - ENOTCONN: the pool's host has gone
+    - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
+    - EDQUOT, EINVAL: as xmem_host_query
+
+    Since 0.5. *)
+
+val pool_next : int -> Answers.Pool_entry.t
+(** Get the host's next pool that this process may join by its name, or that is its user's own,
+    without joining it.
+
+    The call starts no daemon.
+    - after: the number of the pool before it; 0: get the first one.
+    - ret_entry: its size field is set.
+
+    Errors:
+    - ENOENT: there are no more, or no host is running
+    - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
+    - EDQUOT, EINVAL: as xmem_host_query
+
+    Since 0.2. *)
+
+val attach_fd : Managed.pool -> int -> int -> int -> int -> Managed.buffer
+(** Make a buffer of a file with existing contents, without copying them.
+
+    The buffer is published or released like one from xmem_acquire, and its metadata can be
+    written, but xmem_data_mut fails with EPERM. It has these contents only: when no client holds
+    them or can receive them, the pool gives the file up. If F_SEAL_FUTURE_WRITE is the only seal
+    against writing, a process that mapped the file writable before can still change the contents.
+    The exporter of a dma-buf, and every process that has a descriptor of it, can change the
+    contents too, and the exporter can end readers by SIGBUS.
+    - fd: a memfd, in ordinary or huge pages, without holes, that is sealed with F_SEAL_SHRINK,
+    F_SEAL_GROW and F_SEAL_WRITE or F_SEAL_FUTURE_WRITE; or, where the kernel is the host, a
+    dma-buf. It stays the caller's.
+    - offset: bytes of the file before the contents; a multiple of 64.
+    - length: bytes of contents; 0: up to the end of the file.
+    - flags: must be 0.
+
+    Errors:
+    - EINVAL: offset is not a multiple of 64, or a flag has no meaning
+    - EPERM: this client is a reader
+    - EBADF: the descriptor is not open
+    - EMEDIUMTYPE: the file is not a memfd, nor a dma-buf in a pool of the kernel's
+    - ENOEXEC: the memfd lacks seals; the message names them
+    - EACCES: the descriptor is not open for reading, or only names the file (O_PATH)
+    - ERANGE: the contents reach beyond the end of the file, or the file has holes
+    - EBUSY: a process has a write lease of the file (F_SETLEASE), or runs it as a program
+    - ENOSPC: the pool has no slot left
+    - EAGAIN: the ring is full of publications that subscribers with XMEM_SUBSCRIBE_WAITS have yet
+    to receive, as xmem_acquire says it
+    - EIO: the file cannot be mapped
+
+    In C: ends in xmem_publish or xmem_release
+
+    Since 0.4. *)
+
+val get_mut : Managed.buffer -> unit
+(** Write received contents in place: their only holder becomes their writer.
+
+    Afterwards the buffer is like one from xmem_acquire that has contents and metadata. The whole
+    file is mapped for writing here. xmem_publish publishes the next contents under a new token,
+    in this client's ring; the old token is stale at once. xmem_release without xmem_publish
+    discards the contents, and so does the end of this process. The buffer then goes back to its
+    owner, as it does when the published contents are no longer used.
+    - buffer: held for reading, in memory that any client has made ahead or on demand without
+    XMEM_MEMORY_SEALED.
+
+    Errors:
+    - EBUSY: another client holds these contents or has yet to receive them, this client has
+    another handle of them, or they have claims; or, for a moment, the owner is publishing them or
+    a lagging subscriber finds out that older contents are gone
+    - EOPNOTSUPP: the buffer is sealed, or in memory that a program has attached, or in memory of
+    a GPU that is exported by IPC handles (XMEM_MEMORY_LEGACY); the message says which
+    - EPERM: this client is a reader, or the buffer is being written
+    - EAGAIN: the ring is full, as xmem_attach_fd says it; or the owner keeps scanning the buffer
+    - ENOSPC: the buffer has used up its numbers of contents until its owner acquires it, which is
+    rare (one in millions of contents)
+
+    In C: ends in xmem_publish or xmem_release
+
+    Since 0.4. *)
+
+val wait_on : Managed.buffer -> stream:nativeint -> unit
+(** Let a stream wait until the contents of a buffer are complete: work that is put into the
+    stream after this call comes after the contents.
+
+    For a buffer from xmem_acquire_cuda the stream waits for contents that this client has
+    published in the buffer on a stream, and for copies (copy.h) into and out of the buffer.
+
+    If the contents are complete, the call puts nothing into the stream. If the GPU cannot wait,
+    or xmemd has ended, the calling thread waits. Keep the handle until all work that reads the
+    contents has been put into the stream, and then drop the handle by xmem_release_on.
+
+    Errors:
+    - EOWNERDEAD: the writer's process ended before its GPU had finished the contents
+    - EMEDIUMTYPE, ENODEV, ENOMEM, EINVAL, EIO: as xmem_publish with a stream
+    - EPERM: the stream is captured
+    - EINTR, ECANCELED, ENOTCONN: the thread had to wait: as xmem_receive
+
+    Since 0.5. *)
+
+val wait_contents : Managed.buffer -> timeout:int64 -> unit
+(** Wait in this thread until the contents of a buffer are complete.
+    - timeout_ns: nanoseconds to wait; 0: only look, which xmem_cancel does not end.
+
+    Errors:
+    - EAGAIN: they are not complete, and timeout_ns is 0; -ETIMEDOUT not complete in time
+    - EOWNERDEAD: the contents will never be complete: the writer's process has ended
+    - EIO, ESHUTDOWN: this process writes the contents, and its GPU or the driver has failed
+    - EMEDIUMTYPE: the buffer is in memory of the CPU
+    - EINVAL: also: the timeout is negative
+    - EINTR, ECANCELED, ENOTCONN: as xmem_receive: closing the pool ends waits that are under way,
+    and a handle that is kept beyond the close can be waited for again
+
+    Since 0.5. *)
+
+val release_on : Managed.buffer -> stream:nativeint -> unit
+(** Drop a handle when a stream has done all work that is in the stream at the call.
+
+    The handle is gone for the caller at once, and the buffer is held until the stream has done
+    this work. The library learns of the end up to a millisecond later, because the stream only
+    writes a word in memory. So an xmem_acquire that does not wait may find no buffer just after
+    the stream has been synchronized. If the process ends before the work does, the host keeps the
+    buffer until the GPU can no longer read the contents.
+    - buffer: any handle for reading, also of memory of the CPU that the stream copies from.
+    - stream: its work at the call may still read the contents.
+
+    Errors:
+    - EPERM: the buffer is being written, or the stream is captured
+
+    In C: ends here
+
+    Since 0.5. *)
+
+val describe_tensor : ?strides:int array -> Managed.buffer -> int -> int -> int array -> unit
+(** Describe the contents as a tensor whose first element is the first byte.
+
+    This replaces all metadata of an earlier publication, and the label of this client becomes the
+    producer. Call it before you set anything else (id, user words, xmem_describe_source).
+    - buffer: being written.
+    - dtype: XMEM_DTYPE_*; bits times lanes must be whole bytes, so that two 4-bit numbers are one
+    element of two lanes.
+    - ndim: 0 (one element) to 8.
+    - shape: elements in each dimension, none negative; one may be 0. NULL if \@ndim is 0.
+    - strides: bytes from one element to the next in each dimension, none negative; 0 repeats one
+    element. NULL: the last dimension is dense, and the others follow in order.
+
+    Errors:
+    - EINVAL: there is no such type, or a number is out of its range; the message says which
+    - ERANGE: the tensor has more bytes than were acquired, or than 63 bits can count
+    - EPERM: the buffer is held for reading
+
+    Since 0.4. *)
+
+val describe_image : Managed.buffer -> int -> int -> int -> int -> unit
+(** Describe the contents as an image whose first row begins at the first byte.
+
+    This replaces all metadata, like xmem_describe_tensor, and sets the content type and the
+    tensor that xmem_tensor_view finds.
+    - buffer: being written.
+    - format: XMEM_IMAGE_*.
+    - width: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
+    - height: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
+    - stride: bytes from one row to the next in the first plane; 0: no padding. The rows of other
+    planes have room for as many pixels.
+
+    Errors:
+    - EINVAL: there is no such format, or a number is out of its range; the message says which
+    - ERANGE: the image has more bytes than were acquired: see xmem_image_bytes
+    - EPERM: the buffer is held for reading
+
+    Since 0.4. *)
+
+val image_bytes : int -> int -> int -> int -> int
+(** Get the number of bytes of an image, from its first byte to its last one, in order to acquire
+    them.
+    - format: as in xmem_describe_image.
+    - width: as in xmem_describe_image.
+    - height: as in xmem_describe_image.
+    - stride: as in xmem_describe_image.
+
+    Errors:
+    - EINVAL: there is no such format, or a number is out of its range; the message says which
+
+    Since 0.5. *)
+
+val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
+  ?timestamp_ns:int64 -> ?clock:string -> Managed.buffer -> unit
+(** Set what the contents are, who made them, and their time.
+
+    This time is not that of the publication, which xmem_publish takes by CLOCK_MONOTONIC.
+    - buffer: being written.
+
+    Errors:
+    - EINVAL: a string is too long or has another character, a flag is unknown, a reserved field
+    is not 0, or the size is below the minimum; the message says which
+    - EPERM: the buffer is held for reading
+
+    Since 0.5. *)
+
+val metadata_view : Managed.buffer -> Answers.Metadata.t
+(** Get a copy of the metadata that does not change any more.
+
+    In its three strings '?' replaces every character that is not printable ASCII, and NULs fill
+    the rest. size and offset are true, and so are storage and device of a buffer on a GPU. All
+    other fields may be anything.
+    - ret_metadata: unchanged after an error.
+
+    Errors:
+
+    In C: the copy is the caller's
+
+    Since 0.4. *)
+
+val tensor_view : Managed.buffer -> int -> Answers.Tensor.t
+(** Get the tensor that the publisher describes, checked.
+    - flags: 0, or XMEM_VIEW_CUDA.
+    - ret_tensor: its size field is set. Unchanged after an error.
+
+    Errors:
+    - ENODATA: the publisher has not described the contents
+    - EBADMSG: the description is impossible; the message says why
+    - ERANGE: the tensor reaches beyond the contents
+    - EINVAL: the size field is smaller than itself; a flag has no meaning
+    - EMEDIUMTYPE: the contents are on a GPU, and XMEM_VIEW_CUDA is not set
+    - EIO, ENOMEM, EMFILE, EINTR: as xmem_data; on a GPU as xmem_cuda_ptr
+
+    In C: data is valid until the handle of the buffer is dropped
+
+    Since 0.4. *)
+
+val image_view : Managed.buffer -> int -> Answers.Image.t
+(** Get the image that the publisher describes, checked.
+    - flags: 0, or XMEM_VIEW_CUDA.
+    - ret_image: its size field is set. Unchanged after an error.
+
+    In C: as xmem_tensor_view
+
+    Since 0.4. *)

@@ -1,0 +1,103 @@
+(* SPDX-License-Identifier: MIT *)
+(* Raw and managed handles. A raw handle is a pointer, as C functions return it: nothing drops it,
+   and the collector does not know of it. [with_gc] makes a managed one of it, which is all that
+   other modules see. *)
+open Ctypes
+module D = Xmem_descriptions.Descriptions
+module Fast = D.Fast (Fast_made)
+module Slow = D.Slow (Slow_made)
+
+type block
+
+(* The fat handle: C is given [raw], and the finaliser of [block] drops it. [pool] keeps the block
+   of the pool alive, because the end of a pool's handle ends waits, and some calls on buffers. *)
+type 'kind t = { raw : unit ptr; block : block; pool : block }
+type pool = [ `Pool ] t
+type subscription = [ `Subscription ] t
+type buffer = [ `Buffer ] t
+type _ kind = Pool : [ `Pool ] kind | Subscription : [ `Subscription ] kind
+  | Buffer : [ `Buffer ] kind
+
+external manage : 'kind kind -> nativeint -> block = "xmem_ml_manage"
+external drop_block : block -> unit = "xmem_ml_drop"
+external gone_block : block -> unit = "xmem_ml_gone" [@@noalloc]
+external views_of_block : block -> int = "xmem_ml_views" [@@noalloc]
+external prepare_views : unit -> unit = "xmem_ml_prepare_views"
+external live : unit -> int = "xmem_ml_live" [@@noalloc]
+external pending : unit -> bool = "xmem_ml_pending" [@@noalloc]
+external end_pending : unit -> unit = "xmem_ml_end_pending"
+external signals : unit -> unit = "xmem_ml_signals"
+external now : unit -> int = "xmem_ml_now" [@@noalloc]
+
+let () = prepare_views ()
+let raw it = it.raw
+
+(* The handle lives until here, although C alone has used it. *)
+let keep it = ignore (Sys.opaque_identity it)
+let views it = views_of_block it.block
+
+let with_gc (type k) (kind : k kind) ?parent raw : k t =
+  if pending () then end_pending ();
+  let block = manage kind (raw_address_of_ptr raw) in
+  { raw; block; pool = Option.value parent ~default:block }
+
+(* ---- errors *)
+
+let last_error () =
+  let it = make D.xmem_error in
+  setf it D.xmem_error_size (Unsigned.Size_t.of_int (sizeof D.xmem_error));
+  let number = -Fast.get_last_error (addr it) in
+  (Constants.Code.of_int number, Convert.text_of (getf it D.xmem_error_message))
+
+let fail call =
+  let code, message = last_error () in
+  raise (Error.Error { code; call; message })
+
+let refuse code call message = raise (Error.Error { code; call; message })
+let negative r = r < 0
+let negative64 r = Int64.compare r 0L < 0
+let once call failed f = let r = f () in if failed r then fail call else r
+
+(* A signal ends a wait. Its function runs, and can raise an exception; otherwise the call goes
+   on. *)
+let rec again call failed f =
+  let r = f () in
+  if not (failed r) then r
+  else
+    match last_error () with
+    | Constants.Code.EINTR, _ -> signals (); again call failed f
+    | code, message -> raise (Error.Error { code; call; message })
+
+(* The end of a wait of so many nanoseconds, and what is left until then. *)
+let left timeout =
+  if timeout <= 0L || timeout = Constants.forever then fun () -> timeout
+  else
+    let until = Int64.add (Int64.of_int (now ())) timeout in
+    fun () -> max 0L (Int64.sub until (Int64.of_int (now ())))
+
+let within timeout call failed f =
+  let left = left timeout in
+  again call failed (fun () -> f (left ()))
+
+(* ---- dropping *)
+
+(* Drop a handle now. The runtime lock is released where that can wait. *)
+let release it =
+  drop_block it.block;
+  if pending () then end_pending ()
+
+(* C has taken the handle. *)
+let gone it = gone_block it.block
+
+(* A call that takes the handle of a buffer away after success. If views show the contents, it
+   takes a clone's, because the views keep their hold. *)
+let consume call (it : buffer) f =
+  if views it = 0 then begin
+    ignore (again call negative (fun () -> f it.raw));
+    gone it
+  end else begin
+    let other = once call is_null (fun () -> Fast.clone it.raw) in
+    (try ignore (again call negative (fun () -> f other))
+     with problem -> Fast.release other; raise problem);
+    release it
+  end

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Bigarrays of contents. A view, its parts and its reshaped forms share a proxy, which is a user of
+ * the handle: while one of them lives, the contents stay.
+ */
+#include <stdlib.h>
+
+#include <caml/bigarray.h>
+#include <caml/fail.h>
+#include <caml/version.h>
+
+#include "managed.h"
+
+struct view {
+	struct caml_ba_proxy proxy;		/* counts the arrays; first, so that it is both */
+	struct managed *of;
+};
+
+static void finalise(value array)
+{
+	struct view *view = (struct view *)Caml_ba_array_val(array)->proxy;
+
+#if OCAML_VERSION >= 50000
+	if (atomic_fetch_sub(&view->proxy.refcount, 1) > 1)
+		return;
+#else
+	if (--view->proxy.refcount > 0)
+		return;
+#endif
+	managed_drop(view->of);
+	free(view);
+}
+
+/* Those of any Bigarray but the finaliser. caml_ba_sub and caml_ba_reshape hand them on. */
+static struct custom_operations operations;
+
+/* Once, before there are views. */
+value xmem_ml_prepare_views(value unit)
+{
+	operations = *Custom_ops_val(caml_ba_alloc_dims(CAML_BA_CHAR, 1, NULL, (intnat)0));
+	operations.finalize = finalise;
+	return Val_unit;
+}
+
+/*
+ * @address: of the first element.
+ * @flags: the number of the kind; the layout is C's.
+ * @bytes: memory that this process has for the view alone.
+ */
+value xmem_ml_view(value block, value address, value flags, value shape, value bytes)
+{
+	CAMLparam2(block, shape);
+	struct managed *of = atomic_load(&MANAGED(block));
+	mlsize_t i, rank = Wosize_val(shape);
+	struct caml_ba_array *array;
+	struct view *view;
+	value it;
+
+	if (!of)
+		caml_invalid_argument("this buffer was released");
+	view = calloc(1, sizeof(*view));
+	if (!view)
+		caml_raise_out_of_memory();
+	view->proxy.refcount = 1;
+	view->proxy.data = (void *)Nativeint_val(address);
+	view->of = of;
+	atomic_fetch_add(&of->users, 1);
+	it = caml_alloc_custom_mem(&operations, SIZEOF_BA_ARRAY + rank * sizeof(intnat),
+				   Long_val(bytes));
+	array = Caml_ba_array_val(it);
+	array->data = view->proxy.data;
+	array->num_dims = rank;
+	array->flags = Int_val(flags) | CAML_BA_C_LAYOUT | CAML_BA_MAPPED_FILE;
+	array->proxy = &view->proxy;
+	for (i = 0; i < rank; i++)
+		array->dim[i] = Long_val(Field(shape, i));
+	CAMLreturn(it);
+}
