@@ -33,8 +33,9 @@ BY_HAND = {
     "xmem_attach_cuda", "xmem_metadata_ptr", "xmem_metadata_mut", "xmem_image_plane",
     "xmem_tensor_check",
 }
-# With timeout 0 they neither wait nor ask: they keep the runtime lock, which costs less.
-_ALSO_FAST = {"xmem_acquire", "xmem_acquire_cuda", "xmem_receive", "xmem_receive_any"}
+# Where they do not wait, xmem.ml keeps the runtime lock, because its release costs 0.1 us.
+_ALSO_FAST = {"xmem_acquire", "xmem_acquire_cuda", "xmem_receive", "xmem_receive_any",
+              "xmem_publish"}
 # After a signal the claims may have ended, so a second call would fail.
 _ONCE = {"xmem_void_claims"}
 # Their time is not a time to wait.
@@ -136,10 +137,12 @@ def _described_struct(struct: Json) -> str:
 
 
 def _argument(api: Json, kind: str) -> str:
-    """The type of a parameter or result."""
+    """The type of a parameter or result. OCaml's own int costs no block."""
     bare, struct = _bare(kind), _struct(kind)
     if "(*)" in kind or "_function *" in kind:
         return f'(typedef (static_funptr (ptr void @-> returning void)) "{kind}")'
+    if bare in ("size_t", "uint32_t", "unsigned int"):
+        return "camlint"
     if bare in _SCALARS or bare == "void":
         return _SCALARS.get(bare, "void")
     if struct in _handles(api):
@@ -426,7 +429,7 @@ class _Call:
         elif _wide(name) or bare == "int64_t":
             self._add(name, "int64", f"(C.to_{bare}_wide {name})")
         else:
-            self._add(name, "int", f"(C.to_{bare} {name})" if bare != "int" else name)
+            self._add(name, "int", f"(C.to_uint64_t {name})" if bare == "uint64_t" else name)
 
     def _outcome(self) -> tuple[str, str, str]:
         """When it has failed, what is returned, and the type of that."""
@@ -442,7 +445,9 @@ class _Call:
             return "", "C.text_of r", "string"
         if kind.endswith("*"):
             return "is_null r", "raw_address_of_ptr (to_voidp r)", "nativeint"
-        if kind in ("size_t", "uint64_t"):
+        if kind == "size_t":
+            return "", "r", "int"
+        if kind == "uint64_t":
             wide = _wide(short)
             return "", f"C.{kind}{'_wide' * wide} r", "int64" if wide else "int"
         if kind == "int64_t":

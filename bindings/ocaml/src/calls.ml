@@ -267,8 +267,7 @@ let pool_fd pool =
   r
 
 let pool_fd_narrow fd roles =
-  let r = M.once "pool_fd_narrow" M.negative (fun () -> Fast.pool_fd_narrow fd (C.to_uint32_t
-    roles)) in
+  let r = M.once "pool_fd_narrow" M.negative (fun () -> Fast.pool_fd_narrow fd roles) in
   r
 
 let pool_backend pool =
@@ -323,7 +322,7 @@ let data buffer =
 let size buffer =
   let r = Fast.size (M.raw buffer) in
   M.keep buffer;
-  C.size_t r
+  r
 
 let token buffer =
   let r = Fast.token (M.raw buffer) in
@@ -348,7 +347,7 @@ let slot buffer =
 let capacity buffer =
   let r = Fast.capacity (M.raw buffer) in
   M.keep buffer;
-  C.size_t r
+  r
 
 let buffer_stat buffer =
   let o = make D.xmem_buffer_info in
@@ -358,8 +357,8 @@ let buffer_stat buffer =
   buffer_info o
 
 let acquire pool bytes ~timeout =
-  let r = M.within timeout "acquire" is_null (fun timeout -> Slow.acquire (M.raw pool)
-    (C.to_size_t bytes) timeout) in
+  let r = M.within timeout "acquire" is_null (fun timeout -> Slow.acquire (M.raw pool) bytes
+    timeout) in
   M.keep pool;
   M.with_gc M.Buffer ~parent:pool.pool r
 
@@ -380,8 +379,8 @@ let preallocate ?flags ?device_id pool bytes count =
     D.xmem_preallocate_options));
   C.set o D.xmem_preallocate_options_flags C.to_uint32_t flags;
   C.set o D.xmem_preallocate_options_device_id C.to_int32_t device_id;
-  let _ = M.again "preallocate" M.negative (fun () -> Slow.preallocate (M.raw pool) (C.to_size_t
-    bytes) (C.to_uint32_t count) (addr o)) in
+  let _ = M.again "preallocate" M.negative (fun () -> Slow.preallocate (M.raw pool) bytes count
+    (addr o)) in
   M.keep pool; M.keep o;
   ()
 
@@ -393,38 +392,36 @@ let collect pool keep =
   (r, C.uint64_t !@o)
 
 let pool_set_mode pool mode gid =
-  let _ = M.once "pool_set_mode" M.negative (fun () -> Fast.pool_set_mode (M.raw pool)
-    (C.to_uint32_t mode) (C.to_uint32_t gid)) in
+  let _ = M.once "pool_set_mode" M.negative (fun () -> Fast.pool_set_mode (M.raw pool) mode gid)
+    in
   M.keep pool;
   ()
 
 let pool_evict pool client incarnation =
-  let _ = M.once "pool_evict" M.negative (fun () -> Slow.pool_evict (M.raw pool) (C.to_uint32_t
-    client) (C.to_uint64_t_wide incarnation)) in
+  let _ = M.once "pool_evict" M.negative (fun () -> Slow.pool_evict (M.raw pool) client
+    (C.to_uint64_t_wide incarnation)) in
   M.keep pool;
   ()
 
 let pool_drain pool flags =
-  let r = M.once "pool_drain" M.negative (fun () -> Slow.pool_drain (M.raw pool) (C.to_uint32_t
-    flags)) in
+  let r = M.once "pool_drain" M.negative (fun () -> Slow.pool_drain (M.raw pool) flags) in
   M.keep pool;
   r
 
 let pool_grant pool client incarnation =
-  let _ = M.once "pool_grant" M.negative (fun () -> Slow.pool_grant (M.raw pool) (C.to_uint32_t
-    client) (C.to_uint64_t_wide incarnation)) in
+  let _ = M.once "pool_grant" M.negative (fun () -> Slow.pool_grant (M.raw pool) client
+    (C.to_uint64_t_wide incarnation)) in
   M.keep pool;
   ()
 
 let set_ref_count buffer count ~timeout =
-  let _ = M.again "set_ref_count" M.negative (fun () -> Slow.set_ref_count (M.raw buffer)
-    (C.to_uint32_t count) timeout) in
+  let _ = M.again "set_ref_count" M.negative (fun () -> Slow.set_ref_count (M.raw buffer) count
+    timeout) in
   M.keep buffer;
   ()
 
 let offer buffer more ~timeout =
-  let _ = M.again "offer" M.negative (fun () -> Slow.offer (M.raw buffer) (C.to_uint32_t more)
-    timeout) in
+  let _ = M.again "offer" M.negative (fun () -> Slow.offer (M.raw buffer) more timeout) in
   M.keep buffer;
   ()
 
@@ -462,22 +459,20 @@ let copy to_ from ~stream =
   ()
 
 let copy_range to_ to_offset from from_offset bytes ~stream =
-  let _ = M.again "copy_range" M.negative (fun () -> Slow.copy_range (M.raw to_) (C.to_size_t
-    to_offset) (M.raw from) (C.to_size_t from_offset) (C.to_size_t bytes) (ptr_of_raw_address
-    stream)) in
+  let _ = M.again "copy_range" M.negative (fun () -> Slow.copy_range (M.raw to_) to_offset (M.raw
+    from) from_offset bytes (ptr_of_raw_address stream)) in
   M.keep to_; M.keep from;
   ()
 
 let copy_from_host to_ offset from bytes ~stream =
-  let _ = M.again "copy_from_host" M.negative (fun () -> Slow.copy_from_host (M.raw to_)
-    (C.to_size_t offset) (ptr_of_raw_address from) (C.to_size_t bytes) (ptr_of_raw_address
-    stream)) in
+  let _ = M.again "copy_from_host" M.negative (fun () -> Slow.copy_from_host (M.raw to_) offset
+    (ptr_of_raw_address from) bytes (ptr_of_raw_address stream)) in
   M.keep to_;
   ()
 
 let copy_to_host to_ from offset bytes ~stream =
   let _ = M.again "copy_to_host" M.negative (fun () -> Slow.copy_to_host (ptr_of_raw_address to_)
-    (M.raw from) (C.to_size_t offset) (C.to_size_t bytes) (ptr_of_raw_address stream)) in
+    (M.raw from) offset bytes (ptr_of_raw_address stream)) in
   M.keep from;
   ()
 
@@ -509,7 +504,7 @@ let cuda_device_query device =
 
 let acquire_cuda pool bytes device ~timeout =
   let r = M.within timeout "acquire_cuda" is_null (fun timeout -> Slow.acquire_cuda (M.raw pool)
-    (C.to_size_t bytes) device timeout) in
+    bytes device timeout) in
   M.keep pool;
   M.with_gc M.Buffer ~parent:pool.pool r
 
@@ -544,21 +539,21 @@ let pool_client_info pool client =
   let o = make D.xmem_client_info in
   setf o D.xmem_client_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_client_info));
   let _ = M.once "pool_client_info" M.negative (fun () -> Fast.pool_client_info (M.raw pool)
-    (C.to_uint32_t client) (addr o)) in
+    client (addr o)) in
   M.keep pool; M.keep o;
   client_info o
 
 let subscriber_next pool first =
   let o = make D.xmem_subscriber_info in
   setf o D.xmem_subscriber_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_subscriber_info));
-  let _ = M.once "subscriber_next" M.negative (fun () -> Slow.subscriber_next (M.raw pool)
-    (C.to_uint32_t first) (addr o)) in
+  let _ = M.once "subscriber_next" M.negative (fun () -> Slow.subscriber_next (M.raw pool) first
+    (addr o)) in
   M.keep pool; M.keep o;
   subscriber_info o
 
 let wait_subscribers pool count ~timeout =
   let r = M.within timeout "wait_subscribers" M.negative (fun timeout -> Slow.wait_subscribers
-    (M.raw pool) (C.to_uint32_t count) timeout) in
+    (M.raw pool) count timeout) in
   M.keep pool;
   r
 
@@ -571,8 +566,8 @@ let subscribers_poll_fd pool =
 let pool_slot_info pool slot =
   let o = make D.xmem_slot_info in
   setf o D.xmem_slot_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_slot_info));
-  let _ = M.once "pool_slot_info" M.negative (fun () -> Fast.pool_slot_info (M.raw pool)
-    (C.to_uint32_t slot) (addr o)) in
+  let _ = M.once "pool_slot_info" M.negative (fun () -> Fast.pool_slot_info (M.raw pool) slot
+    (addr o)) in
   M.keep pool; M.keep o;
   slot_info o
 
@@ -580,13 +575,12 @@ let pool_device_info pool device =
   let o = make D.xmem_device_info in
   setf o D.xmem_device_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_device_info));
   let _ = M.once "pool_device_info" M.negative (fun () -> Fast.pool_device_info (M.raw pool)
-    (C.to_uint32_t device) (addr o)) in
+    device (addr o)) in
   M.keep pool; M.keep o;
   device_info o
 
 let pool_holds pool client slot =
-  let r = M.once "pool_holds" M.negative64 (fun () -> Fast.pool_holds (M.raw pool) (C.to_uint32_t
-    client) (C.to_uint32_t slot)) in
+  let r = M.once "pool_holds" M.negative64 (fun () -> Fast.pool_holds (M.raw pool) client slot) in
   M.keep pool;
   Int64.to_int r
 
@@ -600,8 +594,8 @@ let host_query () =
 let limit_next pool number =
   let o = make D.xmem_limit_info in
   setf o D.xmem_limit_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_limit_info));
-  let _ = M.once "limit_next" M.negative (fun () -> Slow.limit_next (M.raw pool) (C.to_uint32_t
-    number) (addr o)) in
+  let _ = M.once "limit_next" M.negative (fun () -> Slow.limit_next (M.raw pool) number (addr o))
+    in
   M.keep pool; M.keep o;
   limit_info o
 
@@ -615,7 +609,7 @@ let pool_next after =
 
 let attach_fd pool fd offset length flags =
   let r = M.again "attach_fd" is_null (fun () -> Slow.attach_fd (M.raw pool) fd (C.to_uint64_t
-    offset) (C.to_uint64_t length) (C.to_uint32_t flags)) in
+    offset) (C.to_uint64_t length) flags) in
   M.keep pool;
   M.with_gc M.Buffer ~parent:pool.pool r
 
@@ -642,20 +636,20 @@ let release_on buffer ~stream =
 let describe_tensor ?strides buffer dtype ndim shape =
   let shape = C.int64s (Some shape) in
   let strides = C.int64s strides in
-  let _ = M.once "describe_tensor" M.negative (fun () -> Fast.describe_tensor (M.raw buffer)
-    (C.to_uint32_t dtype) (C.to_uint32_t ndim) (C.start shape) (C.start strides)) in
+  let _ = M.once "describe_tensor" M.negative (fun () -> Fast.describe_tensor (M.raw buffer) dtype
+    ndim (C.start shape) (C.start strides)) in
   M.keep buffer; M.keep shape; M.keep strides;
   ()
 
 let describe_image buffer format width height stride =
-  let _ = M.once "describe_image" M.negative (fun () -> Fast.describe_image (M.raw buffer)
-    (C.to_uint32_t format) (C.to_uint32_t width) (C.to_uint32_t height) (C.to_size_t stride)) in
+  let _ = M.once "describe_image" M.negative (fun () -> Fast.describe_image (M.raw buffer) format
+    width height stride) in
   M.keep buffer;
   ()
 
 let image_bytes format width height stride =
-  let r = M.once "image_bytes" M.negative64 (fun () -> Fast.image_bytes (C.to_uint32_t format)
-    (C.to_uint32_t width) (C.to_uint32_t height) (C.to_size_t stride)) in
+  let r = M.once "image_bytes" M.negative64 (fun () -> Fast.image_bytes format width height
+    stride) in
   Int64.to_int r
 
 let describe_source ?flags ?content_type ?producer ?timestamp_ns ?clock buffer =
@@ -684,15 +678,15 @@ let metadata_view buffer =
 let tensor_view buffer flags =
   let o = make D.xmem_tensor in
   setf o D.xmem_tensor_size (Unsigned.Size_t.of_int (sizeof D.xmem_tensor));
-  let _ = M.again "tensor_view" M.negative (fun () -> Slow.tensor_view (M.raw buffer)
-    (C.to_uint32_t flags) (addr o)) in
+  let _ = M.again "tensor_view" M.negative (fun () -> Slow.tensor_view (M.raw buffer) flags (addr
+    o)) in
   M.keep buffer; M.keep o;
   tensor o
 
 let image_view buffer flags =
   let o = make D.xmem_image in
   setf o D.xmem_image_size (Unsigned.Size_t.of_int (sizeof D.xmem_image));
-  let _ = M.again "image_view" M.negative (fun () -> Slow.image_view (M.raw buffer) (C.to_uint32_t
-    flags) (addr o)) in
+  let _ = M.again "image_view" M.negative (fun () -> Slow.image_view (M.raw buffer) flags (addr
+    o)) in
   M.keep buffer; M.keep o;
   image o

@@ -24,6 +24,14 @@ static void put_later(struct managed *it)
 		;
 }
 
+static void drop_buffer(void *handle)
+{
+	if (!handle)
+		return;
+	xmem_release(handle);
+	atomic_fetch_sub(&live, 1);
+}
+
 /* One user less; the last one drops the handle. */
 void managed_drop(struct managed *it)
 {
@@ -33,19 +41,53 @@ void managed_drop(struct managed *it)
 		put_later(it);
 		return;
 	}
-	if (it->handle) {
-		xmem_release(it->handle);
-		atomic_fetch_sub(&live, 1);
-	}
+	drop_buffer(it->handle);
 	free(it);
 }
 
 static void finalise(value block)
 {
-	struct managed *it = atomic_exchange(&MANAGED(block), NULL);
+	struct managed *it;
 
+	if (atomic_load(&BLOCK(block)->handle))
+		drop_buffer(atomic_exchange(&BLOCK(block)->handle, NULL));
+	if (!atomic_load(&BLOCK(block)->shared))
+		return;
+	it = atomic_exchange(&BLOCK(block)->shared, NULL);
 	if (it)
 		managed_drop(it);
+}
+
+static struct managed *new_managed(enum kind kind, void *handle, long users)
+{
+	struct managed *it = malloc(sizeof(*it));
+
+	if (!it)
+		return NULL;
+	it->kind = kind;
+	atomic_init(&it->users, users);
+	atomic_init(&it->handle, handle);
+	return it;
+}
+
+struct managed *managed_share(value block)
+{
+	struct managed *it = atomic_load(&BLOCK(block)->shared);
+	void *handle;
+
+	if (it) {
+		atomic_fetch_add(&it->users, 1);
+		return it;
+	}
+	handle = atomic_exchange(&BLOCK(block)->handle, NULL);
+	if (!handle)
+		return NULL;
+	it = new_managed(BUFFER, handle, 2);
+	if (it)
+		atomic_store(&BLOCK(block)->shared, it);
+	else
+		atomic_store(&BLOCK(block)->handle, handle);
+	return it;
 }
 
 static struct custom_operations operations = {
@@ -61,36 +103,45 @@ static struct custom_operations operations = {
 
 /*
  * The bytes of which the collector has to know. Shared memory of the CPU is the pool's: its slots,
- * not its bytes, run out, and the policy for slots looks after them.
+ * not its bytes, run out, and the policy for slots looks after them. Metadata says where published
+ * contents are, and acquire resets it; @look is set for other handles.
  */
-static size_t bytes_of(struct xmem_buffer *buffer)
+static size_t bytes_of(struct xmem_buffer *buffer, bool look)
 {
+	const struct xmem_metadata *metadata = xmem_metadata_ptr(buffer);
 	struct xmem_buffer_info info = XMEM_INIT(info);
 
+	if (!look && metadata && metadata->storage == XMEM_STORAGE_CPU)
+		return 0;
 	if (xmem_buffer_stat(buffer, &info) || !(info.flags & XMEM_BUFFER_CUDA))
 		return 0;
 	return info.capacity;
 }
 
-value xmem_ml_manage(value kind, value handle)
+value xmem_ml_manage(value kind, intnat handle, value look)
 {
-	void *raw = (void *)Nativeint_val(handle);
-	struct managed *it = malloc(sizeof(*it));
-	size_t bytes = 0;
+	struct managed *it = NULL;
+	bool is_buffer = Int_val(kind) == BUFFER;
+	size_t bytes = is_buffer ? bytes_of((void *)handle, Bool_val(look)) : 0;
 	value block;
 
-	if (!it)
-		caml_raise_out_of_memory();
-	it->kind = Int_val(kind);
-	atomic_init(&it->users, 1);
-	atomic_init(&it->handle, raw);
-	if (it->kind == BUFFER) {
-		bytes = bytes_of(raw);
-		atomic_fetch_add(&live, 1);
+	if (!is_buffer) {
+		it = new_managed(Int_val(kind), (void *)handle, 1);
+		if (!it)
+			caml_raise_out_of_memory();
 	}
-	block = caml_alloc_custom_mem(&operations, sizeof(it), bytes);
-	MANAGED(block) = it;
+	block = bytes ? caml_alloc_custom_mem(&operations, sizeof(struct block), bytes) :
+		caml_alloc_custom(&operations, sizeof(struct block), 0, 1);
+	atomic_init(&BLOCK(block)->handle, is_buffer ? (void *)handle : NULL);
+	atomic_init(&BLOCK(block)->shared, it);
+	if (is_buffer)
+		atomic_fetch_add(&live, 1);
 	return block;
+}
+
+value xmem_ml_manage_byte(value kind, value handle, value look)
+{
+	return xmem_ml_manage(kind, Nativeint_val(handle), look);
 }
 
 /* The program drops the handle now. A view of the contents keeps its hold. */
@@ -100,20 +151,21 @@ value xmem_ml_drop(value block)
 	return Val_unit;
 }
 
-/* C has taken the handle. */
+/* C has taken the handle. There are no views. */
 value xmem_ml_gone(value block)
 {
-	struct managed *it = atomic_load(&MANAGED(block));
+	struct managed *it = atomic_load(&BLOCK(block)->shared);
 
-	if (it && atomic_exchange(&it->handle, NULL))
+	if (atomic_exchange(it ? &it->handle : &BLOCK(block)->handle, NULL))
 		atomic_fetch_sub(&live, 1);
-	finalise(block);
+	if (it)
+		finalise(block);
 	return Val_unit;
 }
 
 value xmem_ml_views(value block)
 {
-	struct managed *it = atomic_load(&MANAGED(block));
+	struct managed *it = atomic_load(&BLOCK(block)->shared);
 
 	return Val_long(it ? atomic_load(&it->users) - 1 : 0);
 }
@@ -125,7 +177,7 @@ value xmem_ml_live(value unit)
 
 value xmem_ml_pending(value unit)
 {
-	return Val_bool(atomic_load(&later) != NULL);
+	return Val_bool(atomic_load(&later) || callbacks_noted());
 }
 
 /* End what finalisers have found. It may wait for the host, so other threads go on. */

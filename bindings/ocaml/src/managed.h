@@ -4,6 +4,7 @@
 #define XMEM_MANAGED_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #define CAML_NAME_SPACE
 #include <caml/mlvalues.h>
@@ -14,16 +15,25 @@
 
 enum kind { POOL, SUBSCRIPTION, BUFFER };	/* as in managed.ml */
 
-/* A handle, which its block and the views of its contents have together. */
+/* A handle apart from its block: a buffer's that has views, or any other handle. */
 struct managed {
-	struct managed *next;			/* in the list of later.c */
+	struct managed *next;			/* in the list of handles to end */
 	enum kind kind;
 	_Atomic long users;			/* the block, and each view */
-	_Atomic(void *) handle;			/* NULL: it was given away */
+	_Atomic(void *) handle;			/* NULL: C has taken it */
 };
 
-#define MANAGED(block)	(*(_Atomic(struct managed *) *)Data_custom_val(block))
+/* In a block, one of the two is set until the handle is dropped. */
+struct block {
+	_Atomic(void *) handle;			/* a buffer without views */
+	_Atomic(struct managed *) shared;
+};
+#define BLOCK(value)	((struct block *)Data_custom_val(value))
 
+/* One more user, for a view. Returns: NULL: the handle was dropped, or there is no memory. */
+struct managed *managed_share(value block);
 void managed_drop(struct managed *it);
+
+bool callbacks_noted(void);
 
 #endif

@@ -11,14 +11,22 @@ type block
 
 (* The fat handle: C is given [raw], and the finaliser of [block] drops it. [pool] keeps the block
    of the pool alive, because the end of a pool's handle ends waits, and some calls on buffers. *)
-type 'kind t = { raw : unit ptr; block : block; pool : block }
+type 'kind t = {
+  raw : unit ptr;
+  block : block;
+  pool : block;
+  mutable acquired : bool;  (** in memory of the CPU, and not written in place *)
+}
+
 type pool = [ `Pool ] t
 type subscription = [ `Subscription ] t
 type buffer = [ `Buffer ] t
 type _ kind = Pool : [ `Pool ] kind | Subscription : [ `Subscription ] kind
   | Buffer : [ `Buffer ] kind
 
-external manage : 'kind kind -> nativeint -> block = "xmem_ml_manage"
+external manage : 'kind kind -> (nativeint[@unboxed]) -> bool -> block
+  = "xmem_ml_manage_byte" "xmem_ml_manage"
+
 external drop_block : block -> unit = "xmem_ml_drop"
 external gone_block : block -> unit = "xmem_ml_gone" [@@noalloc]
 external views_of_block : block -> int = "xmem_ml_views" [@@noalloc]
@@ -36,10 +44,23 @@ let raw it = it.raw
 let keep it = ignore (Sys.opaque_identity it)
 let views it = views_of_block it.block
 
-let with_gc (type k) (kind : k kind) ?parent raw : k t =
-  if pending () then end_pending ();
-  let block = manage kind (raw_address_of_ptr raw) in
-  { raw; block; pool = Option.value parent ~default:block }
+(* What finalisers and callbacks have put off. *)
+let work_off () =
+  if pending () then begin
+    end_pending ();
+    Callbacks.run ()
+  end
+
+let[@inline] manage_raw kind raw ~look ~acquired pool =
+  let block = manage kind (raw_address_of_ptr raw) look in
+  if pending () then work_off ();
+  { raw; block; acquired; pool = (match pool with Some pool -> pool | None -> block) }
+
+let with_gc kind ?parent raw = manage_raw kind raw ~look:true ~acquired:false parent
+
+(* The buffer of an acquire or receive. *)
+let[@inline] with_gc_quickly ~acquired pool raw =
+  manage_raw Buffer raw ~look:false ~acquired (Some pool)
 
 (* ---- errors *)
 
@@ -84,7 +105,7 @@ let within timeout call failed f =
 (* Drop a handle now. The runtime lock is released where that can wait. *)
 let release it =
   drop_block it.block;
-  if pending () then end_pending ()
+  if pending () then work_off ()
 
 (* C has taken the handle. *)
 let gone it = gone_block it.block

@@ -19,7 +19,7 @@ let full () =
 
 let settle () =
   if M.live () > 0 then full ();
-  if M.pending () then M.end_pending ()
+  M.work_off ()
 
 (* How long a wait lasts before a full collection, which costs much with a large heap. *)
 let first_wait = 10_000_000L

@@ -50,21 +50,22 @@ value xmem_ml_prepare_views(value unit)
 value xmem_ml_view(value block, value address, value flags, value shape, value bytes)
 {
 	CAMLparam2(block, shape);
-	struct managed *of = atomic_load(&MANAGED(block));
+	struct managed *of = managed_share(block);
 	mlsize_t i, rank = Wosize_val(shape);
 	struct caml_ba_array *array;
 	struct view *view;
 	value it;
 
-	if (!of)
-		caml_invalid_argument("this buffer was released");
 	view = calloc(1, sizeof(*view));
-	if (!view)
+	if (!of || !view) {
+		if (of)
+			managed_drop(of);
+		free(view);
 		caml_raise_out_of_memory();
+	}
 	view->proxy.refcount = 1;
 	view->proxy.data = (void *)Nativeint_val(address);
 	view->of = of;
-	atomic_fetch_add(&of->users, 1);
 	it = caml_alloc_custom_mem(&operations, SIZEOF_BA_ARRAY + rank * sizeof(intnat),
 				   Long_val(bytes));
 	array = Caml_ba_array_val(it);

@@ -10,6 +10,10 @@ type error = Error.t = { code : Code.t; call : string; message : string }
 
 exception Error = Error.Error
 
+type pool = M.pool
+type subscription = M.subscription
+type buffer = M.buffer
+
 let catch f = match f () with value -> Ok value | exception Error error -> Result.Error error
 let settle = Slots.settle
 let handles = M.live
@@ -35,7 +39,13 @@ module Token = struct
   let slot token = Int64.to_int token land 0xffff
 end
 
-let with_ drop it f = Fun.protect ~finally:(fun () -> drop it) (fun () -> f it)
+let[@inline] with_ drop it f =
+  match f it with
+  | value -> drop it; value
+  | exception problem ->
+    let trace = Printexc.get_raw_backtrace () in
+    drop it;
+    Printexc.raise_with_backtrace problem trace
 
 (* All answers of a function that is asked for the one after another. *)
 let rec listed ask next after =
@@ -44,9 +54,6 @@ let rec listed ask next after =
   | exception Error { code = ENOENT; _ } -> []
 
 (* ---- buffers *)
-
-let found call ~timeout parent now wait =
-  Option.map (M.with_gc M.Buffer ~parent) (Slots.find call ~timeout now wait)
 
 module Buffer = struct
   type t = M.buffer
@@ -63,10 +70,11 @@ module Buffer = struct
   let wait ?timeout it = Calls.wait_contents it ~timeout:(time timeout)
 
   (* The views of a program that no longer needs them end with a full collection. *)
-  let get_mut it =
+  let get_mut (it : t) =
     if M.views it > 0 then Slots.full ();
     if M.views it > 0 then
       M.refuse Code.EBUSY "get_mut" "get_mut: a Bigarray still shows these contents";
+    it.acquired <- false;
     Calls.get_mut it
 
   (* ---- publishing *)
@@ -80,7 +88,7 @@ module Buffer = struct
     setf o D.xmem_publish_options_size (Unsigned.Size_t.of_int (sizeof D.xmem_publish_options));
     set D.xmem_publish_options_flags Unsigned.UInt32.of_int (Some flags);
     set D.xmem_publish_options_client Unsigned.UInt32.of_int client;
-    set D.xmem_publish_options_timestamp_ns Unsigned.UInt64.of_int timestamp_ns;
+    set D.xmem_publish_options_timestamp_ns Unsigned.UInt64.of_int64 timestamp_ns;
     set D.xmem_publish_options_offset Unsigned.UInt64.of_int offset;
     set D.xmem_publish_options_length Unsigned.UInt64.of_int length;
     set D.xmem_publish_options_timeout_ns nanoseconds timeout;
@@ -89,13 +97,9 @@ module Buffer = struct
 
   (* Views keep their hold, so the handle is kept for them. *)
   let publish_with it ~keep options token =
-    let failed = M.negative in
-    (match options with
-    | None ->
-      ignore (M.again "publish" failed (fun () -> M.Slow.publish (M.raw it) no_options token))
-    | Some o ->
-      ignore (M.again "publish" failed (fun () -> M.Slow.publish (M.raw it) (addr o) token));
-      M.keep o);
+    let call () = M.Slow.publish (M.raw it) (addr options) token in
+    ignore (M.again "publish" M.negative call);
+    M.keep options;
     if M.views it > 0 then M.release it else if not keep then M.gone it
 
   let publish_to token ?(keep = false) ?client ?timestamp_ns ?offset ?length ?timeout ?stream it =
@@ -103,16 +107,18 @@ module Buffer = struct
       (if keep || M.views it > 0 then Constants.Publish.keep else 0)
       lor if client = None then 0 else Constants.Publish.client
     in
-    if flags = 0 && timestamp_ns = None && offset = None && length = None && timeout = None
-       && stream = None
-    then publish_with it ~keep None token
-    else
-      publish_with it ~keep
-        (Some (options flags client timestamp_ns offset length timeout stream))
-        token
+    publish_with it ~keep (options flags client timestamp_ns offset length timeout stream) token
+
+  (* What was acquired in memory of the CPU is published at once. *)
+  let publish_now (it : t) =
+    it.acquired && M.views it = 0
+    && M.Fast.publish (M.raw it) no_options no_token = 0
+    && (M.gone it; true)
 
   let publish ?keep ?client ?timestamp_ns ?offset ?length ?timeout ?stream it =
-    publish_to no_token ?keep ?client ?timestamp_ns ?offset ?length ?timeout ?stream it
+    match (keep, client, timestamp_ns, offset, length, timeout, stream) with
+    | None, None, None, None, None, None, None when publish_now it -> ()
+    | _ -> publish_to no_token ?keep ?client ?timestamp_ns ?offset ?length ?timeout ?stream it
 
   let publish_token ?keep ?client ?timestamp_ns ?offset ?length ?timeout ?stream it =
     let token = allocate uint64_t Unsigned.UInt64.zero in
@@ -233,8 +239,6 @@ module Pool = struct
       (if name = "" then None else Some name)
 
   let reopen = Calls.pool_reopen
-  let close : t -> unit = M.release
-  let with_ it f = with_ close it f
   let cancel = Calls.cancel
   let backend = Calls.pool_backend
   let client = Calls.pool_client
@@ -245,29 +249,76 @@ module Pool = struct
   let preallocate ?flags ?device it ~bytes ~count =
     Calls.preallocate ?flags ?device_id:device it bytes count
 
-  let acquire_by call ?timeout (it : t) now wait =
-    match found call ~timeout:(time timeout) it.pool now wait with
-    | Some buffer -> M.keep it; buffer
+  let acquire_slowly call timeout now wait =
+    match Slots.find call ~timeout:(time timeout) now wait with
+    | Some raw -> raw
     | None -> M.fail call
 
-  let acquire ?timeout it bytes =
-    let bytes = Unsigned.Size_t.of_int bytes and raw = M.raw it in
-    acquire_by "acquire" ?timeout it
-      (fun () -> M.Fast.acquire raw bytes 0L)
-      (fun ns -> M.Slow.acquire raw bytes ns)
+  let acquire ?timeout (it : t) bytes =
+    let now () = M.Fast.acquire (M.raw it) bytes 0L in
+    let raw = now () in
+    let raw =
+      if not (is_null raw) then raw
+      else acquire_slowly "acquire" timeout now (fun ns -> M.Slow.acquire (M.raw it) bytes ns)
+    in
+    M.keep it;
+    M.with_gc_quickly ~acquired:true it.pool raw
 
-  let acquire_cuda ?timeout ~device it bytes =
-    let bytes = Unsigned.Size_t.of_int bytes and raw = M.raw it in
-    acquire_by "acquire_cuda" ?timeout it
-      (fun () -> M.Fast.acquire_cuda raw bytes device 0L)
-      (fun ns -> M.Slow.acquire_cuda raw bytes device ns)
+  let acquire_cuda ?timeout ~device (it : t) bytes =
+    let raw =
+      acquire_slowly "acquire_cuda" timeout
+        (fun () -> M.Fast.acquire_cuda (M.raw it) bytes device 0L)
+        (fun ns -> M.Slow.acquire_cuda (M.raw it) bytes device ns)
+    in
+    M.keep it;
+    M.with_gc M.Buffer ~parent:it.pool raw
 
   let attach_fd ?(offset = 0) ?(flags = 0) it fd ~length =
     Calls.attach_fd it (number fd) offset length flags
 
   let retract = Calls.retract
-  let collect ?(keep = 0) it = Calls.collect it keep
-  let stat = Calls.pool_stat
+
+  let collect ?(keep = 0) it =
+    let found = Calls.collect it keep in
+    M.work_off ();
+    found
+
+  let stat it =
+    let answer = Calls.pool_stat it in
+    M.work_off ();
+    answer
+
+  external set_limbo_hook : nativeint -> int -> int -> int -> int = "xmem_ml_limbo_hook"
+
+  (* The function is found by its number as long as it is the pool's. *)
+  let hooks : (nativeint * int) list Atomic.t = Atomic.make []
+
+  let rec set_hook raw id =
+    let before = Atomic.get hooks in
+    let mine, others = List.partition (fun (other, _) -> other = raw) before in
+    let after = if id = 0 then others else (raw, id) :: others in
+    if Atomic.compare_and_set hooks before after then
+      List.iter (fun (_, id) -> Callbacks.remove id) mine
+    else set_hook raw id
+
+  let limbo_hook ?(bytes = max_int) ?(count = 0xffff_ffff) (it : t) f =
+    let call f address =
+      f (Calls.limbo !@(from_voidp D.xmem_limbo (ptr_of_raw_address address)))
+    in
+    let id = match f with Some f -> Callbacks.add (call f) | None -> 0 in
+    let raw = raw_address_of_ptr (M.raw it) in
+    if set_limbo_hook raw bytes count id < 0 then begin
+      Callbacks.remove id;
+      M.fail "limbo_hook"
+    end;
+    set_hook raw id;
+    M.keep it
+
+  let close (it : t) =
+    M.release it;
+    set_hook (raw_address_of_ptr (M.raw it)) 0
+
+  let with_ it f = with_ close it f
   let client_info = Calls.pool_client_info
   let slot_info = Calls.pool_slot_info
   let device_info = Calls.pool_device_info
@@ -306,14 +357,17 @@ module Subscription = struct
   let poll_fd it = descriptor (Calls.subscription_poll_fd it)
 
   let receive ?timeout (it : t) =
-    let raw = M.raw it in
-    let buffer =
-      found "receive" ~timeout:(time timeout) it.pool
-        (fun () -> M.Fast.receive raw 0L)
-        (fun ns -> M.Slow.receive raw ns)
+    let now () = M.Fast.receive (M.raw it) 0L in
+    let raw = now () in
+    let found =
+      if not (is_null raw) then Some raw
+      else
+        Slots.find "receive" ~timeout:(time timeout) now (fun ns -> M.Slow.receive (M.raw it) ns)
     in
     M.keep it;
-    buffer
+    match found with
+    | Some raw -> Some (M.with_gc_quickly ~acquired:false it.pool raw)
+    | None -> None
 
   let rec iter f it =
     match receive it with
@@ -325,14 +379,15 @@ module Subscription = struct
   let receive_any ?timeout (pool : Pool.t) =
     let raw = M.raw pool in
     let which = allocate D.xmem_subscription null in
-    let buffer =
-      found "receive_any" ~timeout:(time timeout) pool.pool
+    let found =
+      Slots.find "receive_any" ~timeout:(time timeout)
         (fun () -> M.Fast.receive_any raw 0L which)
         (fun ns -> M.Slow.receive_any raw ns which)
     in
     M.keep pool;
     let which = raw_address_of_ptr !@which in
-    Option.map (fun buffer -> (buffer, fun (it : t) -> raw_address_of_ptr (M.raw it) = which)) buffer
+    let is_it (it : t) = raw_address_of_ptr (M.raw it) = which in
+    Option.map (fun raw -> (M.with_gc_quickly ~acquired:false pool.pool raw, is_it)) found
 end
 
 (* ---- claims *)
@@ -379,6 +434,20 @@ module Cuda = struct
   let query = Calls.cuda_query
   let device_info = Calls.cuda_device_query
   let acquire = Pool.acquire_cuda
+
+  external attach_cuda : nativeint -> nativeint -> int -> int -> int -> nativeint
+    = "xmem_ml_attach_cuda"
+
+  let attach ?(flags = 0) ?finished (pool : Pool.t) address bytes =
+    let id = match finished with Some f -> Callbacks.add (fun _ -> f ()) | None -> 0 in
+    let raw = attach_cuda (raw_address_of_ptr (M.raw pool)) address bytes flags id in
+    M.keep pool;
+    if raw = 0n then begin
+      Callbacks.remove id;
+      M.fail "attach_cuda"
+    end;
+    M.with_gc M.Buffer ~parent:pool.pool (ptr_of_raw_address raw)
+
   let ptr = Calls.cuda_ptr
   let ptr_mut = Calls.cuda_ptr_mut
   let peer it ~device = Calls.cuda_peer it device
@@ -395,4 +464,15 @@ module Host = struct
 
   let limits pool =
     listed (Calls.limit_next pool) (fun (one : Answers.Limit_info.t) -> one.number + 1) 0
+end
+
+(* ---- for the tests and the benchmark *)
+
+module Private = struct
+  let address it = raw_address_of_ptr (M.raw it)
+  let pool_address = address
+  let subscription_address = address
+  let address = address
+  let minors () = Atomic.get Slots.minors
+  let fulls () = Atomic.get Slots.fulls
 end

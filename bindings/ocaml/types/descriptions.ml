@@ -634,7 +634,7 @@ module Fast (F : Cstubs.FOREIGN) = struct
     let clear_last_error = foreign "xmem_clear_last_error" (void @-> returning void)
     let cancel = foreign "xmem_cancel" (xmem_pool @-> returning int)
     let pool_fd = foreign "xmem_pool_fd" (xmem_pool @-> returning int)
-    let pool_fd_narrow = foreign "xmem_pool_fd_narrow" (int @-> uint32_t @-> returning int)
+    let pool_fd_narrow = foreign "xmem_pool_fd_narrow" (int @-> camlint @-> returning int)
     let pool_backend = foreign "xmem_pool_backend" (xmem_pool @-> returning const_char_p)
     let pool_client = foreign "xmem_pool_client" (xmem_pool @-> returning int)
     let receive = foreign "xmem_receive" (xmem_subscription @-> int64_t @-> returning xmem_buffer)
@@ -642,55 +642,57 @@ module Fast (F : Cstubs.FOREIGN) = struct
       xmem_subscription) @-> returning xmem_buffer)
     let subscription_stat = foreign "xmem_subscription_stat" (xmem_subscription @-> (ptr
       xmem_subscription_info) @-> returning int)
-    let size = foreign "xmem_size" (xmem_buffer @-> returning size_t)
+    let size = foreign "xmem_size" (xmem_buffer @-> returning camlint)
     let release = foreign "xmem_release" (xmem_buffer @-> returning void)
     let token = foreign "xmem_token" (xmem_buffer @-> returning uint64_t)
     let get = foreign "xmem_get" (xmem_pool @-> uint64_t @-> returning xmem_buffer)
     let clone = foreign "xmem_clone" (xmem_buffer @-> returning xmem_buffer)
     let slot = foreign "xmem_slot" (xmem_buffer @-> returning int)
-    let capacity = foreign "xmem_capacity" (xmem_buffer @-> returning size_t)
+    let capacity = foreign "xmem_capacity" (xmem_buffer @-> returning camlint)
     let buffer_stat = foreign "xmem_buffer_stat" (xmem_buffer @-> (ptr xmem_buffer_info) @->
       returning int)
     let metadata_ptr = foreign "xmem_metadata_ptr" (xmem_buffer @-> returning
       const_xmem_metadata_p)
     let metadata_mut = foreign "xmem_metadata_mut" (xmem_buffer @-> returning (ptr xmem_metadata))
-    let acquire = foreign "xmem_acquire" (xmem_pool @-> size_t @-> int64_t @-> returning
+    let acquire = foreign "xmem_acquire" (xmem_pool @-> camlint @-> int64_t @-> returning
       xmem_buffer)
     let data_mut = foreign "xmem_data_mut" (xmem_buffer @-> returning (ptr void))
+    let publish = foreign "xmem_publish" (xmem_buffer @-> const_xmem_publish_options_p @-> (ptr
+      uint64_t) @-> returning int)
     let retract = foreign "xmem_retract" (xmem_pool @-> uint64_t @-> returning int)
-    let pool_set_mode = foreign "xmem_pool_set_mode" (xmem_pool @-> uint32_t @-> uint32_t @->
+    let pool_set_mode = foreign "xmem_pool_set_mode" (xmem_pool @-> camlint @-> camlint @->
       returning int)
     let cuda_query = foreign "xmem_cuda_query" ((ptr xmem_cuda_info) @-> returning int)
     let cuda_device_query = foreign "xmem_cuda_device_query" (int @-> (ptr xmem_cuda_device_info)
       @-> returning int)
-    let acquire_cuda = foreign "xmem_acquire_cuda" (xmem_pool @-> size_t @-> int @-> int64_t @->
+    let acquire_cuda = foreign "xmem_acquire_cuda" (xmem_pool @-> camlint @-> int @-> int64_t @->
       returning xmem_buffer)
     let cuda_device = foreign "xmem_cuda_device" (xmem_buffer @-> returning int)
     let pool_stat = foreign "xmem_pool_stat" (xmem_pool @-> (ptr xmem_pool_info) @-> returning
       int)
-    let pool_client_info = foreign "xmem_pool_client_info" (xmem_pool @-> uint32_t @-> (ptr
+    let pool_client_info = foreign "xmem_pool_client_info" (xmem_pool @-> camlint @-> (ptr
       xmem_client_info) @-> returning int)
-    let pool_slot_info = foreign "xmem_pool_slot_info" (xmem_pool @-> uint32_t @-> (ptr
+    let pool_slot_info = foreign "xmem_pool_slot_info" (xmem_pool @-> camlint @-> (ptr
       xmem_slot_info) @-> returning int)
-    let pool_device_info = foreign "xmem_pool_device_info" (xmem_pool @-> uint32_t @-> (ptr
+    let pool_device_info = foreign "xmem_pool_device_info" (xmem_pool @-> camlint @-> (ptr
       xmem_device_info) @-> returning int)
-    let pool_holds = foreign "xmem_pool_holds" (xmem_pool @-> uint32_t @-> uint32_t @-> returning
+    let pool_holds = foreign "xmem_pool_holds" (xmem_pool @-> camlint @-> camlint @-> returning
       int64_t)
     let host_query = foreign "xmem_host_query" ((ptr xmem_host_info) @-> returning int)
     let pool_next = foreign "xmem_pool_next" (uint64_t @-> (ptr xmem_pool_entry) @-> returning
       int)
     let release_on = foreign "xmem_release_on" (xmem_buffer @-> stream @-> returning int)
-    let describe_tensor = foreign "xmem_describe_tensor" (xmem_buffer @-> uint32_t @-> uint32_t
-      @-> const_int64_p @-> const_int64_p @-> returning int)
-    let describe_image = foreign "xmem_describe_image" (xmem_buffer @-> uint32_t @-> uint32_t @->
-      uint32_t @-> size_t @-> returning int)
-    let image_bytes = foreign "xmem_image_bytes" (uint32_t @-> uint32_t @-> uint32_t @-> size_t
-      @-> returning int64_t)
+    let describe_tensor = foreign "xmem_describe_tensor" (xmem_buffer @-> camlint @-> camlint @->
+      const_int64_p @-> const_int64_p @-> returning int)
+    let describe_image = foreign "xmem_describe_image" (xmem_buffer @-> camlint @-> camlint @->
+      camlint @-> camlint @-> returning int)
+    let image_bytes = foreign "xmem_image_bytes" (camlint @-> camlint @-> camlint @-> camlint @->
+      returning int64_t)
     let describe_source = foreign "xmem_describe_source" (xmem_buffer @-> const_xmem_source_p @->
       returning int)
     let metadata_view = foreign "xmem_metadata_view" (xmem_buffer @-> (ptr xmem_metadata) @->
       returning int)
-    let image_plane = foreign "xmem_image_plane" (const_xmem_image_p @-> uint32_t @-> (ptr
+    let image_plane = foreign "xmem_image_plane" (const_xmem_image_p @-> camlint @-> (ptr
       xmem_tensor) @-> returning int)
     let tensor_check = foreign "xmem_tensor_check" (const_xmem_metadata_p @-> uint64_t @->
       returning int)
@@ -713,56 +715,56 @@ module Slow (F : Cstubs.FOREIGN) = struct
     let subscription_poll_fd = foreign "xmem_subscription_poll_fd" (xmem_subscription @->
       returning int)
     let data = foreign "xmem_data" (xmem_buffer @-> returning const_void_p)
-    let acquire = foreign "xmem_acquire" (xmem_pool @-> size_t @-> int64_t @-> returning
+    let acquire = foreign "xmem_acquire" (xmem_pool @-> camlint @-> int64_t @-> returning
       xmem_buffer)
     let publish = foreign "xmem_publish" (xmem_buffer @-> const_xmem_publish_options_p @-> (ptr
       uint64_t) @-> returning int)
-    let preallocate = foreign "xmem_preallocate" (xmem_pool @-> size_t @-> uint32_t @->
+    let preallocate = foreign "xmem_preallocate" (xmem_pool @-> camlint @-> camlint @->
       const_xmem_preallocate_options_p @-> returning int)
     let collect = foreign "xmem_collect" (xmem_pool @-> uint64_t @-> (ptr uint64_t) @-> returning
       int)
-    let pool_evict = foreign "xmem_pool_evict" (xmem_pool @-> uint32_t @-> uint64_t @-> returning
+    let pool_evict = foreign "xmem_pool_evict" (xmem_pool @-> camlint @-> uint64_t @-> returning
       int)
-    let pool_drain = foreign "xmem_pool_drain" (xmem_pool @-> uint32_t @-> returning int)
-    let pool_grant = foreign "xmem_pool_grant" (xmem_pool @-> uint32_t @-> uint64_t @-> returning
+    let pool_drain = foreign "xmem_pool_drain" (xmem_pool @-> camlint @-> returning int)
+    let pool_grant = foreign "xmem_pool_grant" (xmem_pool @-> camlint @-> uint64_t @-> returning
       int)
-    let set_ref_count = foreign "xmem_set_ref_count" (xmem_buffer @-> uint32_t @-> int64_t @->
+    let set_ref_count = foreign "xmem_set_ref_count" (xmem_buffer @-> camlint @-> int64_t @->
       returning int)
-    let offer = foreign "xmem_offer" (xmem_buffer @-> uint32_t @-> int64_t @-> returning int)
+    let offer = foreign "xmem_offer" (xmem_buffer @-> camlint @-> int64_t @-> returning int)
     let forget = foreign "xmem_forget" (xmem_buffer @-> returning int)
     let add_ref = foreign "xmem_add_ref" (xmem_pool @-> uint64_t @-> returning int)
     let drop_ref = foreign "xmem_drop_ref" (xmem_pool @-> uint64_t @-> returning int)
     let claims = foreign "xmem_claims" (xmem_pool @-> uint64_t @-> returning int)
     let void_claims = foreign "xmem_void_claims" (xmem_pool @-> uint64_t @-> returning int)
     let copy = foreign "xmem_copy" (xmem_buffer @-> xmem_buffer @-> stream @-> returning int)
-    let copy_range = foreign "xmem_copy_range" (xmem_buffer @-> size_t @-> xmem_buffer @-> size_t
-      @-> size_t @-> stream @-> returning int)
-    let copy_from_host = foreign "xmem_copy_from_host" (xmem_buffer @-> size_t @-> const_void_p
-      @-> size_t @-> stream @-> returning int)
-    let copy_to_host = foreign "xmem_copy_to_host" ((ptr void) @-> xmem_buffer @-> size_t @->
-      size_t @-> stream @-> returning int)
+    let copy_range = foreign "xmem_copy_range" (xmem_buffer @-> camlint @-> xmem_buffer @->
+      camlint @-> camlint @-> stream @-> returning int)
+    let copy_from_host = foreign "xmem_copy_from_host" (xmem_buffer @-> camlint @-> const_void_p
+      @-> camlint @-> stream @-> returning int)
+    let copy_to_host = foreign "xmem_copy_to_host" ((ptr void) @-> xmem_buffer @-> camlint @->
+      camlint @-> stream @-> returning int)
     let copy_to = foreign "xmem_copy_to" (xmem_buffer @-> int @-> int64_t @-> returning
       xmem_buffer)
     let data_private = foreign "xmem_data_private" (xmem_buffer @-> returning (ptr void))
-    let acquire_cuda = foreign "xmem_acquire_cuda" (xmem_pool @-> size_t @-> int @-> int64_t @->
+    let acquire_cuda = foreign "xmem_acquire_cuda" (xmem_pool @-> camlint @-> int @-> int64_t @->
       returning xmem_buffer)
     let cuda_ptr = foreign "xmem_cuda_ptr" (xmem_buffer @-> returning const_void_p)
     let cuda_ptr_mut = foreign "xmem_cuda_ptr_mut" (xmem_buffer @-> returning (ptr void))
     let cuda_peer = foreign "xmem_cuda_peer" (xmem_buffer @-> int @-> returning int)
-    let subscriber_next = foreign "xmem_subscriber_next" (xmem_pool @-> uint32_t @-> (ptr
+    let subscriber_next = foreign "xmem_subscriber_next" (xmem_pool @-> camlint @-> (ptr
       xmem_subscriber_info) @-> returning int)
-    let wait_subscribers = foreign "xmem_wait_subscribers" (xmem_pool @-> uint32_t @-> int64_t @->
+    let wait_subscribers = foreign "xmem_wait_subscribers" (xmem_pool @-> camlint @-> int64_t @->
       returning int)
     let subscribers_poll_fd = foreign "xmem_subscribers_poll_fd" (xmem_pool @-> returning int)
-    let limit_next = foreign "xmem_limit_next" (xmem_pool @-> uint32_t @-> (ptr xmem_limit_info)
+    let limit_next = foreign "xmem_limit_next" (xmem_pool @-> camlint @-> (ptr xmem_limit_info)
       @-> returning int)
     let attach_fd = foreign "xmem_attach_fd" (xmem_pool @-> int @-> uint64_t @-> uint64_t @->
-      uint32_t @-> returning xmem_buffer)
+      camlint @-> returning xmem_buffer)
     let get_mut = foreign "xmem_get_mut" (xmem_buffer @-> returning int)
     let wait_on = foreign "xmem_wait_on" (xmem_buffer @-> stream @-> returning int)
     let wait_contents = foreign "xmem_wait_contents" (xmem_buffer @-> int64_t @-> returning int)
-    let tensor_view = foreign "xmem_tensor_view" (xmem_buffer @-> uint32_t @-> (ptr xmem_tensor)
+    let tensor_view = foreign "xmem_tensor_view" (xmem_buffer @-> camlint @-> (ptr xmem_tensor)
       @-> returning int)
-    let image_view = foreign "xmem_image_view" (xmem_buffer @-> uint32_t @-> (ptr xmem_image) @->
+    let image_view = foreign "xmem_image_view" (xmem_buffer @-> camlint @-> (ptr xmem_image) @->
       returning int)
 end
