@@ -5,9 +5,10 @@
     bindings/reach.py FOLDER    such as bindings/python
 
 For each function of api.json, FOLDER/reach.json has its place in the binding ("BufferPool.get"), or
-{"not": why} if the binding lacks it. A function of the binding is used in FOLDER/src, and its
-attribute is a word of the binding's own sources. A function that the binding lacks is not used in
-FOLDER/src.
+{"not": why} if the binding lacks it, or {"inside": why} if only the binding itself calls it. A
+function of the binding is used in FOLDER/src, and its attribute is a word of the binding's own
+sources. A function that the binding lacks is not used in FOLDER/src. OCaml uses a function as
+Fast.NAME or Slow.NAME, and a generated wrapper as Calls.NAME.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ def words(paths: list[Path], strip: bool) -> set[str]:
     found: set[str] = set()
     for path in paths:
         text = path.read_text()
+        if path.suffix == ".ml":
+            calls = re.findall(r"\b(?:Fast|Slow|Calls)\.(\w+)", text)
+            found |= {f"xmem_{name}" for name in calls if path.name != "calls.ml"}
+            continue
         text = _COMMENT.sub(" ", text) if strip else text
         found |= set(re.findall(r"\w+", text))
         for macro in re.finditer(r"#\s*define (\w+)\((\w+)(?:[^\n]|(?<=\\)\n)*", text):
@@ -40,9 +45,10 @@ def complaints(folder: Path) -> list[str]:
     names = [each["name"] for each in
              json.loads((TOP / "bindings" / "api.json").read_text())["functions"]]
     table = json.loads((folder / "reach.json").read_text())["reach"]
-    sources = sorted(folder.glob("src/*.[ch]"))
+    sources = sorted([*folder.glob("src/*.[ch]"), *folder.glob("src/*.ml")])
     used = words(sources, True)
-    offered = words([*sources, *sorted(folder.glob("xmem/*.py*"))], False)
+    shown = [*folder.glob("xmem/*.py*"), *folder.glob("src/xmem.mli")]
+    offered = words([*(sources if not (folder / "src/xmem.mli").exists() else []), *shown], False)
     said = [f"{name} is not in reach.json: say where the binding has it, or why it does not"
             for name in names if name not in table]
     said += [f"reach.json has {name}, which no header declares"

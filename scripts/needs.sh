@@ -42,6 +42,10 @@ packages_for() {
 		packages_for python; packages_for fakecuda
 		echo pkg-config python3-torch libtorch-dev python3-setuptools python3-wheel ffmpeg
 		;;
+	ocaml)
+		echo make gcc libc6-dev ocaml-nox ocaml-dune ocaml-findlib libctypes-ocaml-dev
+		echo libalcotest-ocaml-dev liblwt-ocaml-dev
+		;;
 	fakecuda) echo make gcc g++ libc6-dev ;;
 	bench) packages_for build; echo strace ;;
 	instructions) packages_for build; echo valgrind ;;
@@ -95,7 +99,7 @@ install_them() {
 main() {
 	local purpose wanted=() lacking=()
 	[ $# -gt 0 ] ||
-		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|python|python-tests|$(
+		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|ocaml|python|python-tests|$(
 			)bench|instructions|peers..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')

@@ -40,7 +40,8 @@ check both build version 1 '' tests/check-version.sh
 check both build api 1 'release:all' tests/check-api.sh
 check both build abi 5 '' 'tests/check-abi.sh && tests/check-abi.sh --plants'
 check both build bindings-api 10 '' tests/check-bindings.sh
-check both build bindings-reach 1 '' 'bindings/reach.py bindings/python'
+check both build bindings-reach 1 '' \
+	'bindings/reach.py bindings/python && bindings/reach.py bindings/ocaml'
 check short build headers 20 '' 'tests/check-headers.sh c11 c++17'
 check long build headers-all 100 '' tests/check-headers.sh
 check both build readme-example 5 'release:all' tests/check-readme.sh
@@ -128,6 +129,13 @@ suite long python python-wheel 60 "$python" bindings/python/tests/wheel.sh
 
 # It needs numba-cuda and compilers for GPUs from PyPI, 770 MB, which the judges use as well.
 suite long device device-numba 60 '' tests/device/numba.sh
+
+# ---- OCaml ----
+
+ocaml='test:ocaml-tests test:fakecuda apt:ocaml'
+suite both ocaml ocaml 15 "$ocaml" bindings/ocaml/test/run.sh
+# OCaml 5 of Debian 13.
+suite long ocaml ocaml-5 300 "$ocaml" 'bindings/ocaml/test/run.sh -5'
 
 # ---- models, and planted bugs ----
 

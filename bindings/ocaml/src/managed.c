@@ -151,7 +151,7 @@ value xmem_ml_drop(value block)
 	return Val_unit;
 }
 
-/* C has taken the handle. There are no views. */
+/* C has taken the handle. No view shows the contents. */
 value xmem_ml_gone(value block)
 {
 	struct managed *it = atomic_load(&BLOCK(block)->shared);
@@ -161,13 +161,6 @@ value xmem_ml_gone(value block)
 	if (it)
 		finalise(block);
 	return Val_unit;
-}
-
-value xmem_ml_views(value block)
-{
-	struct managed *it = atomic_load(&BLOCK(block)->shared);
-
-	return Val_long(it ? atomic_load(&it->users) - 1 : 0);
 }
 
 value xmem_ml_live(value unit)

@@ -12,11 +12,17 @@ type block
 (* The fat handle: C is given [raw], and the finaliser of [block] drops it. [pool] keeps the block
    of the pool alive, because the end of a pool's handle ends waits, and some calls on buffers. *)
 type 'kind t = {
-  raw : unit ptr;
+  mutable raw : unit ptr;  (** NULL: the program has dropped the handle *)
   block : block;
   pool : block;
   mutable acquired : bool;  (** in memory of the CPU, and not written in place *)
+  mutable views : (key * view) list;  (** of the contents *)
 }
+
+(* A Bigarray of any type; its address, number of the kind, and shape. *)
+and view = Obj.t
+and key = nativeint * int * int array
+
 
 type pool = [ `Pool ] t
 type subscription = [ `Subscription ] t
@@ -29,7 +35,8 @@ external manage : 'kind kind -> (nativeint[@unboxed]) -> bool -> block
 
 external drop_block : block -> unit = "xmem_ml_drop"
 external gone_block : block -> unit = "xmem_ml_gone" [@@noalloc]
-external views_of_block : block -> int = "xmem_ml_views" [@@noalloc]
+external parts_of : view -> int = "xmem_ml_view_parts" [@@noalloc]
+external empty : view -> unit = "xmem_ml_view_empty" [@@noalloc]
 external prepare_views : unit -> unit = "xmem_ml_prepare_views"
 external live : unit -> int = "xmem_ml_live" [@@noalloc]
 external pending : unit -> bool = "xmem_ml_pending" [@@noalloc]
@@ -38,13 +45,19 @@ external signals : unit -> unit = "xmem_ml_signals"
 external now : unit -> int = "xmem_ml_now" [@@noalloc]
 
 let () = prepare_views ()
-let raw it = it.raw
 
 (* The handle lives until here, although C alone has used it. *)
 let keep it = ignore (Sys.opaque_identity it)
-let views it = views_of_block it.block
 
-(* What finalisers and callbacks have put off. *)
+(* Does a part of a view live, or a view that cannot become empty? *)
+let is_shown it =
+  List.exists (fun ((_, _, shape), view) -> parts_of view > 0 || shape = [||]) it.views
+
+let end_views it =
+  List.iter (fun (_, view) -> empty view) it.views;
+  it.views <- []
+
+(* Do the work that finalisers and callbacks have put off. *)
 let work_off () =
   if pending () then begin
     end_pending ();
@@ -54,7 +67,7 @@ let work_off () =
 let[@inline] manage_raw kind raw ~look ~acquired pool =
   let block = manage kind (raw_address_of_ptr raw) look in
   if pending () then work_off ();
-  { raw; block; acquired; pool = (match pool with Some pool -> pool | None -> block) }
+  { raw; block; acquired; views = []; pool = (match pool with Some pool -> pool | None -> block) }
 
 let with_gc kind ?parent raw = manage_raw kind raw ~look:true ~acquired:false parent
 
@@ -75,6 +88,10 @@ let fail call =
   raise (Error.Error { code; call; message })
 
 let refuse code call message = raise (Error.Error { code; call; message })
+
+(* Parts of views can keep the handle of C, so C would take it. *)
+let dropped () = refuse EBADF "handle" "the program has released, published or closed this handle"
+let[@inline] raw it = if is_null it.raw then dropped () else it.raw
 let negative r = r < 0
 let negative64 r = Int64.compare r 0L < 0
 let once call failed f = let r = f () in if failed r then fail call else r
@@ -102,22 +119,29 @@ let within timeout call failed f =
 
 (* ---- dropping *)
 
-(* Drop a handle now. The runtime lock is released where that can wait. *)
+let end_use it =
+  it.raw <- null;
+  if it.views <> [] then end_views it
+
+(* Drop a handle now. *)
 let release it =
+  end_use it;
   drop_block it.block;
   if pending () then work_off ()
 
 (* C has taken the handle. *)
-let gone it = gone_block it.block
+let gone it =
+  end_use it;
+  gone_block it.block
 
-(* A call that takes the handle of a buffer away after success. If views show the contents, it
-   takes a clone's, because the views keep their hold. *)
+(* A call that takes the handle of a buffer away after success. If its contents are shown, it takes
+   a clone's. *)
 let consume call (it : buffer) f =
-  if views it = 0 then begin
-    ignore (again call negative (fun () -> f it.raw));
+  if not (is_shown it) then begin
+    ignore (again call negative (fun () -> f (raw it)));
     gone it
   end else begin
-    let other = once call is_null (fun () -> Fast.clone it.raw) in
+    let other = once call is_null (fun () -> Fast.clone (raw it)) in
     (try ignore (again call negative (fun () -> f other))
      with problem -> Fast.release other; raise problem);
     release it

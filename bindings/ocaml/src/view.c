@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Bigarrays of contents. A view, its parts and its reshaped forms share a proxy, which is a user of
- * the handle: while one of them lives, the contents stay.
+ * the handle: while one of them lives, the contents stay. A program that releases the buffer has no
+ * use for the view any more, so the view becomes empty then, and only its parts keep the contents.
  */
 #include <stdlib.h>
 
@@ -16,10 +17,13 @@ struct view {
 	struct managed *of;
 };
 
+/* One array less. The last one lets the contents go. */
 static void finalise(value array)
 {
 	struct view *view = (struct view *)Caml_ba_array_val(array)->proxy;
 
+	if (!view)
+		return;
 #if OCAML_VERSION >= 50000
 	if (atomic_fetch_sub(&view->proxy.refcount, 1) > 1)
 		return;
@@ -76,4 +80,28 @@ value xmem_ml_view(value block, value address, value flags, value shape, value b
 	for (i = 0; i < rank; i++)
 		array->dim[i] = Long_val(Field(shape, i));
 	CAMLreturn(it);
+}
+
+/* Returns: how many parts and reshaped forms of the view live. */
+value xmem_ml_view_parts(value array)
+{
+	struct caml_ba_proxy *proxy = Caml_ba_array_val(array)->proxy;
+
+	return Val_long(proxy ? proxy->refcount - 1 : 0);
+}
+
+/* Now every index is out of bounds. An array of rank 0 has no bounds, and stays as it is. */
+value xmem_ml_view_empty(value array)
+{
+	struct caml_ba_array *it = Caml_ba_array_val(array);
+	intnat i;
+
+	if (!it->num_dims)
+		return Val_unit;
+	for (i = 0; i < it->num_dims; i++)
+		it->dim[i] = 0;
+	finalise(array);
+	it->proxy = NULL;
+	it->data = NULL;
+	return Val_unit;
 }

@@ -69,13 +69,14 @@ module Buffer = struct
   let get = Calls.get
   let wait ?timeout it = Calls.wait_contents it ~timeout:(time timeout)
 
-  (* The views of a program that no longer needs them end with a full collection. *)
+  (* A part of a view that the program has forgotten ends with a full collection. *)
   let get_mut (it : t) =
-    if M.views it > 0 then Slots.full ();
-    if M.views it > 0 then
+    if M.is_shown it then Slots.full ();
+    if M.is_shown it then
       M.refuse Code.EBUSY "get_mut" "get_mut: a Bigarray still shows these contents";
-    it.acquired <- false;
-    Calls.get_mut it
+    Calls.get_mut it;
+    M.end_views it;
+    it.acquired <- false
 
   (* ---- publishing *)
 
@@ -95,23 +96,23 @@ module Buffer = struct
     set D.xmem_publish_options_stream ptr_of_raw_address stream;
     o
 
-  (* Views keep their hold, so the handle is kept for them. *)
-  let publish_with it ~keep options token =
-    let call () = M.Slow.publish (M.raw it) (addr options) token in
-    ignore (M.again "publish" M.negative call);
-    M.keep options;
-    if M.views it > 0 then M.release it else if not keep then M.gone it
-
+  (* Parts of views keep their hold, so the handle is kept for them. *)
   let publish_to token ?(keep = false) ?client ?timestamp_ns ?offset ?length ?timeout ?stream it =
+    let shown = M.is_shown it in
     let flags =
-      (if keep || M.views it > 0 then Constants.Publish.keep else 0)
+      (if keep || shown then Constants.Publish.keep else 0)
       lor if client = None then 0 else Constants.Publish.client
     in
-    publish_with it ~keep (options flags client timestamp_ns offset length timeout stream) token
+    let o = options flags client timestamp_ns offset length timeout stream in
+    ignore
+      (M.again "publish" M.negative (fun () -> M.Slow.publish (M.raw it) (addr o) token));
+    M.keep o;
+    if not keep then if shown then M.release it else M.gone it
 
-  (* What was acquired in memory of the CPU is published at once. *)
+  (* A buffer that was acquired in memory of the CPU is published at once. *)
   let publish_now (it : t) =
-    it.acquired && M.views it = 0
+    it.acquired
+    && (not (M.is_shown it))
     && M.Fast.publish (M.raw it) no_options no_token = 0
     && (M.gone it; true)
 
@@ -134,10 +135,17 @@ module Buffer = struct
     M.block -> nativeint -> ('a, 'b) Bigarray.kind -> int Stdlib.Array.t -> int -> ('a, 'b) array
     = "xmem_ml_view"
 
-  let show ?(private_bytes = 0) (it : t) address kind shape =
-    let made = view it.block address kind shape private_bytes in
-    M.keep it;
-    made
+  external kind_number : ('a, 'b) Bigarray.kind -> int = "%identity"
+
+  (* There is one view of each form, so a program can ask for it again and again. *)
+  let show ?(private_bytes = 0) (it : t) address kind shape : ('a, 'b) array =
+    let key = (address, kind_number kind, shape) in
+    match List.assoc_opt key it.views with
+    | Some made -> Obj.obj made
+    | None ->
+      let made = view it.block address kind shape private_bytes in
+      it.views <- (key, Obj.repr made) :: it.views;
+      made
 
   let show_bytes ?private_bytes it address size : bytes =
     Bigarray.array1_of_genarray (show ?private_bytes it address Bigarray.char [| size |])
@@ -315,8 +323,8 @@ module Pool = struct
     M.keep it
 
   let close (it : t) =
-    M.release it;
-    set_hook (raw_address_of_ptr (M.raw it)) 0
+    set_hook (raw_address_of_ptr it.raw) 0;
+    M.release it
 
   let with_ it f = with_ close it f
   let client_info = Calls.pool_client_info

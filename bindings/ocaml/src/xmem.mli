@@ -80,7 +80,7 @@ module Buffer : sig
       exception, unless [f] has published it. *)
 
   val release : t -> unit
-  (** A buffer that was acquired and not published is given up. Views keep the contents. *)
+  (** A buffer that was acquired and not published is given up. Views become empty. *)
 
   (** {1 Publishing} *)
 
@@ -95,8 +95,7 @@ module Buffer : sig
     t ->
     unit
   (** Publish a buffer that was acquired, or forward one that is held. After success the handle is
-      gone, unless [keep] is true. If a view shows the contents, they stay until the view is gone;
-      do not write to it any more. [timeout] is 0 if it is not given. *)
+      gone, unless [keep] is true, and views become empty. [timeout] is 0 if it is not given. *)
 
   val publish_token :
     ?keep:bool ->
@@ -112,8 +111,11 @@ module Buffer : sig
 
   (** {1 Contents}
 
-      A view shows the contents as a Bigarray. It keeps them while it, a part of it ([sub],
-      [slice_left]) or a reshaped form of it lives, even after {!release}. *)
+      A view shows the contents as a Bigarray, without a copy. It keeps them, and so does each part
+      of it ([sub], [slice_left]) and each reshaped form of it. So a program can forget the buffer.
+      When the program releases or publishes the buffer, the view becomes empty: every index is out
+      of bounds. Parts stay, and keep the contents until the collector drops them; do not write to
+      them any more. *)
 
   type bytes = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
   type ('a, 'b) array = ('a, 'b, Bigarray.c_layout) Bigarray.Genarray.t

@@ -1,0 +1,3 @@
+(* SPDX-License-Identifier: MIT *)
+let () =
+  Alcotest.run "xmem" [ ("handles", Handles_tests.tests); ("views", Views_tests.tests) ]
