@@ -24,27 +24,28 @@ let settle () =
 (* How long a wait lasts before a full collection, which costs much with a large heap. *)
 let first_wait = 10_000_000L
 
-(* [now ()] does not wait, and [wait] waits for so many nanoseconds. The result is NULL, with the
-   thread's last error, if there is nothing in time. *)
+(* [now ()] does not wait, and [wait] waits for so many nanoseconds. The result is the handle, or
+   the error if there is nothing in time. *)
 let find call ~timeout now wait =
   let rec tried f =
     let r = f () in
-    if not (is_null r) then Some r
+    if not (is_null r) then Ok r
     else
-      match M.last_error () with
-      | Constants.Code.(EAGAIN | ETIMEDOUT), _ -> None
-      | EINTR, _ -> M.signals (); tried f
-      | code, message -> raise (Error.Error { code; call; message })
+      let code, message = M.last_error () in
+      match code with
+      | EAGAIN | ETIMEDOUT -> Result.Error { Error.code; call; message }
+      | EINTR -> M.signals (); tried f
+      | _ -> raise (Error.Error { code; call; message })
   in
-  let ( ||| ) found next = match found with Some _ -> found | None -> next () in
+  let left = M.left timeout in
   let holds () = M.live () > 0 in
-  tried now
-  ||| (fun () -> if holds () then (minor (); tried now) else None)
-  ||| fun () ->
-  if timeout = 0L then None
+  let ( ||| ) found next = match found with Ok _ -> found | Error _ -> next () in
+  let if_holding step found = if holds () then found ||| step else found in
+  let first = tried now |> if_holding (fun () -> minor (); tried now) in
+  if timeout = 0L then first
   else
-    let left = M.left timeout in
-    (if holds () then tried (fun () -> wait (min first_wait (left ()))) else None)
+    first
+    |> if_holding (fun () -> tried (fun () -> wait (min first_wait (left ()))))
     ||| fun () ->
     if holds () then full ();
     tried (fun () -> wait (left ()))

@@ -259,8 +259,8 @@ module Pool = struct
 
   let acquire_slowly call timeout now wait =
     match Slots.find call ~timeout:(time timeout) now wait with
-    | Some raw -> raw
-    | None -> M.fail call
+    | Ok raw -> raw
+    | Error error -> raise (Error.Error error)
 
   let acquire ?timeout (it : t) bytes =
     let now () = M.Fast.acquire (M.raw it) bytes 0L in
@@ -368,14 +368,14 @@ module Subscription = struct
     let now () = M.Fast.receive (M.raw it) 0L in
     let raw = now () in
     let found =
-      if not (is_null raw) then Some raw
+      if not (is_null raw) then Ok raw
       else
         Slots.find "receive" ~timeout:(time timeout) now (fun ns -> M.Slow.receive (M.raw it) ns)
     in
     M.keep it;
     match found with
-    | Some raw -> Some (M.with_gc_quickly ~acquired:false it.pool raw)
-    | None -> None
+    | Ok raw -> Some (M.with_gc_quickly ~acquired:false it.pool raw)
+    | Error _ -> None
 
   let rec iter f it =
     match receive it with
@@ -395,7 +395,9 @@ module Subscription = struct
     M.keep pool;
     let which = raw_address_of_ptr !@which in
     let is_it (it : t) = raw_address_of_ptr (M.raw it) = which in
-    Option.map (fun raw -> (M.with_gc_quickly ~acquired:false pool.pool raw, is_it)) found
+    match found with
+    | Ok raw -> Some (M.with_gc_quickly ~acquired:false pool.pool raw, is_it)
+    | Error _ -> None
 end
 
 (* ---- claims *)

@@ -1,3 +1,4 @@
 (* SPDX-License-Identifier: MIT *)
 let () =
-  Alcotest.run "xmem" [ ("handles", Handles_tests.tests); ("views", Views_tests.tests) ]
+  Alcotest.run "xmem" [ ("handles", Handles_tests.tests); ("views", Views_tests.tests);
+      ("slots", Slots_tests.tests) ]
