@@ -6,7 +6,6 @@
 # last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 2
-unset XMEM_SOCKET XMEM_DAEMON
 
 command=()
 tree=build/test/ocaml
@@ -20,7 +19,12 @@ if [ "${1:-}" = -5 ]; then
 	*) echo '0 passed, 1 failed, 0 skipped'; exit 1 ;;
 	esac
 fi
-export XMEM_BACKEND=daemon XMEM_CUDA_DRIVER=$PWD/build/test/fakecuda/libcuda.so.1
+# This run shares no pool with another program.
+folder=$("${command[@]}" mktemp -d)
+trap '"${command[@]}" rm -rf "$folder"' EXIT
+unset XMEM_DAEMON
+export XMEM_SOCKET=$folder/socket XMEM_BACKEND=daemon XMEM_DEVICE_FILES=195:255,memfd
+export XMEM_CUDA_DRIVER=$PWD/build/test/fakecuda/libcuda.so.1
 out=$tree/alcotest log=$tree/tests.log
 mkdir -p "$out"
 "${command[@]}" "$tree/default/test/tests.exe" test -o "$PWD/$out" "$@" 2>&1 | tee "$log"

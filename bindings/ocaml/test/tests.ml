@@ -11,4 +11,5 @@ let () =
         ("handles", Handles_tests.tests);
         ("views", Views_tests.tests);
         ("slots", Slots_tests.tests);
+        ("calls", Calls_tests.tests);
       ]
