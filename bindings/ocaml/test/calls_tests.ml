@@ -256,25 +256,13 @@ let released_on_a_stream () =
   check_int "the handle is gone" 0 (handles ());
   fails EBADF (fun () -> Buffer.stat buffer)
 
-(* Memory of the program's own, from the driver. *)
-let allocated bytes =
-  let open Ctypes in
-  let from = Dl.dlopen ~filename:(Sys.getenv "XMEM_CUDA_DRIVER") ~flags:[ RTLD_NOW ] in
-  let call name kind = Foreign.foreign ~from name kind in
-  let context = allocate (ptr void) null and address = allocate uint64_t Unsigned.UInt64.zero in
-  let done_ = check_int "of the driver" 0 in
-  done_ (call "cuInit" (int @-> returning int) 0);
-  done_ (call "cuDevicePrimaryCtxRetain" (ptr (ptr void) @-> int @-> returning int) context 0);
-  done_ (call "cuCtxSetCurrent" (ptr void @-> returning int) !@context);
-  done_ (call "cuMemAlloc_v2" (ptr uint64_t @-> size_t @-> returning int) address
-           (Unsigned.Size_t.of_int bytes));
-  Nativeint.of_int (Unsigned.UInt64.to_int !@address)
+external allocated : string -> int -> nativeint = "xmem_test_allocated"
 
 let memory_that_exists_is_attached () =
   pair @@ fun writer from ->
   fails EMEDIUMTYPE (fun () -> Cuda.attach writer 4096n 4096);
   let finished = ref 0 in
-  let memory = allocated megabyte in
+  let memory = allocated (Sys.getenv "XMEM_CUDA_DRIVER") megabyte in
   let lend () =
     Cuda.attach writer memory megabyte ~flags:Constants.Memory.readers
       ~finished:(fun () -> incr finished)
