@@ -4,16 +4,30 @@
  * with the daemon, the library asks it, too, to keep its descriptors up to date. Pure, like
  * protocol.h.
  *
- * A caller that relies on the answer "no" looks first; if there is nothing, it arms the words
- * (xm_poll_arm) and looks again. So it is woken when the answer becomes "yes" (I5), and where there
- * is always something to receive, nobody has to wake it. A caller that is told only of changes, as
- * with EPOLLET, arms the words before its first look. A publication, an end or a free slot wakes an
- * armed word later. A demotion wakes nobody; therefore xm_writable has a deadline.
+ * Readable is a condition. A caller that relies on the answer "no" looks first; if there is
+ * nothing, it arms the words (xm_poll_arm) and looks again. So it is woken when the answer becomes
+ * "yes" (I5), and where there is always something to receive, nobody has to wake it. A caller that
+ * is told only of changes, as with EPOLLET, arms the words before its first look.
+ *
+ * Writable is an event count. An acquire that is about to fail
+ *
+ *   1. notes in ring.look_at_ns when time alone may let it succeed,
+ *   2. arms the owner's slots_waiters,
+ *   3. looks for a buffer, and finds none,
+ *   4. notes in ring.vain the value that it armed.
+ *
+ * The descriptor is writable if nothing is noted, if the word has moved since step 2, or if that
+ * time has come. A change for which a sleeping acquire is woken disarms the word, and disarming
+ * moves it (I5). A change of the owner's own clears the note, and then wakes the word if it is
+ * armed. So a descriptor that is not writable becomes so with the first change after the look.
+ * Whether the change is enough for a buffer, only the next acquire finds out: if it fails, it notes
+ * the word anew, so each change makes the descriptor ready in vain at most once. Model:
+ * tests/model/poll_out.pml.
  */
 #ifndef XM_POLL_H
 #define XM_POLL_H
 
-#include "search.h"
+#include "protocol.h"
 
 /*
  * The publishers that a client has subscribed to and not unsubscribed from, by id, including
@@ -66,5 +80,15 @@ void xm_poll_arm(const struct xm_map *map, const struct xm_followed *followed,
  */
 bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
 		 const struct xm_poll *poll);
+
+/* May an acquire of @owner succeed now, as far as is known? @now_ns: by the owner's clock. */
+static inline bool xm_writable(const struct xm_map *map, u32 owner, u64 now_ns)
+{
+	const struct xmem_ring *ring = xm_ring(map, owner);
+	u64 vain = xm_load_acquire(&ring->vain), at = xm_load(&ring->look_at_ns);
+
+	return !vain || !xm_still_armed(&xm_client_row(map, owner)->slots_waiters, vain) ||
+	       (at && now_ns >= at);
+}
 
 #endif

@@ -99,7 +99,6 @@
  *   forward.c        buffers of others in a client's own ring
  *   scan.c           an owner looks for slots that nobody uses
  *   retract.c        a publisher takes publications back
- *   search.c         would an acquire succeed?
  *   poll.c           is a descriptor readable, is it writable?
  *   claims_list.c    the host's list of slots with claims
  *   claims_request.c the request claim

@@ -8,10 +8,11 @@
  *              has filled it, until the daemon has read that
  *   hung up    the daemon has closed its end, because the client has ended, or the daemon has died
  *
- * When the client finds nothing, it takes the byte or fills its end (lib/follow/poll.c), and then
- * arms the waiters words. A client that wakes an armed word sends `wake`, and after each request
- * the daemon looks at all descriptors of that pool. Before the daemon leaves a descriptor unready,
- * it arms the words itself, because a wake-up for another waiter may have disarmed them.
+ * When the client finds nothing to receive, it takes the byte, and then arms the waiters words;
+ * when it has acquired in vain, it fills its end (lib/host/notify.c). A client that wakes an armed
+ * word sends `wake`, and after each request the daemon looks at all descriptors of that pool.
+ * Before the daemon leaves a descriptor unreadable, it arms the words itself, because a wake-up for
+ * another waiter may have disarmed them.
  */
 #include <linux/sockios.h>
 #include <poll.h>
@@ -149,7 +150,6 @@ static u64 look_out(const struct xd_poll *poll)
 {
 	const struct xm_map *map = &poll->of->pool->host.map;
 	u32 me = poll->what.client;
-	u64 deadline;
 	int filled;
 
 	if (poll->what.kind != XMEM_POLL_CLIENT || poll->of->role == XMEM_ROLE_READER)
@@ -158,11 +158,8 @@ static u64 look_out(const struct xd_poll *poll)
 	filled = filled_with(poll);
 	if (!filled)
 		return 0;
-	if (!xm_poll_writable(map, me, xd_now_ns(), &deadline)) {
-		xm_arm(&xm_client_row(map, me)->slots_waiters);
-		if (!xm_poll_writable(map, me, xd_now_ns(), &deadline))
-			return deadline;
-	}
+	if (!xm_writable(map, me, xd_now_ns()))
+		return xm_load(&xm_ring(map, me)->look_at_ns);
 	say_writable(poll, filled);
 	return 0;
 }

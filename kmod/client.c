@@ -256,7 +256,6 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	}
 	kref_init(&client->kref);
 	mutex_init(&client->attach_lock);
-	spin_lock_init(&client->look_lock);
 	atomic_set(&client->kicks, XK_FIRST_KICKS);
 	xk_pool_get(pool);
 	xk_pool_client_add(pool);

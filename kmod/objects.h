@@ -124,7 +124,7 @@ struct xk_pollers {
 	struct kref kref;		/* of the client; see xk_queue */
 	struct xk_queue queue;
 	struct xk_queue sleepers;	/* its threads in the request wait, for any word */
-	struct hrtimer timer;		/* armed under look_lock: see xm_search_end */
+	struct hrtimer timer;		/* set when a thread arms slots_waiters */
 	bool joint;			/* the client follows rings as one, or has done so */
 	struct rcu_head rcu;
 };
@@ -291,10 +291,6 @@ struct xk_client {
 	struct pid *sharer;		/* pages_lock: another process that ran in mm; or NULL */
 	struct mutex attach_lock;	/* attach.c */
 	struct xm_followed followed;	/* written under pool->lock, read without it */
-	spinlock_t look_lock;		/* poll.c; protects the next two fields and its pollers'
-					 * timer */
-	struct xm_search nothing;	/* look_lock: the last search that found nothing */
-	u32 nothing_armed;		/* look_lock: slots_waiters during that search; or 0 */
 
 	struct xk_pages *old;		/* only end_work: its old pages, when others see copies */
 	struct xk_client *next;		/* only end_work: in the list of buried clients */

@@ -2,15 +2,14 @@
 /*
  * Polling a client's file, or a file of the request poll_fd, which is for one thing to wait on.
  * Both can be passed to other processes, and then show them what they show the client. core/poll.c
- * says when they are readable, core/search.c when they are writable. A poller takes no lock of the
- * pool, because it may be throttled and may look for long.
+ * and core/poll.h say when they are readable and writable. A poller takes no lock of the pool,
+ * because it may be throttled and may look for long.
  *
  * A file of poll_fd keeps the client's struct, and so its pollers, but does not keep the client
  * alive: when the client has ended, the file is readable and hung up.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
-#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
@@ -44,143 +43,29 @@ static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bo
 
 /* ---- writable ---- */
 
-/*
- * The number of groups that are searched before pages that are to be freed are released. A search
- * of one group may have to look at every ring.
- */
-#define XK_SEARCH_GROUPS	1
-
-/*
- * Is it known that a search would find nothing? It is if nobody has disarmed the word, whose value
- * is @armed, since a search that found nothing.
- */
-static bool xk_in_vain(struct xk_client *client, u32 armed, struct xm_search *search)
+static bool xk_writable(const struct xk_client *client)
 {
-	bool known;
+	u64 now = ktime_to_ns(ktime_add(ktime_get(), client->clock_offset));
+	int looker = xk_look_begin();
+	bool writable = xm_writable(&client->pool->look, client->id, now);
 
-	spin_lock(&client->look_lock);
-	known = armed && armed == client->nothing_armed &&
-		xm_search_is_same(search, &client->nothing);
-	if (known)
-		*search = client->nothing;
-	spin_unlock(&client->look_lock);
-	return known;
-}
-
-static void xk_save_vain(struct xk_client *client, u32 armed, const struct xm_search *search)
-{
-	spin_lock(&client->look_lock);
-	client->nothing = *search;
-	client->nothing_armed = armed;
-	spin_unlock(&client->look_lock);
-}
-
-/*
- * Called between two groups. -ENOTCONN: the client has ended; -EINTR: the caller is being killed.
- */
-static int xk_search_pauses(const struct xk_client *client)
-{
-	cond_resched();
-	if (READ_ONCE(client->ended))
-		return -ENOTCONN;
-	return fatal_signal_pending(current) ? -EINTR : 0;
-}
-
-static int xk_search(struct xk_client *client, u32 armed, struct xm_search *ret)
-{
-	const struct xm_map *map = &client->pool->look;
-	int looker = xk_look_begin(), err = 0;
-	bool more;
-
-	xm_search_begin(map, client->id, ret);
-	more = !xk_in_vain(client, armed, ret) &&
-	       xm_search_step(map, client->id, ret, XK_SEARCH_GROUPS);
 	xk_look_end(looker);
-	while (more && !err) {
-		err = xk_search_pauses(client);
-		looker = xk_look_begin();
-		more = !err && xm_search_step(map, client->id, ret, XK_SEARCH_GROUPS);
-		xk_look_end(looker);
-	}
-	return err;
-}
-
-/* Another thread may have found an earlier time: a poller that is woken too early looks again. */
-static void xk_timer_start(struct xk_client *client, ktime_t at)
-{
-	struct hrtimer *timer = &client->pollers->timer;
-
-	spin_lock(&client->look_lock);
-	if (!hrtimer_is_queued(timer) || ktime_before(at, hrtimer_get_expires(timer)))
-		hrtimer_start(timer, at, HRTIMER_MODE_ABS);
-	spin_unlock(&client->look_lock);
-}
-
-/*
- * Would an acquire find a buffer now, by the owner's clock, which may be that of a time namespace;
- * or should the owner call it? If time alone will make it so, the pollers are woken at that time.
- */
-static bool xk_found(struct xk_client *client, const struct xm_search *search)
-{
-	u64 deadline, now = ktime_to_ns(ktime_add(ktime_get(), client->clock_offset));
-	const struct xm_map *map = &client->pool->look;
-	ktime_t at;
-
-	if (xm_search_end(map, search, now, &deadline) ||
-	    xm_search_should_ask(map, client->id, search))
-		return true;
-	at = xk_host_time(deadline, client->clock_offset);
-	if (deadline && at < KTIME_MAX)
-		xk_timer_start(client, at);
-	return false;
-}
-
-/* 1, 0, or an error. @edges: see xk_readable. */
-static int xk_writable(struct xk_client *client, bool edges)
-{
-	u32 *waiters = &xm_client_row(&client->pool->look, client->id)->slots_waiters;
-	struct xm_search search;
-	u32 armed;
-	int err;
-
-	if (!edges && !(xm_load(waiters) & XMEM_WAITERS_ARMED)) {
-		err = xk_search(client, 0, &search);
-		if (err)
-			return err;
-		if (xk_found(client, &search))
-			return 1;
-	}
-	armed = xm_arm(waiters);
-	err = xk_search(client, armed, &search);
-	if (err)
-		return err;
-	if (xk_found(client, &search))
-		return 1;
-	xk_save_vain(client, armed, &search);
-	return 0;
+	return writable;
 }
 
 /* ---- poll ---- */
 
 /* @wanted: the events that matter. */
-static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_t wanted,
-		   __poll_t *ret_events)
+static __poll_t xk_look(struct xk_client *client, const struct xm_poll *what, __poll_t wanted)
 {
-	bool edges = wanted & EPOLLET;
-	int out;
+	__poll_t events = 0;
 
-	*ret_events = 0;
-	if (READ_ONCE(client->ended))
-		return -ENOTCONN;
-	if (wanted & (EPOLLIN | EPOLLRDNORM) && xk_readable(client, what, edges))
-		*ret_events |= EPOLLIN | EPOLLRDNORM;
-	if (!(wanted & (EPOLLOUT | EPOLLWRNORM)) || what->kind != XMEM_POLL_CLIENT ||
-	    client->role == XMEM_ROLE_READER)
-		return 0;
-	out = xk_writable(client, edges);
-	if (out > 0)
-		*ret_events |= EPOLLOUT | EPOLLWRNORM;
-	return out < 0 ? out : 0;
+	if (wanted & (EPOLLIN | EPOLLRDNORM) && xk_readable(client, what, wanted & EPOLLET))
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (wanted & (EPOLLOUT | EPOLLWRNORM) && what->kind == XMEM_POLL_CLIENT &&
+	    client->role != XMEM_ROLE_READER && xk_writable(client))
+		events |= EPOLLOUT | EPOLLWRNORM;
+	return events;
 }
 
 /*
@@ -190,15 +75,12 @@ static int xk_look(struct xk_client *client, const struct xm_poll *what, __poll_
 static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *what,
 			       __poll_t wanted)
 {
-	__poll_t events;
-	int err = xk_look(client, what, wanted, &events);
+	__poll_t events = xk_look(client, what, wanted);
 
 	/* The caller may have looked while others ended the client, and seen part of its end. */
 	smp_rmb();	/* pairs with queueing end_work, after `ended` is set */
-	if (err == -ENOTCONN || READ_ONCE(client->ended))
+	if (READ_ONCE(client->ended))
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
-	if (err)	/* The caller is being killed; other pollers with it look again. */
-		return EPOLLIN | EPOLLRDNORM;
 	return events;
 }
 

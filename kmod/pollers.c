@@ -16,11 +16,26 @@ void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events)
 	xk_queue_wake(&pollers->queue, events);
 }
 
-/* The owner may now demote subscribers that it waits for. */
+/* An acquire may succeed now, because the owner may demote subscribers, say. */
 static enum hrtimer_restart xk_pollers_timeout(struct hrtimer *timer)
 {
 	xk_pollers_wake(container_of(timer, struct xk_pollers, timer), EPOLLOUT | EPOLLWRNORM);
 	return HRTIMER_NORESTART;
+}
+
+/*
+ * A thread of the client is about to look for a slot: wake the pollers when time alone has changed
+ * something (core/poll.h). After a time that has passed already it looks itself.
+ */
+void xk_pollers_wake_at(struct xk_client *client)
+{
+	int looker = xk_look_begin();
+	u64 ns = xm_load(&xm_ring(&client->pool->look, client->id)->look_at_ns);
+	ktime_t at = xk_host_time(ns, client->clock_offset);
+
+	xk_look_end(looker);
+	if (ns && at < KTIME_MAX)
+		hrtimer_start(&client->pollers->timer, at, HRTIMER_MODE_ABS);
 }
 
 /* A waker may still be reading it. */

@@ -244,6 +244,8 @@ int xk_arm_begin(struct xk_call *call)
 		return -EINVAL;
 	if (!word)
 		return err;
+	if (call->u.wait.kind == XMEM_WAIT_SLOTS)
+		xk_pollers_wake_at(call->client);
 	call->u.wait.value = xm_arm(word);
 	/*
 	 * After this the caller checks whether it is to stop; another thread that stops it sets

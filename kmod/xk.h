@@ -79,7 +79,6 @@
  *   xk_pool.lock          the pool: its host words, chunks, payloads and client table
  *   xk_pool.pages_lock    what a fault reads: which pages are where, which client may write
  *                         them, which clients have ended
- *   xk_client.look_lock   the result of the client's last poll, and its pollers' timer
  *   pools_lock            the list of pools, and which pools count in max_pools (pool.c)
  *   xk_pool.access_lock   the group and mode of the pool
  *   stakes_lock           the users for which each pool counts (stakes.c)
@@ -88,7 +87,7 @@
  *   users_lock, xk_payer.lock  the users, and what each payer was last refused (users.c, payers.c)
  *   ends_lock             what end_work has been asked for, in all pools, and when it runs (ends.c)
  *
- * poll and sysfs take none of these locks, except look_lock, and pages_lock for a moment. They read
+ * poll and sysfs take none of these locks, except pages_lock for a moment. They read
  * the pages through xk_pool.look, between xk_look_begin and xk_look_end (pages.c). The fields of
  * the structs that they read are written only once.
  *
@@ -238,6 +237,7 @@ void xk_queues_free(struct xk_queues *queues);
 struct xk_pollers *xk_pollers_new(void);
 void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
+void xk_pollers_wake_at(struct xk_client *client);
 
 /* drops.c */
 int xk_drops_init(void);

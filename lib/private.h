@@ -29,7 +29,7 @@
  *     ready.c mark.c                where a GPU finds ready words; ready words that the CPU writes
  *     passed.c                      handles that are dropped when a stream has written a word
  *     order.c data.c                what streams write and wait for; addresses of contents
- *   own/ sizes.c lacks.c keep.c     sizes on demand; what the ring says of them; kept publications
+ *   own/ sizes.c keep.c             sizes on demand; kept publications
  *     owned.c demote.c collect.c    the lists of slots; slow subscribers; collecting unused slots
  *     cache.c once.c holders.c      idle files; slots for one content; why no buffer is free
  *     make.c make_cuda.c limbo.c    making buffers, and those on GPUs; limbo

@@ -4,10 +4,7 @@
  * host/notify.c keeps their states true.
  *
  * On the daemon's host a descriptor is a socket (daemon/poll.c). It is readable while a byte from
- * the daemon is in it, and writable unless it is filled. If the library looks and finds nothing, it
- * takes the byte or fills the socket, arms the waiters words and looks again. A change after that
- * disarms a word, and the client that disarms it tells the daemon. A change before that is seen by
- * the second look, and then the library tells the daemon.
+ * the daemon is in it, and writable unless it is filled.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +38,6 @@ static struct xl_poll *new_poll(struct xmem_pool *pool, const struct xm_poll *wh
 	poll->fd = request.fd;
 	poll->what = *what;
 	poll->what.client = pool->me;
-	poll->full = what->kind == XMEM_POLL_CLIENT;	/* the daemon has filled it */
 	return poll;
 }
 
@@ -87,21 +83,10 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 		close_poll(poll);	/* another thread was faster */
 	else
 		leave_fast_paths(pool);
-	xl_poll_update(pool, POLLIN | POLLOUT);
+	/* The daemon has filled it, and has not looked at it yet. */
+	if (pool->link.backend->poke)
+		pool->link.backend->poke(&pool->link);
 	return 0;
-}
-
-/* From now on the program polls. Its earlier publications may have left it no buffer. */
-static int poll_of_pool(struct xmem_pool *pool)
-{
-	struct xm_poll what = { .kind = XMEM_POLL_CLIENT };
-
-	if (pool->role == XMEM_ROLE_WRITER && !xm_load(&pool->polls.pool)) {
-		xl_lock(&pool->owned.lock);
-		xl_record_waiting(pool);
-		xl_unlock(&pool->owned.lock);
-	}
-	return take_poll(pool, &pool->polls.pool, &what);
 }
 
 int xl_poll_file(struct xmem_pool *pool, u32 kind)
@@ -182,7 +167,7 @@ XMEM_API int xmem_pool_poll_fd(struct xmem_pool *pool)
 		return xl_fail_fast(EINVAL, "no pool");
 	if (!xl_is_open(pool))
 		return xl_fail_not_alive(pool);
-	err = poll_of_pool(pool);
+	err = take_poll(pool, &pool->polls.pool, &(struct xm_poll){ .kind = XMEM_POLL_CLIENT });
 	return err ? failed(pool, "a descriptor to poll, of the pool", err) : pool->polls.pool->fd;
 }
 

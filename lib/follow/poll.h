@@ -19,7 +19,6 @@ struct xl_poll {
 	struct xl_poll *next;
 	int fd;
 	struct xm_poll what;
-	bool full;			/* the socket was filled since the host was last told */
 };
 
 /* The descriptors of one pool. A zeroed struct is ready for use. */

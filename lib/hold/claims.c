@@ -273,8 +273,6 @@ static void leave_to_holders(struct xmem_buffer *buffer)
 	xl_queue_add(&one->size->busy, one);
 	owned->promised--;
 	xl_owned_changed(owned);
-	if (xm_load(&pool->polls.pool))
-		xl_record_waiting(pool);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

@@ -108,22 +108,18 @@ int xl_register_stage(struct xmem_pool *pool, u32 slot)
 static bool forward_now(struct xmem_pool *pool, struct xm_publication what, u64 addressee)
 {
 	struct xl_owned *owned = &pool->owned;
-	bool polls = xm_load(&pool->polls.pool), sleeps;
+	bool sleeps;
 	u64 overwritten;
 
 	owned->forwards = true;
 	xl_leave_fast_path(owned);
 	overwritten = xl_overwritten_token(pool);
-	if (polls)
-		xl_begin_publishing(pool);
 	sleeps = xm_forward(&pool->map, pool->me, &owned->words, xl_tail(pool), &what, addressee);
 	xl_keep_add_gap(owned, xl_tail(pool));
 	owned->promised++;
 	xl_owned_changed(owned);
 	xl_put_overwritten(pool, overwritten);
 	xl_record_forward(pool);
-	if (polls)
-		xl_record_waiting(pool);
 	return sleeps;
 }
 

@@ -139,19 +139,14 @@ static void publish_and_collect(struct xmem_pool *pool, struct xl_owned_slot *on
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xl_size *size = one->size;
-	bool polls = xm_load(&pool->polls.pool);
 	u64 overwritten = xl_overwritten_token(pool);
 
 	if (xl_tail(pool) >= owned->room_end)
 		xl_make_room(pool);
 	xl_owned_changed(owned);
-	if (polls)
-		xl_begin_publishing(pool);
 	xm_publish_as(&pool->map, &one->own, &owned->words, xl_tail(pool), what,
 		      addressee ? XMEM_ENTRY_MARKED : 0, addressee);
 	xl_put_overwritten(pool, overwritten);
-	if (polls)
-		xl_record_waiting(pool);
 	if (!xl_has_ready(size) && !size->free.first)
 		xl_collect_passed(pool, size);
 	/* Only after the scan, so that the scan does not read this slot. */
@@ -367,7 +362,7 @@ static XL_SLOW int publish_rare(struct xmem_buffer *buffer,
 
 /*
  * The common case is here. All other cases are tail calls, so that few registers have to be saved.
- * This leaves owned->none alone, because `none` implies that room_end is 0 (own/owned.h).
+ * This leaves ring.vain alone, because it is noted only while room_end is 0 (own/owned.h).
  */
 XMEM_API int xmem_publish(struct xmem_buffer *handle, const struct xmem_publish_options *options,
 			  uint64_t *ret_token)

@@ -22,8 +22,6 @@ static int retract_own(struct xmem_pool *pool, struct xl_owned_slot *one, u64 to
 		xl_collect_retracted(one);
 		xl_keep_add_gap(owned, xl_tail(pool));
 		xl_owned_changed(owned);
-		if (unlikely(owned->on_demand))
-			xl_demand_subtract(pool, one->size);
 	}
 	return err;
 }

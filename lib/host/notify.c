@@ -3,14 +3,14 @@
  * Keeps the states of polled descriptors up to date, when the host is the daemon. Such a descriptor
  * is a socket (daemon/poll.c). It is readable while a byte from the daemon is in it, and writable
  * unless it is full. When the library has looked for something to receive and found nothing, it
- * takes the byte. When it has looked for a free slot and found none, it fills the socket. Then it
- * arms the waiters words and looks again. A later change disarms a word, and the process that makes
- * the change tells the daemon. An earlier change is seen by the second look, and then the library
- * tells the daemon.
+ * takes the byte, arms the waiters words and looks again. When an acquire has armed slots_waiters
+ * and failed, it fills the socket, and then checks that the word has not moved. A later change
+ * disarms a word, and the process that makes the change tells the daemon. An earlier change is seen
+ * by the second look, and then the library tells the daemon.
  */
 #include <poll.h>
 
-#include "core/search.h"
+#include "core/poll.h"
 #include "lib/base/uncancelled.h"
 #include "lib/host/request.h"
 #include "lib/host/wire.h"
@@ -32,21 +32,13 @@ static bool update_in(struct xmem_pool *pool, const struct xl_poll *poll)
  * Returns whether the host must check its polled descriptors: to make this one writable, or to set
  * a timer.
  */
-static bool update_out(struct xmem_pool *pool, struct xl_poll *poll)
+static bool update_out(const struct xmem_pool *pool, const struct xl_poll *poll)
 {
-	bool full = poll->full;
-	u64 deadline;
-
-	poll->full = false;
-	if (xm_poll_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
-		return full;
+	if (xm_writable(&pool->map, pool->me, xl_now_ns()))
+		return false;	/* the thread that changed something tells the host */
 	xm_wire_fill(poll->fd);
-	xm_arm(&xm_client_row(&pool->map, pool->me)->slots_waiters);
-	if (xm_poll_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
-		return true;
-	poll->full = true;
-	return deadline;	/* the host sets its timer, which it has not done if it looked
-				 * too early */
+	return xm_load(&xm_ring(&pool->map, pool->me)->look_at_ns) ||
+	       xm_writable(&pool->map, pool->me, xl_now_ns());
 }
 
 void xl_poll_update_all(struct xmem_pool *pool, int events)

@@ -34,17 +34,34 @@ static XL_COLD int wait_failed(int err)
 	return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
 }
 
+/* Record when time alone may let an acquire succeed. Returns whether that time has come. */
+static bool record_time(struct xmem_pool *pool)
+{
+	u64 *at = &pool->owned.words.ring->look_at_ns, now = xl_now_ns(), before = xm_load(at);
+	u64 demote = xl_demote_at(pool), recall = xl_recall_at(pool), next;
+
+	/* A look after such a time has helped nothing; a wake-up comes. */
+	demote = demote > now ? demote : ~0ULL;
+	recall = recall > now ? recall : ~0ULL;
+	next = demote < recall ? demote : recall;
+	xm_store(at, next != ~0ULL ? next : 0);
+	return before && before <= now;
+}
+
 /*
- * Arm the waiters word and look again. If there is still nothing, record that for later acquires.
+ * Arm the waiters word and look again. If there is still nothing, record that for later acquires,
+ * and for hosts (core/poll.h).
  */
 static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 			struct xl_armed *ret_armed, struct xl_size **ret)
 {
 	struct xl_owned *owned = &pool->owned;
+	struct xmem_ring *ring = owned->words.ring;
+	bool due = record_time(pool);
 	int err;
 
-	if (xl_still_none(pool, want)) {
-		*ret_armed = (struct xl_armed){ .value = owned->none_armed };
+	if (xl_still_none(pool, want) && !due) {
+		*ret_armed = (struct xl_armed){ .value = xm_load(&ring->vain) };
 		return -EAGAIN;
 	}
 	err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, ret_armed);
@@ -56,11 +73,10 @@ static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 	 */
 	ret_armed->kicks = 0;
 	err = xl_find_slot(pool, want, ret);
-	if (err == -EAGAIN) {
-		owned->none = true;
-		owned->none_armed = ret_armed->value;
+	if (xl_is_in_vain(want, err)) {
+		xm_store_release(&ring->vain, ret_armed->value);
 		owned->none_bytes = want->bytes;
-		owned->none_chain = want->chain;
+		owned->none_chain = err == -EAGAIN ? want->chain : NULL;
 	}
 	return err;
 }
@@ -179,25 +195,24 @@ static XL_COLD int host_is_silent(void)
 				    "not answer; is it stopped?");
 }
 
-/* Nothing was found at once: wait, or fail with the reason. Under owned.lock. */
-static int no_slot_yet(struct xmem_pool *pool, const struct xl_want *want, bool waits, u32 cancels,
+/* The first look failed with @err: wait, or fail with the reason. Under owned.lock. */
+static int no_slot_yet(struct xmem_pool *pool, const struct xl_want *want, int err, u32 cancels,
 		       struct xl_size **ret)
 {
 	struct xl_armed armed;
-	int err;
 
-	if (waits)
+	if (want->waits && (err == -EAGAIN || err == -EINPROGRESS))
 		return wait_for_slot(pool, want, cancels, ret);
 	/*
-	 * A long look is repeated only after something has changed. Knowing that costs one wake-up.
+	 * A program that polls is told when something has changed, and a long look is repeated only
+	 * then. Knowing that costs one wake-up.
 	 */
-	if (pool->owned.slots > LONG_LOOK) {
+	if (xm_load(&pool->polls.pool) || (err == -EAGAIN && pool->owned.slots > LONG_LOOK))
 		err = arm_and_look(pool, want, &armed, ret);
-		if (err == -EINPROGRESS)
-			return host_is_silent();
-		if (err != -EAGAIN)
-			return err;
-	}
+	if (err == -EINPROGRESS)
+		return host_is_silent();
+	if (err != -EAGAIN)
+		return err;
 	xl_limbo_record(pool);
 	return xl_fail_no_buffer(pool, want->chain, want->bytes, EAGAIN);
 }
@@ -218,9 +233,9 @@ static XL_SLOW int acquire_slow(struct xmem_pool *pool, struct xl_chain *chain, 
 	err = xl_find_slot(pool, &want, ret);
 	if ((err == -ETIMEDOUT || err == -EINPROGRESS) && !timeout_ns)
 		return host_is_silent();
-	if (err != -EAGAIN && err != -EINPROGRESS)
+	if (err != -EINPROGRESS && !xl_is_in_vain(&want, err))
 		return err;
-	return no_slot_yet(pool, &want, timeout_ns, cancels, ret);
+	return no_slot_yet(pool, &want, err, cancels, ret);
 }
 
 /* Take the next READY slot of @size. */
@@ -269,8 +284,7 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	int err = buffer ? 0 : -ENOMEM;
 	bool slow = buffer && !is_fast(owned, size, owned->room_end);
 
-	if (unlikely(owned->asked != chain))
-		xl_record_asked_chain(pool, chain);
+	owned->asked = chain;
 	if (slow)
 		err = acquire_slow(pool, chain, bytes, timeout_ns,
 				   xl_wait_cancels(&pool->calls), &size);
@@ -413,8 +427,7 @@ static XL_SLOW struct xmem_buffer *acquire_cuda_locked(struct xmem_pool *pool, u
 }
 
 /*
- * The fast path of xmem_acquire, for the GPU that the last acquire was for. It leaves owned->asked
- * alone, because the ring already tells hosts what a polling program waits for.
+ * The fast path of xmem_acquire, for the GPU that the last acquire was for.
  */
 XMEM_API struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int device,
 					       int64_t timeout_ns)

@@ -60,7 +60,6 @@ static void update_idle(struct xl_mapping *file, u64 sum_before, u64 now)
 u64 xl_cache_refresh(struct xmem_pool *pool)
 {
 	struct xl_owned *owned = &pool->owned;
-	struct xl_demand *demand;
 	struct xl_mapping *file;
 	struct xl_chain *chain;
 	u64 idle = 0, now = xl_now_ns();
@@ -71,24 +70,19 @@ u64 xl_cache_refresh(struct xmem_pool *pool)
 		file->sum = file->idle = 0;
 	}
 	count_all_idle(pool);
-	for (chain = &owned->cpu; chain; chain = chain->next) {
+	for (chain = &owned->cpu; chain; chain = chain->next)
 		chain->demand.used = chain->demand.making;
-		chain->demand.busy = 0;
-	}
 	for (file = owned->files; file; file = file->next_file) {
 		update_idle(file, file->sum_before, now);
 		idle += file->idle_ns ? file->bytes : 0;
 		if (!file->demand || file->idle_ns)
 			continue;
-		demand = &file->chain->demand;
-		demand->used += file->bytes;
-		demand->busy += (file->slots - file->idle) * file->buffer_bytes;
+		file->chain->demand.used += file->bytes;
 	}
 	for (chain = &owned->cpu; chain; chain = chain->next)
 		if (chain->demand.peak < chain->demand.used)
 			chain->demand.peak = chain->demand.used;
 	__atomic_store_n(&owned->looked_ns, now, __ATOMIC_RELAXED);
-	xl_demand_update_ring(pool);
 	return idle;
 }
 
@@ -196,6 +190,22 @@ struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, const struct xl_chain
 		take_slots(pool, size);
 	xl_owned_tidy(owned);
 	return take_files(owned);
+}
+
+void xl_demand_detached(struct xmem_pool *pool)
+{
+	struct xl_owned *owned = &pool->owned;
+	struct xl_chain *chain;
+	bool any = false;
+
+	xl_lock(&owned->lock);
+	for (chain = &owned->cpu; chain; chain = chain->next) {
+		any |= chain->demand.no_slots;
+		chain->demand.no_slots = false;
+	}
+	if (any)
+		xl_owned_changed(owned);
+	xl_unlock(&owned->lock);
 }
 
 u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list)

@@ -34,8 +34,6 @@ void xl_demand_init(struct xmem_pool *pool, const struct xmem_pool_options *opti
 		.cache_ns = options->cache_ns ? (u64)options->cache_ns : XL_CACHE_NS,
 	};
 	pool->owned.on_demand = demand->on;
-	if (demand->on)
-		xm_store(&pool->owned.words.ring->makes, xl_class_below(demand->limit));
 }
 
 /* By default the limit is a quarter of the memory that is left. 0 or -errno, noted. */
@@ -158,10 +156,8 @@ static int make_room(struct xmem_pool *pool, struct xl_chain *chain, u64 need, b
 	if (demand->used + need > demand->limit) {
 		demand->no_slots = false;	/* bytes are lacking, not slots */
 		demand->failed = 0;
-		xl_lacks_update(pool, chain, need);
 		return -EAGAIN;
 	}
-	xl_lacks_update(pool, chain, need);
 	if (demand->peak < demand->used + need)
 		demand->peak = demand->used + need;
 	keep = demand->limit - demand->used - need;
@@ -343,9 +339,8 @@ static int make_file(struct xmem_pool *pool, struct xl_buffers *buffers, bool ev
 }
 
 /*
- * Record that a file of @made bytes was made, or with 0 that making it failed with @err. After a
- * failure a polling program waits for nothing, unless slots are lacking and @used says that some
- * are in use. Returns whether that is so.
+ * Record that a file of @made bytes was made, or with 0 that making it failed with @err. Returns
+ * whether slots are lacking, and @used says that some are in use.
  */
 static bool record_made(struct xmem_pool *pool, struct xl_chain *chain, u64 planned, u64 made,
 			int err, bool used)
@@ -361,9 +356,6 @@ static bool record_made(struct xmem_pool *pool, struct xl_chain *chain, u64 plan
 		demand->no_slots = no_slots;
 		demand->failed = no_slots ? 0 : err;
 	}
-	xl_lacks_update(pool, chain, 0);
-	if (!made && owned->asked == chain)
-		xm_store(&owned->words.ring->makes, 0);
 	xl_unlock(&owned->lock);
 	return no_slots;
 }
@@ -452,14 +444,12 @@ static int plan_and_make(struct xmem_pool *pool, struct xl_buffers *buffers, u64
 	return err;
 }
 
-int xl_demand_defer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes)
+int xl_demand_defer(const struct xl_chain *chain, u64 bytes)
 {
 	u64 need = bytes > XL_MAX_BYTES ? ~0ULL : xl_file_bytes(chain, xl_class(bytes), 1);
 
 	if (need > chain->demand.limit || need > XL_MAX_BYTES)
 		return too_large(chain, bytes);
-	xl_cache_refresh(pool);
-	xl_lacks_update(pool, chain, need);
 	return -EAGAIN;
 }
 

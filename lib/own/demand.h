@@ -21,9 +21,8 @@
 
 /* ---- sizes (sizes.c) ---- */
 
-/* The class of @bytes, which are at least 1; the largest class of at most @bytes, or 0. */
+/* The class of @bytes, which are at least 1. */
 u64 xl_class(u64 bytes);
-u64 xl_class_below(u64 bytes);
 /* The largest size that is near to @bytes. */
 u64 xl_near(u64 bytes);
 /* The fence of a size of @bytes; 0: it needs none. */
@@ -60,10 +59,10 @@ int xl_demand_make(struct xmem_pool *pool, struct xl_chain *chain, u64 bytes, bo
 		   u64 answer_by);
 
 /*
- * The ring has no room for an entry now, so nothing is made: update the words of the ring that say
- * how much will be lacking then. Under owned.lock. -EAGAIN; or another error, noted: never.
+ * The ring has no room for an entry now, so nothing is made. -EAGAIN; or another error, noted: such
+ * a buffer is never made. Under owned.lock.
  */
-int xl_demand_defer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes);
+int xl_demand_defer(const struct xl_chain *chain, u64 bytes);
 
 /* Take pool->slow until @deadline_ns. 0, or -ETIMEDOUT or -EINTR, noted. */
 int xl_slow_begin(struct xmem_pool *pool, u64 deadline_ns);
@@ -81,24 +80,6 @@ int xl_make_buffers(struct xmem_pool *pool, const struct xl_buffers *buffers);
 /* Make buffers and add them to the lists. Under pool->slow. 0 or -errno, noted. */
 int xl_make_slots(struct xmem_pool *pool, const struct xl_buffers *buffers);
 
-/* ---- what the ring says (lacks.c) ---- */
-
-/*
- * Update what the ring says: how large a buffer can be made, and how much is lacking. @need: bytes
- * of the file that is wanted; 0: none is. Under owned.lock.
- */
-void xl_lacks_update(struct xmem_pool *pool, const struct xl_chain *chain, u64 need);
-/*
- * Update what the ring says, after a refresh. Under owned.lock, and in the same critical section as
- * every step that makes a buffer FREE or READY without a refresh. Otherwise a program that polls
- * would not be woken. Model: tests/model/demand.pml.
- */
-void xl_demand_update_ring(struct xmem_pool *pool);
-/* Slots have been detached, which may be the lacking ones. Under no lock. */
-void xl_demand_detached(struct xmem_pool *pool);
-/* A buffer of that size has come free by an act of its owner. Under owned.lock. */
-void xl_demand_subtract(struct xmem_pool *pool, const struct xl_size *size);
-
 /* ---- giving back (cache.c) ---- */
 
 /*
@@ -115,6 +96,9 @@ u64 xl_cache_refresh(struct xmem_pool *pool);
  */
 struct xl_mapping *xl_cache_shrink(struct xmem_pool *pool, const struct xl_chain *chain, u64 keep,
 				   bool demand);
+
+/* Slots have been detached, which may be the lacking ones. Under no lock. */
+void xl_demand_detached(struct xmem_pool *pool);
 
 /* Give the files of @list back: detach and unmap them. Under pool->slow. Returns their bytes. */
 u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list);

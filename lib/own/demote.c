@@ -6,12 +6,10 @@
  * yet to receive must not be overwritten, so the ring may have no room although buffers are free.
  * core/policy.c computes which entries that are; find.c evicts.
  */
-#include "core/search.h"
+#include "core/policy.h"
 #include "lib/host/request.h"
 #include "lib/own/demand.h"
 #include "lib/own/owned.h"
-
-#define UNDECIDED	(~1ULL)	/* in ring.demote_at_ns: the bound may begin */
 
 /*
  * No subscriber needs a publication below @place, so the ring has room for a whole round from there
@@ -130,7 +128,7 @@ static void end_recall(struct xl_owned *owned)
 	owned->lent_bound = ~0ULL;
 }
 
-/* An acquire has found nothing. Returns whether hosts need to know when the writer looks again. */
+/* An acquire has found nothing. Returns whether the writer looks again at another time now. */
 static bool begin_recall(struct xl_owned *owned, u64 bytes)
 {
 	u64 at, before = xm_load(&owned->words.ring->recall_at_ns);
@@ -166,16 +164,6 @@ void xl_demote(struct xmem_pool *pool)
 	xl_reset_room(owned);
 	xl_owned_changed(owned);
 	wake_owners(pool);
-}
-
-/*
- * The words of the ring that hosts read have changed, so the answer to a poll may have changed too
- * (I5).
- */
-static void wake_pollers(struct xmem_pool *pool)
-{
-	xm_full_barrier();
-	xl_owned_wake(pool);
 }
 
 /* Record the largest size that was asked for in vain. It starts again with another chain. */
@@ -223,29 +211,16 @@ void xl_record_refusal(struct xmem_pool *pool, const struct xl_chain *chain, u64
 		owned->recall_bytes = 0;
 	begins = begin_bound(pool, chain, bytes);
 	begins = begin_recall(owned, bytes) || begins;
-	xm_store(&owned->words.ring->wanted, bytes ? bytes : 1);	/* at least a byte */
 	owned->refused = true;
 	xl_reset_room(owned);
 	if (begins)
-		wake_pollers(pool);	/* hosts set a timer */
-}
-
-void xl_record_asked_chain(struct xmem_pool *pool, const struct xl_chain *chain)
-{
-	struct xmem_ring *ring = pool->owned.words.ring;
-
-	pool->owned.asked = chain;
-	xm_store(&ring->makes, 0);
-	xm_store(&ring->lacks, 0);
-	xm_store(&ring->lacks_slots, 0);
-	xl_update_wanted_device(pool, chain);
-	xl_demand_update_ring(pool);
+		xl_owned_wake(pool);	/* the time in ring.look_at_ns is not this one */
 }
 
 void xl_record_full_ring(struct xmem_pool *pool)
 {
 	if (begin_bound(pool, pool->owned.asked, 0))
-		wake_pollers(pool);
+		xl_owned_wake(pool);
 	xl_reset_room(&pool->owned);
 }
 
@@ -260,32 +235,6 @@ void xl_record_forward(struct xmem_pool *pool)
 	xm_read_waited(&pool->map, pool->me, &waited);
 	if (!owned->refused || owned->bound_place <= waited.evictable)
 		end_bound(owned);
-}
-
-/*
- * A program that polls does not fail in an acquire before it waits. So its wait begins with the
- * publication that leaves it no buffer or, after a refused acquire, with the first publication
- * after which a subscriber lags.
- */
-void xl_record_waiting(struct xmem_pool *pool)
-{
-	struct xl_owned *owned = &pool->owned;
-	struct xmem_ring *ring = owned->words.ring;
-	u64 deadline;
-
-	if (xm_load(&ring->demote_at_ns) == UNDECIDED)
-		xm_store(&ring->demote_at_ns, 0);
-	if ((owned->refused || !xl_in_hand(pool)) &&
-	    !xm_writable(&pool->map, pool->me, xl_now_ns(), &deadline))
-		xl_record_refusal(pool, owned->asked, xm_load(&ring->wanted));
-}
-
-void xl_begin_publishing(struct xmem_pool *pool)
-{
-	struct xmem_ring *ring = pool->owned.words.ring;
-
-	if (!xm_load(&ring->demote_at_ns))
-		xm_store(&ring->demote_at_ns, UNDECIDED);
 }
 
 void xl_record_success(struct xmem_pool *pool, const struct xl_size *size)
@@ -304,11 +253,9 @@ void xl_record_success(struct xmem_pool *pool, const struct xl_size *size)
 	xl_owned_changed(owned);
 	if (!owned->refused)
 		return;
-	xm_store(&owned->words.ring->lacks, 0);
-	xm_store(&owned->words.ring->wanted, 0);
 	xm_store(&owned->words.ring->limbo_ns, 0);	/* it wants no slot back now */
 	owned->refused = false;
-	wake_pollers(pool);	/* any buffer will do now, and smaller ones may be free */
+	xl_owned_wake(pool);	/* threads that poll may want smaller ones, which may be free */
 }
 
 int xl_reserve_entry(struct xmem_pool *pool, const char *what)

@@ -34,8 +34,7 @@ static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64
 
 /*
  * Does an acquire of want->bytes look for slots as an acquire of @as bytes does? With buffers on
- * demand only if both are equal: a smaller buffer may still be made where a larger one may not, and
- * the ring tells hosts which.
+ * demand only if both are equal: a smaller buffer may still be made where a larger one may not.
  */
 static bool is_of_size(const struct xl_owned *owned, const struct xl_want *want, u64 as)
 {
@@ -47,10 +46,11 @@ static bool is_of_size(const struct xl_owned *owned, const struct xl_want *want,
 bool xl_still_none(const struct xmem_pool *pool, const struct xl_want *want)
 {
 	const struct xl_owned *owned = &pool->owned;
+	u64 vain = xm_load(&owned->words.ring->vain);
 
-	return owned->none && owned->none_chain == want->chain &&
+	return vain && owned->none_chain == want->chain &&
 	       is_of_size(owned, want, owned->none_bytes) &&
-	       xm_still_armed(&owned->words.row->slots_waiters, owned->none_armed);
+	       xm_still_armed(&owned->words.row->slots_waiters, vain);
 }
 
 #define ANY_SIZE	(~0ULL)		/* that is large enough */
@@ -158,14 +158,14 @@ static int find_or_make(struct xmem_pool *pool, const struct xl_want *want, stru
 
 	if (xl_still_none(pool, want))
 		return -EAGAIN;
-	xl_owned_changed(owned);	/* from here on the ring says what this acquire lacks */
+	xl_owned_changed(owned);	/* other threads act while a buffer is made */
 	owned->lent_bound = ~0ULL;
 	for (;;) {
 		err = take_slot(pool, want, xl_near(want->bytes), ret);
 		if (err != -EAGAIN)
 			return err;
 		if (xl_ring_is_full(pool))
-			return xl_demand_defer(pool, want->chain, want->bytes);
+			return xl_demand_defer(want->chain, want->bytes);
 		made = make(pool, want, evict);
 		if (!made)
 			continue;
@@ -195,7 +195,7 @@ static XL_COLD int take_or_make(struct xmem_pool *pool, const struct xl_want *wa
 	err = find_or_make(pool, want, ret);
 	if (!err || err == -EAGAIN || err == -EINPROGRESS)
 		xl_error_restore(&before);
-	else if (err == -ENOSPC && want->chain->demand.no_slots)	/* wakes pollers */
+	else if (xl_is_in_vain(want, err))
 		xl_record_refusal(pool, want->chain, want->bytes);
 	return err;
 }

@@ -20,6 +20,20 @@ static inline bool xl_wants_demand(const struct xl_want *want)
 }
 
 /*
+ * Has a look failed with @err for want of something that may come free later? On demand this may
+ * also be slots of the pool, or memory.
+ */
+static inline bool xl_is_in_vain(const struct xl_want *want, int err)
+{
+	const struct xl_demand *demand = &want->chain->demand;
+
+	if (!err || err == -EAGAIN)
+		return err;
+	return xl_wants_demand(want) &&
+	       (err == demand->failed || (err == -ENOSPC && demand->no_slots));
+}
+
+/*
  * Has nothing changed since an acquire of that size found nothing? Then this acquire need not look.
  * A client that drops a hold, moves a cursor or ends disarms the waiters word (I5).
  */

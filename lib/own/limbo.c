@@ -152,10 +152,10 @@ static u32 find(struct xmem_pool *pool, u64 keep, bool demand, struct xl_mapping
 
 	xl_lock(&owned->lock);
 	found = xl_collect_all(pool);
-	if (keep != XMEM_KEEP_ALL || (found && owned->on_demand))
-		xl_cache_refresh(pool);	/* so that the ring says that less is lacking */
-	if (keep != XMEM_KEEP_ALL)
+	if (keep != XMEM_KEEP_ALL) {
+		xl_cache_refresh(pool);
 		*ret_files = xl_cache_shrink(pool, NULL, keep, demand);
+	}
 	xl_limbo_record(pool);
 	xl_unlock(&owned->lock);
 	return found;

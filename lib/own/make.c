@@ -20,11 +20,6 @@ void xl_demand_end(struct xmem_pool *pool, struct xl_chain *chain)
 		for (other = &owned->cpu; other; other = other->next)
 			any |= other->demand.on;
 		__atomic_store_n(&owned->on_demand, any, __ATOMIC_RELAXED);
-		if (owned->asked == chain) {
-			xm_store(&owned->words.ring->makes, 0);
-			xm_store(&owned->words.ring->lacks, 0);
-			xm_store(&owned->words.ring->lacks_slots, 0);
-		}
 		xl_owned_tidy(owned);	/* no size needs a fence any more */
 	}
 	xl_unlock(&owned->lock);

@@ -303,15 +303,6 @@ static void forget_gpu(struct xmem_metadata *metadata)
 	metadata->order_value = 0;
 }
 
-/* Before the pool has memory of a GPU, no slot is of the number that stands for it. */
-void xl_update_wanted_device(struct xmem_pool *pool, const struct xl_chain *chain)
-{
-	u64 device = chain->gpu && !chain->device ? XMEM_MAX_DEVICES + 1 : chain->device;
-
-	if (pool->owned.asked == chain)
-		xm_store(&pool->owned.words.ring->wanted_device, device);
-}
-
 void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slot, u32 count,
 		  u64 bytes, bool shared)
 {
@@ -324,7 +315,6 @@ void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slo
 	size = *find_size(chain, bytes, shared);
 	if (chain->gpu)		/* only now: its first payload gives it its number */
 		chain->device = xm_device(xm_load(&xm_slot_row(&pool->map, *slot)->traits));
-	xl_update_wanted_device(pool, chain);
 	for (i = 0; i < count; i++) {
 		if (!file || file->payload != pool->mappings.place[slot[i]].payload)
 			file = enter_file(pool, slot[i]);
@@ -360,8 +350,6 @@ void xl_owned_give_up(struct xmem_pool *pool, u32 slot)
 	xl_queue_add(&one->size->free, one);
 	owned->promised--;
 	xl_owned_changed(owned);
-	if (unlikely(owned->on_demand))
-		xl_demand_subtract(pool, one->size);
 	xl_unlock(&owned->lock);
 	xl_owned_wake(pool);
 }

@@ -31,9 +31,10 @@
  *   fast_end   equal to room_end, or 0 if the program polls, has forwarded, or has closed the
  *              pool's handle: then no acquire and no publish takes the fast path, which
  *              notifies nobody
- *   none       an acquire has found nothing, and would find nothing again while the waiters word
- *              stays armed: a client that changes what an owner waits for disarms that word (I5).
- *              `none` implies `refused`, and as long as `refused` is true, room_end is 0
+ *   ring.vain  an acquire has found nothing, and would find nothing again while the waiters word
+ *              stays armed with this value: a client that changes what an owner waits for disarms
+ *              that word (I5). It is noted only while `refused` is true, and then room_end is 0.
+ *              Hosts read it for programs that poll (core/poll.h)
  *
  * The lists change only under owned.lock.
  */
@@ -224,12 +225,12 @@ static inline void xl_leave_fast_path(struct xl_owned *owned)
 }
 
 /*
- * A condition has changed for which an acquire has failed, so the next one looks again. Under
- * owned.lock.
+ * A condition has changed for which an acquire has failed, so the next one looks again. If it may
+ * succeed, the caller calls xl_owned_notify or xl_owned_wake later. Under owned.lock.
  */
 static inline void xl_owned_changed(struct xl_owned *owned)
 {
-	owned->none = false;
+	xm_store(&owned->words.ring->vain, 0);
 }
 
 /*
@@ -263,8 +264,6 @@ void xl_owned_unprepare(struct xmem_pool *pool);
 void xl_owned_tidy(struct xl_owned *owned);
 void xl_owned_add(struct xmem_pool *pool, struct xl_chain *chain, const u16 *slot, u32 count,
 		  u64 bytes, bool shared);
-/* Update the number in the ring, if an acquire asks for this chain. Under owned.lock. */
-void xl_update_wanted_device(struct xmem_pool *pool, const struct xl_chain *chain);
 void xl_owned_give_up(struct xmem_pool *pool, u32 slot);
 
 /*
@@ -311,17 +310,8 @@ void xl_reset_room(struct xl_owned *owned);
 void xl_update_room(struct xmem_pool *pool);
 void xl_make_room(struct xmem_pool *pool);
 void xl_demote(struct xmem_pool *pool);
-/* An acquire asks for a buffer of this chain. From now on hosts answer polls for this chain too. */
-void xl_record_asked_chain(struct xmem_pool *pool, const struct xl_chain *chain);
 /* An acquire of @bytes has found nothing in this chain. */
 void xl_record_refusal(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes);
-/*
- * In a program that polls, a publication is between these two calls: otherwise a host that looks in
- * between would report the pool as writable. The second is also called when the program begins to
- * poll.
- */
-void xl_begin_publishing(struct xmem_pool *pool);
-void xl_record_waiting(struct xmem_pool *pool);
 /*
  * An acquire has found a buffer of that size. To be called if one was refused, or the bound stands.
  */

@@ -28,7 +28,8 @@ u64 xl_class(u64 bytes)
 	return (bytes + step - 1) / step * step;
 }
 
-u64 xl_class_below(u64 bytes)
+/* The largest class that is not above @bytes; 0: none. */
+static u64 class_below(u64 bytes)
 {
 	return bytes < GRAIN ? 0 : bytes / step_of(bytes) * step_of(bytes);
 }
@@ -45,10 +46,10 @@ u64 xl_near(u64 bytes)
 
 u64 xl_fence(u64 bytes)
 {
-	u64 class = xl_class_below(bytes - 1);
+	u64 class = class_below(bytes - 1);
 
 	while (class && near_to(class) >= bytes)
-		class = xl_class_below(class - 1);
+		class = class_below(class - 1);
 	return class;
 }
 

@@ -44,7 +44,6 @@ struct xl_demand {
 	u64 cache_ns;		/* how long idle files stay */
 	u64 bytes;		/* of all files made on demand */
 	u64 used;		/* of those that were not idle at the last refresh */
-	u64 busy;		/* of the buffers in `used` that were not FREE or READY then */
 	u64 making;		/* of `used`: memory of a GPU that threads are making */
 	u64 peak;		/* the greatest `used` so far */
 	bool no_slots;		/* making failed: all slots of the pool are in use */
@@ -117,12 +116,11 @@ struct xl_owned {
 	struct xl_mapping *files;	/* the payload files that this client has made */
 	bool on_demand;		/* in some place buffers are made on demand; atomic */
 	u64 looked_ns;		/* the time of the last refresh; atomic */
-	const struct xl_chain *asked;	/* the chain of the last acquire, as the ring says */
-	bool refused;		/* the last acquire failed; the ring says what it wanted */
-	bool none;		/* no buffer of `none_bytes` comes free while the waiters word */
-	u32 none_armed;		/* is armed with this value (I5) */
-	u64 none_bytes;
-	const struct xl_chain *none_chain;
+	const struct xl_chain *asked;	/* the chain of the last acquire */
+	bool refused;		/* the last acquire failed */
+	u64 none_bytes;		/* no buffer of this size comes free while the waiters word is armed
+				 * as ring.vain says, */
+	const struct xl_chain *none_chain;	/* in this chain; NULL: that is not known */
 };
 
 /* The program's hook for limbo, and its limits. */

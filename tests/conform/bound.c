@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The bound for slow subscribers, for a writer that polls (P9). The bound begins in whatever order
- * the writer publishes, acquires and gets its descriptor. When it has passed, the descriptor is
- * writable. policy.c tests the bound of a writer that waits.
+ * The bound for slow subscribers, for a writer that polls (P9). The bound begins with an acquire in
+ * vain, whatever the writer has done before. When it has passed, the descriptor is writable.
+ * policy.c tests the bound of a writer that waits.
  */
 #include <unistd.h>
 
@@ -10,18 +10,15 @@
 
 #define BYTES	4096
 
-/* The descriptor is writable when the bound has passed, and then an acquire succeeds. */
-static void publish_when_writable(struct xmem_pool *writer, int fd)
+/*
+ * The descriptor is writable in vain until an acquire has begun the bound, and again when the
+ * subscriber has received. When the bound has passed, an acquire succeeds.
+ */
+static void publish_when_writable(struct xmem_pool *writer)
 {
-	struct xmem_buffer *b;
-
-	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
-	b = xmem_acquire(writer, BYTES, 0);
-	CHECK(b);
-	WORKED(xmem_publish(b, NULL, NULL));
+	WORKED(xmem_publish(acquire_by_poll(writer, BYTES, 3), NULL, NULL));
 }
 
-/* A loop that waits until it may acquire never acquires in vain. Still the bound begins. */
 TEST(P9_the_bound_begins_for_a_writer_that_polls)
 {
 	const char *name = new_name();
@@ -29,13 +26,12 @@ TEST(P9_the_bound_begins_for_a_writer_that_polls)
 					.wait_bound_ns = SECOND / 10);
 	struct xmem_pool *reader = open_reader(name);
 	struct xmem_subscription *s;
-	int fd, i;
+	int i;
 
 	WORKED(xmem_preallocate(writer, BYTES, 4, NULL));
 	s = follow(reader, xmem_pool_client(writer), XMEM_SUBSCRIBE_WAITS);
-	fd = fd_of(writer);
 	for (i = 0; i < 12; i++)
-		publish_when_writable(writer, fd);
+		publish_when_writable(writer);
 	xmem_release(receive_one(s));
 	CHECK(sub_info(s).lost);
 	xmem_pool_close(reader);
@@ -119,6 +115,7 @@ TEST(P9_the_bound_is_one_for_all_sizes)
 	WORKED(xmem_publish(xmem_acquire(l.writer, 4 * BYTES, 0), NULL, NULL));
 	publish_stamp(l.writer, 1);
 	publish_stamp(l.writer, 2);
+	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
 	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
 	b = xmem_acquire(l.writer, 4 * BYTES, 0);
 	CHECK(b);
@@ -132,7 +129,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_polls_from_now_on)
 
 	publish_stamp(l.writer, 1);
 	publish_stamp(l.writer, 2);
-	publish_when_writable(l.writer, fd_of(l.writer));
+	publish_when_writable(l.writer);
 	lagging_close(&l);
 }
 
@@ -141,15 +138,15 @@ TEST(P9_the_bound_begins_for_a_writer_that_has_asked_before)
 {
 	struct lagging l = lagging_open();
 	struct xmem_buffer *held, *b;
-	int fd = fd_of(l.writer);
 
+	fd_of(l.writer);
 	publish_stamp(l.writer, 1);
 	held = receive_one(l.s);
 	b = xmem_acquire(l.writer, BYTES, 0);
 	CHECK(b);
 	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
 	WORKED(xmem_publish(b, NULL, NULL));
-	publish_when_writable(l.writer, fd);
+	publish_when_writable(l.writer);
 	xmem_release(held);
 	lagging_close(&l);
 }
@@ -166,6 +163,7 @@ TEST(P9_the_bound_begins_for_a_writer_that_sleeps_in_poll)
 
 	publish_stamp(l.writer, 1);
 	publish_stamp(l.writer, 2);
+	REFUSED(xmem_acquire(l.writer, BYTES, 0), EAGAIN);
 	SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
 	publish_stamp(l.writer, 3);
 	held = receive_one(l.s);
@@ -183,8 +181,8 @@ TEST(P9_the_bound_begins_for_a_writer_that_sleeps_in_poll)
 }
 
 /*
- * Only time passes, and then the slow subscriber is demoted. The bound begins with the second
- * publication, and the descriptor is not writable before the bound has passed.
+ * Only time passes, and then the slow subscriber is demoted. The bound begins with the acquire in
+ * vain, and the descriptor is not writable before the bound has passed.
  */
 TEST(P9_poll_knows_when_slow_subscribers_are_demoted)
 {
@@ -199,9 +197,10 @@ TEST(P9_poll_knows_when_slow_subscribers_are_demoted)
 	int64_t start;
 
 	WORKED(xmem_preallocate(writer, BYTES, 2, NULL));
-	start = now_ns();
 	for (i = 0; i < 2; i++)
 		publish_stamp(writer, i);
+	start = now_ns();
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
 	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
 	CHECK(now_ns() - start >= SECOND / 10);
 	b = xmem_acquire(writer, BYTES, 0);

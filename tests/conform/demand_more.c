@@ -34,6 +34,7 @@ TEST(API_a_refusal_is_for_its_own_size)
 	struct xmem_buffer *b = acquire(pool, MB);
 	int i;
 
+	fd_of(pool);
 	/* An acquire that has waited remembers that it found nothing. */
 	for (i = 0; i < 3; i++) {
 		REFUSED(xmem_acquire(pool, 10 * MB, MS), ETIMEDOUT);
@@ -89,8 +90,8 @@ TEST(P9_a_wait_for_a_large_buffer_leaves_the_small_ones)
 	xmem_pool_close(waiter.pool);
 }
 
-/* The size in the ring is that of the last acquire, not of a larger one before it. */
-TEST(API_poll_speaks_of_the_last_size)
+/* The larger acquire before the last one does not count. */
+TEST(API_poll_speaks_of_the_last_acquire)
 {
 	const char *name = new_name();
 	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 5 * MB);
@@ -99,6 +100,7 @@ TEST(API_poll_speaks_of_the_last_size)
 	struct xmem_buffer *b[16], *held[4];
 	int i;
 
+	fd_of(pool);
 	for (i = 0; i < 16; i++)
 		b[i] = acquire(pool, MB / 4);
 	for (i = 0; i < 4; i++) {

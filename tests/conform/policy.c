@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "core/search.h"
+#include "core/poll.h"
 #include "harness.h"
 
 #define BYTES	4096
@@ -572,53 +572,46 @@ TEST(P9_a_failed_acquire_succeeds_when_the_subscriber_makes_way)
 
 /* ---- what the pages show to those that poll ---- */
 
-static bool writable(const struct raw *raw, const struct pair *p, uint64_t now,
-		     uint64_t *ret_deadline)
+static bool writable(const struct raw *raw, const struct pair *p, uint64_t now)
 {
-	u64 deadline = 0xa5a5;
-	bool yes = xm_writable(&raw->map, xmem_pool_client(p->writer), now, &deadline);
-
-	*ret_deadline = deadline;
-	return yes;
+	return xm_writable(&raw->map, xmem_pool_client(p->writer), now);
 }
 
-TEST(P9_the_pages_say_whether_an_acquire_would_succeed)
+/* The bound is the time that hosts read, and what an acquire that fails has armed is the count. */
+TEST(P9_the_pages_say_whether_something_has_changed)
 {
 	const char *name = new_name();
 	struct pair p = pair_open(name, 12, 50 * MS, XMEM_SUBSCRIBE_WAITS);
 	struct xmem_buffer *b[3];
-	uint64_t deadline;
-	struct raw raw;
 	struct xmem_ring *ring;
+	struct raw raw;
 
+	WORKED(xmem_pool_poll_fd(p.writer));
 	raw_start(&raw, name, XMEM_ROLE_READER);
 	ring = xm_ring(&raw.map, xmem_pool_client(p.writer));
-	CHECK(writable(&raw, &p, now_ns(), &deadline));
 	SAME(publish_at_once(p.writer, RING - 1), RING - 1);
-	CHECK(writable(&raw, &p, now_ns(), &deadline));
 	CHECK((b[0] = xmem_acquire(p.writer, 100, 0)));
+	SAME(ring->vain, 0);
+	CHECK(writable(&raw, &p, now_ns()));
 	/* One in hand and seven in flight: the ring of eight has no room. */
-	CHECK(!writable(&raw, &p, now_ns(), &deadline));
-	SAME(deadline, 0);
-	SAME(ring->demote_at_ns, 0);
 	REFUSED(xmem_acquire(p.writer, 200, 0), EAGAIN);
-	SAME(ring->wanted, 200);
+	CHECK(ring->vain & XMEM_WAITERS_ARMED);
 	CHECK(ring->demote_at_ns);
-	CHECK(!writable(&raw, &p, ring->demote_at_ns - 1, &deadline));
-	SAME(deadline, ring->demote_at_ns);
-	CHECK(writable(&raw, &p, ring->demote_at_ns, &deadline));
-	EVENTUALLY(writable(&raw, &p, now_ns(), &deadline));
+	SAME(ring->look_at_ns, ring->demote_at_ns);
+	CHECK(!writable(&raw, &p, ring->look_at_ns - 1));
+	CHECK(writable(&raw, &p, ring->look_at_ns));
+	EVENTUALLY(writable(&raw, &p, now_ns()));
 	CHECK((b[1] = xmem_acquire(p.writer, 200, 0)));
-	SAME(ring->wanted, 0);
+	SAME(ring->vain, 0);
 	SAME(ring->demote_at_ns, 0);
-	/* The writer asks for more than all buffers have. */
+	/* The writer asks for more than all buffers have, so no change would help. */
 	REFUSED(xmem_acquire(p.writer, BYTES + 1, 0), ENOSPC);
+	SAME(ring->vain, 0);
 	xmem_release(b[0]);
 	xmem_release(b[1]);
 	CHECK(receive_all(p.s) > 0);
 	CHECK((b[2] = xmem_acquire(p.writer, 0, 0)));
-	SAME(ring->wanted, 0);
-	CHECK(writable(&raw, &p, now_ns(), &deadline));
+	CHECK(writable(&raw, &p, now_ns()));
 	xmem_release(b[2]);
 	raw_close(&raw);
 	pair_close(&p);

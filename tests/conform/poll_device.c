@@ -54,6 +54,17 @@ static void wake_slots(struct raw *raw)
 		SAME(raw_request(raw, XMEM_IOC_WAKE, &wake), 0);
 }
 
+/* Do what an acquire does that fails: arm the word, look in vain, and note the word. */
+static void acquire_raw_in_vain(struct raw *raw)
+{
+	struct xmem_wait_request arm = {
+		.size = sizeof(arm), .kind = XMEM_WAIT_SLOTS, .client = raw->link.join.client,
+	};
+
+	SAME(raw_request(raw, XMEM_IOC_ARM, &arm), 0);
+	xm_store(&xm_ring(&raw->map, arm.client)->vain, arm.value);
+}
+
 /* ---- many that poll ---- */
 
 #define MANY	100			/* more than are woken at once */
@@ -189,7 +200,8 @@ TEST(P9_poll_that_finds_something_to_receive_arms_nothing)
 	xmem_pool_close(writer);
 }
 
-TEST(P9_poll_that_finds_a_buffer_arms_nothing)
+/* Only an acquire arms the word, so a writer that finds buffers makes releases no dearer. */
+TEST(P9_poll_for_writing_arms_nothing)
 {
 	struct xmem_attach_request attached;
 	struct raw raw;
@@ -198,10 +210,11 @@ TEST(P9_poll_that_finds_a_buffer_arms_nothing)
 	raw = start_writer(&attached);
 	SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
 	SAME(xm_load(slots_waiters(&raw)) & XMEM_WAITERS_ARMED, 0);
-	SAME(xm_take(&raw.map, attached.slot[0]), 0);
-	xm_store(&xm_slot(&raw.map, attached.slot[0])->position, XMEM_POSITION_IN_HAND);
+	acquire_raw_in_vain(&raw);
 	SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
-	SAME(xm_load(slots_waiters(&raw)) & XMEM_WAITERS_ARMED, XMEM_WAITERS_ARMED);
+	wake_slots(&raw);
+	SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
+	SAME(xm_load(slots_waiters(&raw)) & XMEM_WAITERS_ARMED, 0);
 	raw_close(&raw);
 }
 
@@ -247,7 +260,6 @@ TEST(P9_poll_by_edges_hears_of_each_publication)
 /* F9: a client gets its first slots while it waits for some. */
 TEST(P9_attach_wakes_those_who_wait_for_a_slot)
 {
-	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = XMEM_WAIT_SLOTS };
 	int file, epoll;
 	struct raw raw;
 
@@ -255,41 +267,62 @@ TEST(P9_attach_wakes_those_who_wait_for_a_slot)
 	file = new_memfd(BYTES, GOOD_SEALS);
 	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
 	epoll = new_epoll(raw.link.file, EPOLLOUT);
+	acquire_raw_in_vain(&raw);
 	SAME(by_epoll(epoll, 0), 0);
-	arm.client = raw.link.join.client;
-	SAME(raw_request(&raw, XMEM_IOC_ARM, &arm), 0);
 	SAME(raw_attach(&raw, file, 1, NULL), 0);
 	SAME(by_epoll(epoll, WAIT_MS), EPOLLOUT);
-	SAME(raw_request(&raw, XMEM_IOC_WAIT, &arm), 0);	/* it has been woken */
 	close(epoll);
 	close(file);
 	raw_close(&raw);
 }
 
-/* The result of a check in vain does not hold once something has changed. */
-TEST(P9_poll_looks_again_when_something_has_changed)
+/* Each change after an acquire in vain is reported once, also to a program that waits for edges. */
+TEST(P9_poll_for_writing_counts_changes)
 {
 	struct xmem_attach_request attached;
+	int by_level, by_edge, i, n;
 	struct raw raw;
-	u32 slot;
-	int i;
 
 	kernel_only("the daemon's clients poll the descriptor of poll_fd");
 	raw = start_writer(&attached);
-	slot = attached.slot[0];
+	by_level = new_epoll(raw.link.file, EPOLLOUT);
+	by_edge = new_epoll(raw.link.file, EPOLLOUT | EPOLLET);
+	SAME(by_epoll(by_edge, 0), EPOLLOUT);
 	for (i = 0; i < 3; i++) {
-		xm_store(&xm_ring(&raw.map, raw.link.join.client)->wanted, BYTES + 1);
-		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
-		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
-		xm_store(&xm_ring(&raw.map, raw.link.join.client)->wanted, BYTES);
-		SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
-		SAME(xm_take(&raw.map, slot), 0);
-		xm_store(&xm_slot(&raw.map, slot)->position, XMEM_POSITION_IN_HAND);
-		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
-		SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
-		SAME(xm_give_up(&raw.map, slot), 0);
+		acquire_raw_in_vain(&raw);
+		for (n = 0; n < 3; n++) {
+			SAME(by_poll(raw.link.file, POLLOUT, 0), 0);
+			SAME(by_epoll(by_level, 0), 0);
+			SAME(by_epoll(by_edge, 0), 0);
+		}
 		wake_slots(&raw);
-		SAME(by_poll(raw.link.file, POLLOUT, 0), POLLOUT);
+		SAME(by_epoll(by_edge, WAIT_MS), EPOLLOUT);
+		SAME(by_epoll(by_edge, 0), 0);
+		for (n = 0; n < 3; n++)
+			SAME(by_epoll(by_level, 0), EPOLLOUT);
 	}
+	close(by_edge);
+	close(by_level);
+	raw_close(&raw);
+}
+
+/* The time in the ring wakes a program that waits for edges, which does not look by itself. */
+TEST(P9_poll_for_writing_knows_the_time)
+{
+	struct xmem_attach_request attached;
+	struct xmem_ring *ring;
+	struct raw raw;
+	int by_edge;
+
+	kernel_only("the daemon's clients poll the descriptor of poll_fd");
+	raw = start_writer(&attached);
+	by_edge = new_epoll(raw.link.file, EPOLLOUT | EPOLLET);
+	SAME(by_epoll(by_edge, 0), EPOLLOUT);
+	ring = xm_ring(&raw.map, raw.link.join.client);
+	xm_store(&ring->look_at_ns, now_ns() + 50 * MS);
+	acquire_raw_in_vain(&raw);
+	SAME(by_epoll(by_edge, WAIT_MS), EPOLLOUT);
+	CHECK((u64)now_ns() >= ring->look_at_ns);
+	close(by_edge);
 	raw_close(&raw);
 }

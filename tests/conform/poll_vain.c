@@ -29,6 +29,38 @@ TEST(API_poll_forgets_no_refusal)
 	xmem_pool_close(writer);
 }
 
+#define CHANGES	20
+
+/*
+ * K10: a loop that acquires when the descriptor is writable is woken once for each change, and then
+ * sleeps. Here small buffers come free, which are of no use for the large one that it wants.
+ */
+TEST(API_poll_wakes_once_for_each_change)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, CHANGES, BYTES), *reader = open_reader(name);
+	struct xmem_buffer *small[CHANGES], *large;
+	int fd = fd_of(writer), i, vain;
+
+	WORKED(xmem_preallocate(writer, 4 * BYTES, 1, NULL));
+	for (i = 0; i < CHANGES; i++)
+		small[i] = publish_and_get(writer, reader, i);
+	CHECK((large = xmem_acquire(writer, 4 * BYTES, 0)));
+	acquire_in_vain(writer, 4 * BYTES);
+	for (i = 0; i < CHANGES; i++) {
+		xmem_release(small[i]);
+		for (vain = 0; by_poll(fd, POLLOUT, vain ? 0 : WAIT_MS); vain++) {
+			host_has_served(writer);	/* xmemd empties the socket in steps */
+			REFUSED(xmem_acquire(writer, 4 * BYTES, 0), EAGAIN);
+		}
+		SAME(vain, 1);
+	}
+	xmem_release(large);
+	xmem_release(acquire_by_poll(writer, 4 * BYTES, 0));
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 /*
  * A publication to another client is nothing to receive, but a writer may wait until it is passed.
  * So a subscriber that sleeps in poll is woken for it, and must have passed it by then.

@@ -47,4 +47,35 @@ static inline int fd_of(struct xmem_pool *pool)
 
 #define WAIT_MS	((int)(patience_ns() / MS))	/* for an expected event */
 
+/*
+ * Acquire as a program that polls does. The descriptor may be ready in vain for each change, but
+ * @vain times at most.
+ */
+static inline struct xmem_buffer *acquire_by_poll(struct xmem_pool *pool, size_t bytes,
+						  unsigned int vain)
+{
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	for (i = 0;; i++) {
+		SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
+		b = xmem_acquire(pool, bytes, 0);
+		if (b)
+			return b;
+		SAME(xmem_peek_last_error(NULL), -EAGAIN);
+		if (i >= vain)
+			FAIL("writable more than %u times in vain", vain);
+	}
+}
+
+/* After an acquire in vain the descriptor is not writable, however often it is polled. */
+static inline void acquire_in_vain(struct xmem_pool *pool, size_t bytes)
+{
+	int fd = fd_of(pool);
+
+	REFUSED(xmem_acquire(pool, bytes, 0), EAGAIN);
+	SAME(by_poll(fd, POLLOUT, 0), 0);
+	SAME(by_poll(fd, POLLOUT, 0), 0);
+}
+
 #endif

@@ -62,6 +62,7 @@ static void refused_without_slots(struct xmem_pool *writer, const char *words)
 {
 	const char *why;
 
+	fd_of(writer);
 	REFUSED(xmem_acquire(writer, LARGE, 0), ENOSPC);
 	REFUSED(xmem_acquire(writer, LARGE, XMEM_FOREVER), ENOSPC);
 	why = last_message();
@@ -73,6 +74,7 @@ static void refused_for_slots(struct xmem_pool *writer)
 {
 	const char *why;
 
+	fd_of(writer);
 	REFUSED(xmem_acquire(writer, LARGE, 0), EAGAIN);
 	why = last_message();
 	CHECK(strstr(why, "groups of 64") && strstr(why, "more slots"));

@@ -149,55 +149,28 @@ static void waits_for_odd_moments(void *name)
 	raw_close(&raw);
 }
 
-/* A writer whose wait is bounded, with one slot. */
-static struct raw bounded_writer(const char *name, u32 *ret_slot)
-{
-	struct xmem_join_request join = {
-		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_WRITER, .pool_fd = -1,
-		.label = "raw", .wait_bound_ns = SECOND,
-	};
-	int file = new_memfd(4096, GOOD_SEALS);
-	struct xmem_attach_request attached;
-	struct raw raw;
-
-	snprintf((char *)join.name, sizeof(join.name), "%s", name);
-	raw_open(&raw);
-	raw.link.join = join;
-	SAME(raw_request(&raw, XMEM_IOC_JOIN, &raw.link.join), 0);
-	SAME(raw.link.backend->map(&raw.link, &raw.map), 0);
-	raw.mapped = true;
-	SAME(raw_attach(&raw, file, 1, &attached), 0);
-	SAME(raw.link.backend->map_group(&raw.link, attached.slot[0] / 64), 0);
-	close(file);
-	*ret_slot = attached.slot[0];
-	return raw;
-}
-
 /* The bound ends later than any clock can show: no client is woken for it, or only once. */
 static void polls_for_odd_moments(void *name)
 {
 	static const u64 late[] = { INT64_MAX - 5, INT64_MAX, ~0ULL };
-	struct xmem_subscribe_request subscribe = {
-		.size = sizeof(subscribe), .flags = XMEM_SUBSCRIBE_WAIT,
-	};
-	struct xm_publication what = { .length = 4096 };
-	u32 i, slot;
-	struct raw raw = bounded_writer(name, &slot), reader;
+	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = XMEM_WAIT_SLOTS };
+	struct xmem_ring *ring;
+	struct pollfd look;
+	struct raw raw;
+	u32 i;
 
-	raw_start(&reader, name, XMEM_ROLE_READER);
-	subscribe.publisher = raw.link.join.client;
-	SAME(raw_request(&reader, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
-	SAME(xm_take(&raw.map, slot), 0);
-	xm_publish(&raw.map, raw.link.join.client, slot, &what);
+	raw_start(&raw, name, XMEM_ROLE_WRITER);
+	arm.client = raw.link.join.client;
+	ring = xm_ring(&raw.map, arm.client);
+	look = (struct pollfd){ .fd = raw.link.file, .events = POLLOUT };
 	for (i = 0; i < 3; i++) {
-		struct pollfd look = { .fd = raw.link.file, .events = POLLOUT };
-
-		xm_store(&xm_ring(&raw.map, raw.link.join.client)->demote_at_ns, late[i]);
+		xm_store(&ring->look_at_ns, late[i]);
+		SAME(raw_request(&raw, XMEM_IOC_ARM, &arm), 0);
+		xm_store(&ring->vain, arm.value);
 		SAME(poll(&look, 1, 100), 0);
 	}
-	xm_store(&xm_ring(&raw.map, raw.link.join.client)->demote_at_ns, 1);
-	SAME(poll(&(struct pollfd){ .fd = raw.link.file, .events = POLLOUT }, 1, 0), 1);
-	raw_close(&reader);
+	xm_store(&ring->look_at_ns, 1);
+	SAME(poll(&look, 1, 0), 1);
 	raw_close(&raw);
 }
 

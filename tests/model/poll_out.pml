@@ -1,116 +1,230 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A descriptor to poll for writing, in a pool of the daemon. It is writable unless the client has
- * filled it and the daemon has not emptied it since. The client waits in epoll and nowhere else,
- * and wants to acquire buffers that two others release. poll.pml describes the client, the wakers
- * and the daemon.
+ * A descriptor to poll for writing is an event count (core/poll.h). A thread of the client waits in
+ * epoll and nowhere else, and wants to acquire buffers that another client releases, that another
+ * thread of the client gives up, and that come free by time alone. The word counts wake-ups while
+ * it is armed. A client that disarms it tells the host. The invariant: the thread gets all of them
+ * (an invalid end state is a lost wake-up), and it acquires in vain at most once for each change.
+ *
+ * By default the host is the daemon: the descriptor is writable unless the client has filled it and
+ * the daemon has not emptied it since. With KERNEL the host computes the state when it is polled,
+ * and polls again when it is woken.
  *
  * Each of these breaks the invariant:
- *   NORELOOK   The client does not look again after it has filled the descriptor and armed the
- *              word.
- *   FILLLATE   The client fills the descriptor after its last look.
- *   NOTELL     The client's second look finds a buffer, and it does not tell the daemon.
- *   NOREARM    The daemon does not arm the word when there is no buffer.
- *   NOLOOK     The daemon arms the word and does not look again.
- *   TAKEMORE   The daemon also removes bytes that the client has filled in since the daemon's look,
- *              so the descriptor is writable in vain.
+ *   LOOKFIRST  An acquire looks before it arms the word, and not after.
+ *   NOCOUNT    Disarming the word does not move it.
+ *   OWNQUIET   A thread that gives up a buffer wakes no thread.
+ *   NORELOOK   Daemon: the client does not look at the word again after it has filled the
+ *              descriptor.
+ *   FILLLATE   Daemon: the client fills the descriptor after its last look at the word.
+ *   NOTELL     Daemon: that look finds a change, and the client does not tell the daemon.
+ *   UNTOLD     Daemon: the client does not tell the daemon that there is a time.
+ *   WAKEFIRST  Kernel: a thread that gives up a buffer wakes first.
+ *   NOTIME     Kernel: no timer is set.
+ *   TIMELATE   Kernel: the word is armed before the time is noted.
+ *   KEEPS      Kernel: an acquire in vain leaves an earlier note as it is.
  */
-#define N	2
+#define N	3
 mtype = { WAKE };
 chan queue = [1] of { mtype };
-byte unused, taken;			/* buffers that are unused; buffers acquired so far */
-bit armed;
-bit filled = 1;				/* the host hands it out filled */
-bit looked;				/* the daemon has looked since then, or is looking */
+byte unused = 0, taken;			/* buffers that are unused; buffers acquired so far */
+bit armed;				/* the word: is it armed, and how often was it disarmed? */
+byte count;
+byte vain;				/* the note: the count and 1 more; 0: none */
+bit at, time;				/* a time is noted; that time has come */
+bit lock, poll_lock;			/* owned.lock, polls.lock */
+bit filled = 1;				/* daemon: it is handed out filled */
+bit timer;				/* the host has set its timer */
+bit woken;				/* kernel: the poller looks again */
+bit change = 1;				/* since the last acquire in vain, or there was none */
 
-inline fill() { atomic { filled = 1; looked = 0 } }
-inline unfill() { assert(looked); filled = 0 }
-inline tell() { if :: nfull(queue) -> queue!WAKE :: full(queue) fi }
+#define WRITABLE	(vain == 0 || vain != count + 1 || (at && time))
 
-proctype Client() {
+inline take(l) { atomic { !l -> l = 1 } }
+inline tell() {
+#ifdef KERNEL
+	woken = 1
+#else
+	atomic { if :: nfull(queue) -> queue!WAKE :: full(queue) fi }
+#endif
+}
+inline wake() {
+	atomic {
+		saw = armed;
+		if
+		:: armed ->
+			armed = 0;
+			change = 1;
+#ifndef NOCOUNT
+			count++
+#endif
+		:: else
+		fi
+	};
+	if :: saw -> tell() :: else fi;
+	saw = 0
+}
+
+/* xl_poll_update */
+inline settle() {
+#ifndef KERNEL
+	take(poll_lock);
+	if
+	:: WRITABLE		/* the process that changed something tells the daemon */
+	:: else ->
+#ifndef FILLLATE
+		filled = 1;
+#endif
+#ifndef NORELOOK
+#ifdef NOTELL
+		skip;
+#else
+		if :: WRITABLE -> tell() :: else fi;
+#endif
+#endif
+#ifdef FILLLATE
+		filled = 1;
+#endif
+#ifndef UNTOLD
+		if :: at -> tell() :: else fi
+#endif
+	fi;
+	poll_lock = 0
+#endif
+	skip
+}
+
+inline sleep() {
+#ifdef KERNEL
+	do
+	:: woken = 0;
+	   if
+	   :: WRITABLE -> break
+	   :: else -> woken == 1
+	   fi
+	od
+#else
+	filled == 0
+#endif
+}
+
+inline look() {
+	atomic {
+		if
+		:: unused > 0 -> unused--; taken++; found = 1; vain = 0; change = 1
+		:: else -> found = 0
+		fi
+	}
+}
+
+inline arm() {
+#ifdef KERNEL
+#ifndef NOTIME
+	atomic { timer = at; if :: timer && time -> woken = 1 :: else fi };
+#endif
+#endif
+	atomic { armed = 1; seen = count }
+}
+
+proctype Poller() {
+	bit found;
+	byte seen;
+
 	do
 	:: taken == N -> break
 	:: else ->
-		(filled == 0);
-		if :: unused > 0 -> atomic { unused--; taken++ } :: else fi;
+		sleep();
+		take(lock);
+		look();
 		if
-		:: unused > 0 -> goto next
-		:: else
+		:: found
+		:: else ->
+			/* In the kernel it is polled under no lock, and only for a reason. */
+#ifdef KERNEL
+			assert(change);
+			change = 0;
+#endif
+#ifdef TIMELATE
+			arm();
+#endif
+			at = !time;
+#ifndef TIMELATE
+			arm();
+#endif
+#ifndef LOOKFIRST
+			look();
+#endif
+			if
+			:: found
+#ifdef KEEPS
+			:: !found && vain
+#endif
+			:: else -> vain = seen + 1
+			fi
 		fi;
-#ifndef FILLLATE
-		fill();
-#endif
-		armed = 1;
-#ifndef NORELOOK
-		if
-		:: unused > 0 ->
-#ifdef NOTELL
-			skip
-#else
-			tell()
-#endif
-		:: else
-		fi;
-#endif
-#ifdef FILLLATE
-		fill();
-#endif
-next:		skip
+		lock = 0;
+		settle()
 	od
+}
+
+/* Another thread of the client gives up a buffer. */
+proctype Own() {
+	bit saw;
+
+#ifdef WAKEFIRST
+	wake();
+#endif
+	take(lock);
+	atomic { unused++; vain = 0; change = 1 };
+	lock = 0;
+#ifndef OWNQUIET
+#ifndef WAKEFIRST
+	wake();
+#endif
+	settle();
+#endif
+	skip
 }
 
 proctype Releaser() {
 	bit saw;
 
 	atomic { unused++ };
-	atomic { saw = armed; armed = 0 };
-	if :: saw -> tell() :: else fi
+	wake()
 }
 
-proctype Stranger() {
-	bit saw;
-
-	atomic { saw = armed; armed = 0 };
-	if :: saw -> tell() :: else fi
+/* The bound passes, say. */
+proctype Clock() {
+	atomic { time = 1; unused++; change = 1 };
+	if :: timer -> tell() :: else fi
 }
 
+#ifndef KERNEL
 proctype Daemon() {
 	mtype what;
-	bit yes;
 
 end:	do
 	:: queue?what ->
-		atomic {
-			if
-			:: !filled -> goto end	/* writable: the client will fill it and look */
-			:: else -> looked = 1
-			fi
-		};
-		yes = (unused > 0);
 		if
-		:: yes
-		:: else ->
-#ifndef NOREARM
-			armed = 1;
-#endif
-#ifndef NOLOOK
-			yes = (unused > 0)
-#endif
+		:: !filled -> goto end	/* writable: the client will fill it after a look in vain */
+		:: else
 		fi;
 		if
-		:: yes ->
-			unfill();
-#ifdef TAKEMORE
-			if :: filled -> unfill() :: else fi
-#endif
-		:: else
+		:: WRITABLE -> filled = 0
+		:: else ->
+			timer = at;
+			if :: timer && time -> tell() :: else fi
 		fi
 	od
 }
+#endif
 
 init {
 	atomic {
-		armed = 1;
-		run Client(); run Releaser(); run Releaser(); run Stranger(); run Daemon()
+		run Poller(); run Own(); run Releaser(); run Clock();
+#ifndef KERNEL
+		run Daemon();
+		queue!WAKE		/* the client tells the daemon of its descriptor */
+#endif
 	}
 }

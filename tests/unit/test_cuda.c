@@ -591,37 +591,6 @@ START_TEST(ready_words_end_with_the_pool)
 }
 END_TEST
 
-/* ---- polling ---- */
-
-START_TEST(an_owner_polls_for_one_device)
-{
-	struct world *world = world_make(128, 4, 8);
-	const struct xm_map *map = &world->host.map;
-	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), slot;
-	struct xmem_ring *ring = xm_ring(map, me);
-	u64 deadline;
-
-	ring->wanted = 64;
-	world->device = ONE;
-	world_attach(world, me, 1, &slot);
-	ck_assert(!xm_writable(map, me, 1, &deadline));
-	ring->wanted_device = 2;
-	ck_assert(!xm_writable(map, me, 1, &deadline));
-	ring->wanted_device = 1;
-	ck_assert(xm_writable(map, me, 1, &deadline));
-	/* Memory that becomes free on one device makes no room on another. */
-	world_take_publish(world, me, slot);
-	ring->wanted = 128;
-	ring->lacks = 64;
-	ck_assert(xm_writable(map, me, 1, &deadline));
-	ring->wanted_device = 0;
-	ck_assert(!xm_writable(map, me, 1, &deadline));
-	ring->wanted_device = ~0ULL;
-	ck_assert(!xm_writable(map, me, 1, &deadline));
-	world_free(world);
-}
-END_TEST
-
 void cuda_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("cuda");
@@ -646,6 +615,5 @@ void cuda_tests(Suite *suite)
 	tcase_add_test(tcase, an_owner_ends_late_under_a_copy_into_what_it_writes);
 	tcase_add_test(tcase, an_owner_ends_late_under_a_copy_into_what_it_has_released);
 	tcase_add_test(tcase, ready_words_end_with_the_pool);
-	tcase_add_test(tcase, an_owner_polls_for_one_device);
 	suite_add_tcase(suite, tcase);
 }

@@ -167,8 +167,6 @@ START_TEST(a_stage_keeps_it_for_no_longer_than_its_bound)
 {
 	struct stage s = stage_make();
 	struct xm_scan_rules how = world_rules(s.world, s.owner, true, 0);
-	struct xm_search search;
-	u64 deadline;
 	u32 i;
 
 	follow_waiting(&s);
@@ -181,27 +179,6 @@ START_TEST(a_stage_keeps_it_for_no_longer_than_its_bound)
 	/* The bound is 1000 ns. */
 	how.evicts = 1 + 1000;
 	ck_assert(xm_scan_one(s.map, &how, s.slot[i]));
-	world_free(s.world);
-
-	s = stage_make();
-	follow_waiting(&s);
-	for (i = 0; i < RING; i++)
-		pass_on(&s, i, 0);
-	for (; i < ARRAY_SIZE(s.slot); i++) {
-		s.token[i] = world_take_publish(s.world, s.owner, s.slot[i]);
-		ck_assert_int_eq(world_receive(s.world, s.stage, &s.in,
-					       &(struct xm_publication){ 0 }), 0);
-	}
-	/* An owner that polls learns that it must ask, and then when to ask again. */
-	ck_assert(!xm_writable(s.map, s.owner, 5, &deadline));
-	ck_assert(xm_poll_writable(s.map, s.owner, 5, &deadline));
-	xm_search_begin(s.map, s.owner, &search);
-	xm_ring(s.map, s.owner)->recall_at_ns = 1000;
-	ck_assert(!xm_search_is_same(&search, &(struct xm_search){ .waited = search.waited,
-								   .recall_at_ns = 1000 }));
-	ck_assert(!xm_poll_writable(s.map, s.owner, 999, &deadline));
-	ck_assert_uint_eq(deadline, 1000);
-	ck_assert(xm_poll_writable(s.map, s.owner, 1000, &deadline));
 	world_free(s.world);
 }
 END_TEST

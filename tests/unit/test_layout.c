@@ -85,11 +85,9 @@ AT(xmem_entry, offset, 32);
 AT(xmem_entry, length, 40);
 AT(xmem_ring, tail, 0);
 AT(xmem_ring, mapped_bytes, 24);
-AT(xmem_ring, makes, 56);
-AT(xmem_ring, lacks, 64);
-AT(xmem_ring, lacks_slots, 80);
+AT(xmem_ring, vain, 16);
+AT(xmem_ring, look_at_ns, 56);
 AT(xmem_ring, limbo_ns, 72);
-AT(xmem_ring, wanted_device, 88);
 AT(xmem_ring, awaits_writer, 112);
 
 /* Each struct of a request begins with its size. */

@@ -14,8 +14,8 @@
 
 #include "core/host.h"
 #include "core/policy.h"
+#include "core/poll.h"
 #include "core/request.h"
-#include "core/search.h"
 
 #ifndef XMEM_STEPS
 #error "the unit tests need the protocol's steps: FLAVOUR=test, asan or tsan"

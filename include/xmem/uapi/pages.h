@@ -305,26 +305,22 @@ struct xmem_ring {
 	__u64 tail;			/* publications so far */
 	__u64 demote_at_ns;		/* CLOCK_MONOTONIC: when the owner demotes the subscribers
 					 * that it waits for; 0: it does not wait now */
-	__u64 wanted;			/* bytes of the last acquire that found no buffer; 0: none
-					 * failed */
+	__u64 vain;			/* slots_waiters as the owner's last acquire armed it before
+					 * it looked in vain; 0: something has changed since, or no
+					 * acquire has failed */
 	__u64 mapped_bytes;		/* of the payload files that this client has mapped */
 	__u64 wanted_label[XMEM_LABEL_BYTES / 8];	/* as bytes: of the writers that its joint
 					 * subscription follows; a '*' at the end stands for any
 					 * rest; all zero: any label */
 	__u64 recall_at_ns;		/* CLOCK_MONOTONIC: when the owner next looks for slots that
 					 * other clients have forwarded; 0: it waits for none */
-	__u64 makes;			/* the owner can make a buffer of up to this many bytes now;
-					 * 0: none, ~0: any size, as far as it knows */
-	__u64 lacks;			/* the owner could make the wanted buffer if this many bytes
-					 * of its own buffers with contents came free; 0: that would
-					 * not help */
+	__u64 look_at_ns;		/* CLOCK_MONOTONIC: an acquire after this time may succeed
+					 * although slots_waiters has not moved; 0: time changes
+					 * nothing */
+	__u64 reserved0;
 	__u64 limbo_ns;			/* CLOCK_MONOTONIC: since when the owner has missed buffers
 					 * that other clients hold; 0: it misses none */
-	__u64 lacks_slots;		/* not 0: the owner could make the wanted buffer if the pool
-					 * had a slot for it */
-	__u64 wanted_device;		/* number of the device of `wanted`, `makes` and `lacks`; 0:
-					 * the CPU; more than XMEM_MAX_DEVICES: a GPU of which the
-					 * pool has no memory */
+	__u64 reserved1[2];
 	__u64 collects;			/* enum xmem_collects: requests to collect that this client
 					 * has sent and the daemon has not served yet */
 	__u64 changes_seen;		/* subscriber_changes of this client's row when its program

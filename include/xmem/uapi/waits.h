@@ -81,15 +81,19 @@ struct xmem_wait_request {
 /*
  * poll_fd: get a descriptor for poll, select and epoll, level-triggered. It is readable while one
  * of the rings has a publication that this client can receive, or has ended, and the host follows
- * it for this client. The descriptor of XMEM_POLL_CLIENT is also writable, exactly while an acquire
- * of `wanted` bytes (struct xmem_ring) would succeed. The descriptor of XMEM_POLL_SUBSCRIBERS is
- * about the client's own ring: it is readable while changes_seen differs from subscriber_changes.
- * When the client or the host ends, every descriptor is readable and hung up.
+ * it for this client. The descriptor of XMEM_POLL_CLIENT is also writable, unless the client's
+ * slots_waiters still has the value in `vain` of its ring, and the time in look_at_ns has not come.
+ * The descriptor of XMEM_POLL_SUBSCRIBERS is about the client's own ring: it is readable while
+ * changes_seen differs from subscriber_changes. When the client or the host ends, every descriptor
+ * is readable and hung up.
  *
- *   kernel   A program that polls the descriptor arms the needed words, where there is nothing
- *            yet. An owner that has made a slot free itself wakes its own slots_waiters if that
- *            is armed. A wake-up says only that it is time to look. poll, select and epoll look
- *            by themselves, but a poll by io_uring may complete although there is nothing
+ * An owner that acquires stores look_at_ns, arms its slots_waiters, looks for a buffer, and if
+ * there is none, stores the value of the armed word in `vain`. When it changes something itself, it
+ * stores 0 there, and wakes the word if that is armed.
+ *
+ *   kernel   A program that polls the descriptor for reading arms the needed words, where there
+ *            is nothing yet. A wake-up says only that it is time to look. poll, select and epoll
+ *            look by themselves, but a poll by io_uring may complete although there is nothing
  *   daemon   The client arms the words and keeps the descriptor's state true; see lib/follow/poll.c
  */
 enum xmem_poll_kind {
