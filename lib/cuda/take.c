@@ -86,7 +86,7 @@ static int cannot_share(const struct xl_memory *memory, bool made_in_steps)
 		"must be requested when it is made",
 	};
 
-	return xl_fail(EMEDIUMTYPE, "attach_cuda: other processes cannot get the memory at 0x%llx: "
+	return xl_fail(EMEDIUMTYPE, "other processes cannot get the memory at 0x%llx: "
 		       "%s; or copy it into a buffer from xmem_acquire_cuda",
 		       (unsigned long long)memory->address,
 		       xl_hip ? "allocate it by hipMalloc" : remedies[made_in_steps]);
