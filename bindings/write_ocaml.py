@@ -31,7 +31,7 @@ BY_HAND = {
     "xmem_get_last_error", "xmem_peek_last_error", "xmem_get_api", "xmem_release", "xmem_publish",
     "xmem_unsubscribe", "xmem_pool_close", "xmem_receive_any", "xmem_limbo_hook",
     "xmem_attach_cuda", "xmem_metadata_ptr", "xmem_metadata_mut", "xmem_image_plane",
-    "xmem_tensor_check",
+    "xmem_tensor_check", "xmem_strings_get",
 }
 # Where they do not wait, xmem.ml keeps the runtime lock, because its release costs 0.1 us.
 _ALSO_FAST = {"xmem_acquire", "xmem_acquire_cuda", "xmem_receive", "xmem_receive_any",
@@ -153,7 +153,8 @@ def _argument(api: Json, kind: str) -> str:
         return f"const_{struct}_p" if kind.startswith("const") else f"(ptr {struct})"
     named = {"const char *": "const_char_p", "const void *": "const_void_p", "void *": "(ptr void)",
              "const int64_t *": "const_int64_p", "uint64_t *": "(ptr uint64_t)",
-             "struct xmem_subscription **": "(ptr xmem_subscription)"}
+             "struct xmem_subscription **": "(ptr xmem_subscription)",
+             "const char **": "(ptr const_char_p)"}
     return named[kind]
 
 

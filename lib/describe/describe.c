@@ -98,6 +98,7 @@ XMEM_API int xmem_describe_image(struct xmem_buffer *handle, uint32_t format, ui
 XMEM_API int xmem_describe_strings(struct xmem_buffer *handle, uint64_t rows, uint64_t chars,
 				   uint32_t flags)
 {
+	XL_CALL;
 	static const struct xl_says says = { "describe_strings", EINVAL };
 	struct xmem_metadata fresh = { 0 };
 	struct xmem_metadata *metadata;
@@ -287,6 +288,7 @@ XMEM_API int xmem_image_view(struct xmem_buffer *handle, uint32_t flags,
 XMEM_API int xmem_strings_view(struct xmem_buffer *handle, uint32_t flags,
 			       struct xmem_strings *ret_strings)
 {
+	XL_CALL;
 	static const struct xl_says says = { "strings_view", EBADMSG };
 	int err = xl_answer_check("xmem_strings", ret_strings);
 	struct xmem_strings strings;

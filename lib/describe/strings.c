@@ -34,6 +34,7 @@ static int make_plan(u64 rows, u64 chars, u32 flags, const struct xl_says *says,
 XMEM_API int xmem_strings_plan(uint64_t rows, uint64_t chars, uint32_t flags,
 			       struct xmem_strings *ret_plan)
 {
+	XL_CALL;
 	static const struct xl_says says = { "strings_plan", EINVAL };
 	int err = xl_answer_check("xmem_strings", ret_plan);
 	struct xmem_strings plan;
@@ -104,16 +105,16 @@ int xl_strings_measure(const struct xmem_metadata *metadata, const void *data, u
 static int check_column(const struct xmem_strings *strings, u64 row, const char **ret)
 {
 	if (!strings || !ret)
-		return xl_fail_fast(EINVAL, "strings_get: no column, or no place for the answer");
+		return xl_fail_fast(EINVAL, "no column, or no place for the answer");
 	if (strings->size < sizeof(*strings))
-		return xl_fail_fast(EINVAL, "strings_get: the column is cut: its size is too "
+		return xl_fail_fast(EINVAL, "the column is cut: its size is too "
 				    "small");
 	if (!strings->data)
-		return xl_fail_fast(EINVAL, "strings_get: this is only the plan of a column");
+		return xl_fail_fast(EINVAL, "this is only the plan of a column");
 	if (strings->device_id != XMEM_CPU)
-		return xl_fail_fast(EMEDIUMTYPE, "strings_get: the column is on a GPU");
+		return xl_fail_fast(EMEDIUMTYPE, "the column is on a GPU");
 	if (row >= strings->rows)
-		return xl_fail(EINVAL, "strings_get: there is no row %llu; the column has %llu",
+		return xl_fail(EINVAL, "there is no row %llu; the column has %llu",
 			       (unsigned long long)row, (unsigned long long)strings->rows);
 	return 0;
 }
@@ -129,6 +130,7 @@ static bool is_null(const struct xmem_strings *strings, const char *data, u64 ro
 XMEM_API int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t row,
 				  const char **ret_chars)
 {
+	XL_CALL;
 	int err = check_column(strings, row, ret_chars);
 	const char *data;
 	const int32_t *offsets;
@@ -145,7 +147,7 @@ XMEM_API int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t r
 	from = xm_load(&offsets[row]);
 	to = xm_load(&offsets[row + 1]);
 	if (unlikely(from < 0 || to < from || (u64)to > strings->chars))
-		return xl_fail(EBADMSG, "strings_get: row %llu is from %d to %d, and there are "
+		return xl_fail(EBADMSG, "row %llu is from %d to %d, and there are "
 			       "%llu bytes of characters", (unsigned long long)row, from, to,
 			       (unsigned long long)strings->chars);
 	*ret_chars = data + strings->chars_at + from;

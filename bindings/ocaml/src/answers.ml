@@ -17,8 +17,8 @@ module Plane = struct
 end
 
 (** All fields but size, offset and order_* are the publisher's to use as it likes.
-    xmem_tensor_view and xmem_image_view understand those that xmem_describe_tensor and
-    xmem_describe_image set. *)
+    xmem_tensor_view, xmem_image_view and xmem_strings_view understand those that
+    xmem_describe_tensor, xmem_describe_image and xmem_describe_strings set. *)
 module Metadata = struct
   type t = {
     id : int;
@@ -58,6 +58,13 @@ module Metadata = struct
     image_height : int;
     image_stride : int;
       (** bytes from one row of the first plane to the next *)
+    column : int;
+      (** enum xmem_column *)
+    column_flags : int;
+      (** XMEM_STRINGS_* *)
+    column_rows : int;
+    column_chars : int;
+      (** bytes of all strings *)
   }
 end
 
@@ -127,11 +134,13 @@ end
 module Cuda_info = struct
   type t = {
     version : int;
-      (** of CUDA: 1000 * major + 10 * minor *)
+      (** of CUDA or HIP: 1000 * major + 10 * minor *)
     devices : int;
       (** that this process sees; at least 1 *)
     file : string;
       (** the library, as it was found; cut if it is longer *)
+    hip : int;
+      (** 1: the driver is AMD's HIP; 0: it is NVIDIA's *)
   }
 end
 
@@ -409,6 +418,35 @@ module Pool_entry = struct
       (** its group; UINT32_MAX as owner_uid *)
     roles : int;
       (** XMEM_MAY_*: that the mode gives this process *)
+  }
+end
+
+(** A column of strings, laid out as in Arrow's columns: where its parts lie in the contents. Each
+    part begins at a multiple of 64 bytes, and all positions follow from rows, chars and flags.
+    The string of row i is the UTF-8 from byte offset\[i\] to byte offset\[i + 1\] of the
+    characters. The offsets are int32_t, rows + 1 of them; the first is 0, none is less than the
+    one before it, and the last is chars. With XMEM_STRINGS_VALIDITY, bit i % 8 of byte i / 8 of
+    the validity is 1 if row i has a string, and 0 if it is null. *)
+module Strings = struct
+  type t = {
+    flags : int;
+      (** XMEM_STRINGS_* *)
+    device_id : int;
+      (** as in xmem_tensor *)
+    data : nativeint;
+      (** the first byte of the contents; NULL: only a plan *)
+    rows : int;
+      (** at most XMEM_STRINGS_MAX *)
+    chars : int;
+      (** bytes of all strings, at most XMEM_STRINGS_MAX *)
+    bytes : int;
+      (** of all parts, at least 64 *)
+    validity_at : int;
+      (** bytes from data to the bits; 0 without bits too *)
+    offsets_at : int;
+      (** bytes from data to the offsets *)
+    chars_at : int;
+      (** bytes from data to the characters, which end at bytes *)
   }
 end
 

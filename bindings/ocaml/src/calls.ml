@@ -34,7 +34,11 @@ let metadata it =
     order_value = C.uint64_t_wide (getf it D.xmem_metadata_order_value);
     image_width = C.uint32_t (getf it D.xmem_metadata_image_width);
     image_height = C.uint32_t (getf it D.xmem_metadata_image_height);
-    image_stride = C.uint64_t (getf it D.xmem_metadata_image_stride) }
+    image_stride = C.uint64_t (getf it D.xmem_metadata_image_stride);
+    column = C.uint32_t (getf it D.xmem_metadata_column);
+    column_flags = C.uint32_t (getf it D.xmem_metadata_column_flags);
+    column_rows = C.uint64_t (getf it D.xmem_metadata_column_rows);
+    column_chars = C.uint64_t (getf it D.xmem_metadata_column_chars) }
 
 let subscription_info it =
   { Answers.Subscription_info.publisher = C.uint32_t (getf it D.xmem_subscription_info_publisher);
@@ -64,7 +68,8 @@ let limbo it =
 let cuda_info it =
   { Answers.Cuda_info.version = C.uint32_t (getf it D.xmem_cuda_info_version);
     devices = C.uint32_t (getf it D.xmem_cuda_info_devices);
-    file = C.text (getf it D.xmem_cuda_info_file) }
+    file = C.text (getf it D.xmem_cuda_info_file);
+    hip = C.uint32_t (getf it D.xmem_cuda_info_hip) }
 
 let cuda_device_info it =
   { Answers.Cuda_device_info.device_id = C.int32_t (getf it D.xmem_cuda_device_info_device_id);
@@ -195,6 +200,17 @@ let pool_entry it =
     mode = C.uint32_t (getf it D.xmem_pool_entry_mode);
     gid = C.uint32_t (getf it D.xmem_pool_entry_gid);
     roles = C.uint32_t (getf it D.xmem_pool_entry_roles) }
+
+let strings it =
+  { Answers.Strings.flags = C.uint32_t (getf it D.xmem_strings_flags);
+    device_id = C.int32_t (getf it D.xmem_strings_device_id);
+    data = C.address (getf it D.xmem_strings_data);
+    rows = C.uint64_t (getf it D.xmem_strings_rows);
+    chars = C.uint64_t (getf it D.xmem_strings_chars);
+    bytes = C.uint64_t (getf it D.xmem_strings_bytes);
+    validity_at = C.uint64_t (getf it D.xmem_strings_validity_at);
+    offsets_at = C.uint64_t (getf it D.xmem_strings_offsets_at);
+    chars_at = C.uint64_t (getf it D.xmem_strings_chars_at) }
 
 let tensor it =
   { Answers.Tensor.flags = C.uint32_t (getf it D.xmem_tensor_flags);
@@ -652,6 +668,20 @@ let image_bytes format width height stride =
     stride) in
   Int64.to_int r
 
+let strings_plan rows chars flags =
+  let o = make D.xmem_strings in
+  setf o D.xmem_strings_size (Unsigned.Size_t.of_int (sizeof D.xmem_strings));
+  let _ = M.once "strings_plan" M.negative (fun () -> Fast.strings_plan (C.to_uint64_t rows)
+    (C.to_uint64_t chars) flags (addr o)) in
+  M.keep o;
+  strings o
+
+let describe_strings buffer rows chars flags =
+  let _ = M.once "describe_strings" M.negative (fun () -> Fast.describe_strings (M.raw buffer)
+    (C.to_uint64_t rows) (C.to_uint64_t chars) flags) in
+  M.keep buffer;
+  ()
+
 let describe_source ?flags ?content_type ?producer ?timestamp_ns ?clock buffer =
   let o = make D.xmem_source in
   setf o D.xmem_source_size (Unsigned.Size_t.of_int (sizeof D.xmem_source));
@@ -690,3 +720,11 @@ let image_view buffer flags =
     o)) in
   M.keep buffer; M.keep o;
   image o
+
+let strings_view buffer flags =
+  let o = make D.xmem_strings in
+  setf o D.xmem_strings_size (Unsigned.Size_t.of_int (sizeof D.xmem_strings));
+  let r = M.again "strings_view" M.negative (fun () -> Slow.strings_view (M.raw buffer) flags
+    (addr o)) in
+  M.keep buffer; M.keep o;
+  (r, strings o)

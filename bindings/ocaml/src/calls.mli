@@ -1093,6 +1093,36 @@ val image_bytes : int -> int -> int -> int -> int
 
     Since 0.5. *)
 
+val strings_plan : int -> int -> int -> Answers.Strings.t
+(** Plan a column of strings, in order to acquire its bytes and to write its parts.
+    - rows: at most XMEM_STRINGS_MAX.
+    - chars: bytes of all strings, at most XMEM_STRINGS_MAX.
+    - flags: XMEM_STRINGS_*.
+    - ret_plan: its size field is set. Its data is NULL. Unchanged after an error.
+
+    Errors:
+    - EINVAL: a number is out of its range, a flag has no meaning, or the size field is smaller
+    than itself
+
+    Since 0.5. *)
+
+val describe_strings : Managed.buffer -> int -> int -> int -> unit
+(** Describe the contents as a column of strings that begins at the first byte.
+
+    This replaces all metadata, like xmem_describe_tensor; xmem_tensor_view finds the bytes of all
+    parts.
+    - buffer: being written.
+    - rows: as in xmem_strings_plan.
+    - chars: as in xmem_strings_plan.
+    - flags: as in xmem_strings_plan.
+
+    Errors:
+    - EINVAL: a number is out of its range, or a flag has no meaning; the message says which
+    - ERANGE: the column has more bytes than were acquired: see xmem_strings_plan
+    - EPERM: the buffer is held for reading
+
+    Since 0.5. *)
+
 val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
   ?timestamp_ns:int64 -> ?clock:string -> Managed.buffer -> unit
 (** Set what the contents are, who made them, and their time.
@@ -1146,3 +1176,18 @@ val image_view : Managed.buffer -> int -> Answers.Image.t
     In C: as xmem_tensor_view
 
     Since 0.4. *)
+
+val strings_view : Managed.buffer -> int -> int * Answers.Strings.t
+(** Get the column of strings that the publisher describes: its parts lie within the contents.
+
+    The offsets are contents, and so are not checked: xmem_strings_get checks those of one row. A
+    program that reads them itself reads each offset once, because a publisher can change it at
+    any moment, and uses it only if it is between 0 and chars.
+    - flags: 0, or XMEM_VIEW_CUDA.
+    - ret_strings: its size field is set. Unchanged after an error.
+
+    Errors:
+
+    In C: data is valid until the handle of the buffer is dropped
+
+    Since 0.5. *)

@@ -270,6 +270,13 @@ module Cuda_can = struct
   let mps = 0x80
 end
 
+(** Flags: XMEM_STRINGS_*. *)
+module Strings = struct
+
+  (** Some rows may be null; the contents have a bit for each row that says so. *)
+  let validity = 0x1
+end
+
 (** Flags: XMEM_TENSOR_*. *)
 module Tensor = struct
 
@@ -560,6 +567,24 @@ module Image_format = struct
     | number -> Other number
 end
 
+(** A column of a table, in one buffer: see xmem_describe_strings. *)
+module Column = struct
+  type t =
+    | None_ (** not a column *)
+    | Strings (** UTF-8, with offsets of 32 bits: Arrow's utf8 *)
+    | Other of int (** a number that has no name yet *)
+
+  let to_int = function
+    | None_ -> 0
+    | Strings -> 1
+    | Other number -> number
+
+  let of_int = function
+    | 0 -> None_
+    | 1 -> Strings
+    | number -> Other number
+end
+
 (** What C calls enum xmem_client_role. *)
 module Client_role = struct
   type t =
@@ -660,6 +685,9 @@ let nobody = 4294967295
 
 (** pixels *)
 let image_max_side = 1048576
+
+(** rows, and bytes of all strings *)
+let strings_max = 2147483647
 
 (** accept contents on a GPU: see device_id *)
 let view_cuda = 1

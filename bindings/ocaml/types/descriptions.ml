@@ -33,7 +33,11 @@ let xmem_metadata_order_value = field xmem_metadata "order_value" uint64_t
 let xmem_metadata_image_width = field xmem_metadata "image_width" uint32_t
 let xmem_metadata_image_height = field xmem_metadata "image_height" uint32_t
 let xmem_metadata_image_stride = field xmem_metadata "image_stride" uint64_t
-let xmem_metadata_reserved = field xmem_metadata "reserved" (array 19 uint64_t)
+let xmem_metadata_column = field xmem_metadata "column" uint32_t
+let xmem_metadata_column_flags = field xmem_metadata "column_flags" uint32_t
+let xmem_metadata_column_rows = field xmem_metadata "column_rows" uint64_t
+let xmem_metadata_column_chars = field xmem_metadata "column_chars" uint64_t
+let xmem_metadata_reserved = field xmem_metadata "reserved" (array 16 uint64_t)
 let () = seal xmem_metadata; assert (sizeof xmem_metadata = 512)
 let () = assert (offsetof xmem_metadata_id = 0)
 let () = assert (offsetof xmem_metadata_storage = 8)
@@ -55,7 +59,11 @@ let () = assert (offsetof xmem_metadata_order_value = 336)
 let () = assert (offsetof xmem_metadata_image_width = 344)
 let () = assert (offsetof xmem_metadata_image_height = 348)
 let () = assert (offsetof xmem_metadata_image_stride = 352)
-let () = assert (offsetof xmem_metadata_reserved = 360)
+let () = assert (offsetof xmem_metadata_column = 360)
+let () = assert (offsetof xmem_metadata_column_flags = 364)
+let () = assert (offsetof xmem_metadata_column_rows = 368)
+let () = assert (offsetof xmem_metadata_column_chars = 376)
+let () = assert (offsetof xmem_metadata_reserved = 384)
 let const_xmem_metadata_p = typedef (ptr xmem_metadata) "const struct xmem_metadata *"
 
 type xmem_error
@@ -232,11 +240,15 @@ let xmem_cuda_info_size = field xmem_cuda_info "size" size_t
 let xmem_cuda_info_version = field xmem_cuda_info "version" uint32_t
 let xmem_cuda_info_devices = field xmem_cuda_info "devices" uint32_t
 let xmem_cuda_info_file = field xmem_cuda_info "file" (array 256 char)
-let () = seal xmem_cuda_info; assert (sizeof xmem_cuda_info = 272)
+let xmem_cuda_info_hip = field xmem_cuda_info "hip" uint32_t
+let xmem_cuda_info_reserved = field xmem_cuda_info "reserved" uint32_t
+let () = seal xmem_cuda_info; assert (sizeof xmem_cuda_info = 280)
 let () = assert (offsetof xmem_cuda_info_size = 0)
 let () = assert (offsetof xmem_cuda_info_version = 8)
 let () = assert (offsetof xmem_cuda_info_devices = 12)
 let () = assert (offsetof xmem_cuda_info_file = 16)
+let () = assert (offsetof xmem_cuda_info_hip = 272)
+let () = assert (offsetof xmem_cuda_info_reserved = 276)
 let const_xmem_cuda_info_p = typedef (ptr xmem_cuda_info) "const struct xmem_cuda_info *"
 
 type xmem_cuda_device_info
@@ -542,6 +554,31 @@ let () = assert (offsetof xmem_pool_entry_gid = 208)
 let () = assert (offsetof xmem_pool_entry_roles = 212)
 let const_xmem_pool_entry_p = typedef (ptr xmem_pool_entry) "const struct xmem_pool_entry *"
 
+type xmem_strings
+let xmem_strings : xmem_strings structure typ = structure "xmem_strings"
+let xmem_strings_size = field xmem_strings "size" size_t
+let xmem_strings_flags = field xmem_strings "flags" uint32_t
+let xmem_strings_device_id = field xmem_strings "device_id" int32_t
+let xmem_strings_data = field xmem_strings "data" (ptr void)
+let xmem_strings_rows = field xmem_strings "rows" uint64_t
+let xmem_strings_chars = field xmem_strings "chars" uint64_t
+let xmem_strings_bytes = field xmem_strings "bytes" uint64_t
+let xmem_strings_validity_at = field xmem_strings "validity_at" uint64_t
+let xmem_strings_offsets_at = field xmem_strings "offsets_at" uint64_t
+let xmem_strings_chars_at = field xmem_strings "chars_at" uint64_t
+let () = seal xmem_strings; assert (sizeof xmem_strings = 72)
+let () = assert (offsetof xmem_strings_size = 0)
+let () = assert (offsetof xmem_strings_flags = 8)
+let () = assert (offsetof xmem_strings_device_id = 12)
+let () = assert (offsetof xmem_strings_data = 16)
+let () = assert (offsetof xmem_strings_rows = 24)
+let () = assert (offsetof xmem_strings_chars = 32)
+let () = assert (offsetof xmem_strings_bytes = 40)
+let () = assert (offsetof xmem_strings_validity_at = 48)
+let () = assert (offsetof xmem_strings_offsets_at = 56)
+let () = assert (offsetof xmem_strings_chars_at = 64)
+let const_xmem_strings_p = typedef (ptr xmem_strings) "const struct xmem_strings *"
+
 type xmem_source
 let xmem_source : xmem_source structure typ = structure "xmem_source"
 let xmem_source_size = field xmem_source "size" size_t
@@ -688,12 +725,18 @@ module Fast (F : Cstubs.FOREIGN) = struct
       camlint @-> camlint @-> returning int)
     let image_bytes = foreign "xmem_image_bytes" (camlint @-> camlint @-> camlint @-> camlint @->
       returning int64_t)
+    let strings_plan = foreign "xmem_strings_plan" (uint64_t @-> uint64_t @-> camlint @-> (ptr
+      xmem_strings) @-> returning int)
+    let describe_strings = foreign "xmem_describe_strings" (xmem_buffer @-> uint64_t @-> uint64_t
+      @-> camlint @-> returning int)
     let describe_source = foreign "xmem_describe_source" (xmem_buffer @-> const_xmem_source_p @->
       returning int)
     let metadata_view = foreign "xmem_metadata_view" (xmem_buffer @-> (ptr xmem_metadata) @->
       returning int)
     let image_plane = foreign "xmem_image_plane" (const_xmem_image_p @-> camlint @-> (ptr
       xmem_tensor) @-> returning int)
+    let strings_get = foreign "xmem_strings_get" (const_xmem_strings_p @-> uint64_t @-> (ptr
+      const_char_p) @-> returning int64_t)
     let tensor_check = foreign "xmem_tensor_check" (const_xmem_metadata_p @-> uint64_t @->
       returning int)
 end
@@ -767,4 +810,6 @@ module Slow (F : Cstubs.FOREIGN) = struct
       @-> returning int)
     let image_view = foreign "xmem_image_view" (xmem_buffer @-> camlint @-> (ptr xmem_image) @->
       returning int)
+    let strings_view = foreign "xmem_strings_view" (xmem_buffer @-> camlint @-> (ptr xmem_strings)
+      @-> returning int)
 end
