@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/cuda/hip.h"
-#include "scene.h"
-#include "sums.h"
+#include "work.h"
 #include "xmem/cuda.h"
 
 #define BYTES	100000
@@ -329,5 +328,56 @@ TEST(CUDA_hip_has_no_last_error_of_the_librarys)
 	open_gate(&work);
 	xmem_pool_close(pool);
 	must(xl_cuda()->mem_free(at));
+	no_violations();
+}
+
+/* ---- numbers and parameters that differ ---- */
+
+static void has_abilities(void *attributes)
+{
+	struct xmem_cuda_device_info info = { .size = sizeof(info) };
+
+	use_hip(NULL);
+	setenv("FAKECUDA_ATTRIBUTES", attributes, 1);
+	WORKED(xmem_cuda_device_query(0, &info));
+	SAME(info.capability, 94);
+	tell_parent(info.can);
+}
+
+/* The fake driver's numbers are CUDA's, and HIP's functions have others. */
+TEST(CUDA_hip_has_the_abilities_of_its_attributes)
+{
+	const uint32_t always = XMEM_CUDA_CAN_IPC | XMEM_CUDA_CAN_REGISTER;
+	static const struct { char attributes[32]; uint32_t more; } devices[] = {
+		{ "75=9,76=4,102=0,122=0", 0 },
+		{ "75=9,76=4,102=0,122=1", XMEM_CUDA_CAN_MEMOPS },
+		{ "75=9,76=4,102=1,122=0", XMEM_CUDA_CAN_EXPORT },
+		{ "75=9,76=4,102=0,122=0,86=1", XMEM_CUDA_CAN_HOST_ATOMICS },
+	};
+	struct child *child;
+	size_t i;
+
+	for (i = 0; i < sizeof(devices) / sizeof(*devices); i++) {
+		child = spawn(has_abilities, (void *)devices[i].attributes);
+		SAME(hear(child), always | devices[i].more);
+		finish_child(child);
+	}
+}
+
+/* HIP's wait has a mask, which CUDA's lacks. */
+TEST(CUDA_hip_streams_wait_for_whole_words)
+{
+	struct work work;
+
+	use_hip(NULL);
+	begin_work(&work);
+	work.got[0] = 1ULL << 63;
+	must(xl_cuda()->stream_wait_value64(work.stream, (CUdeviceptr)work.got, 1ULL << 63, 0));
+	must(xl_cuda()->stream_synchronize(work.stream));
+	work.got[0] = 0;
+	must(xl_cuda()->stream_wait_value64(work.stream, (CUdeviceptr)work.got, 1ULL << 63, 0));
+	SAME(xl_cuda()->stream_query(work.stream), CUDA_ERROR_NOT_READY);
+	xm_store_release(&work.got[0], 1ULL << 63);
+	must(xl_cuda()->stream_synchronize(work.stream));
 	no_violations();
 }
