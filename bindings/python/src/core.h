@@ -543,12 +543,22 @@ void xp_later_put(struct xp_later *later);
 void xp_later_run(struct xp_later *later);
 /* As xp_later_run, for the last time: later calls are never run. */
 void xp_later_end(struct xp_later *later);
-/* One call to run: @call is called and @kept released; both may be NULL. NULL with an exception. */
-struct xp_done *xp_done_new(struct xp_later *later, PyObject *call, PyObject *kept);
+/*
+ * One call to run: @call is called and @kept released; both may be NULL. @storage: the storage of
+ * torch that @kept is the object of; or NULL. NULL with an exception.
+ */
+struct xp_done *xp_done_new(struct xp_later *later, PyObject *call, PyObject *kept, void *storage);
 /* The call is not to be run. */
 void xp_done_drop(struct xp_done *done);
 /* The call is to be run. The library calls this in any thread, with the GIL or without. */
 void xp_done_tell(void *done);
+/* Has any call a storage? Any thread, with the GIL or without, as the next one. */
+bool xp_later_has_storages(void);
+/*
+ * Empty the storages of all calls that have been told and not run, unless anybody else has their
+ * objects. @empty is called under a lock, and may refuse. Returns whether it has emptied any.
+ */
+bool xp_later_empty(bool (*empty)(void *storage));
 
 /* cuda.c, cuda_attach.c */
 PyObject *xp_pool_cuda_acquire(PyObject *self, PyObject *args, PyObject *kwargs);

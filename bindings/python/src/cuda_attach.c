@@ -31,7 +31,7 @@ PyObject *xp_pool_cuda_attach(PyObject *object, PyObject *args, PyObject *kwargs
 	}
 	if (call != Py_None || kept != Py_None) {
 		done = xp_done_new(self->state->later, call == Py_None ? NULL : call,
-				   kept == Py_None ? NULL : kept);
+				   kept == Py_None ? NULL : kept, NULL);
 		if (!done)
 			return NULL;
 	}

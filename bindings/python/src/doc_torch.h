@@ -104,10 +104,11 @@
 	"torch does not take. Raises Released, BufferError for strides that torch cannot have,\n" \
 	"Error."
 #define XT_DOC_cuda_share \
-	"cuda_share(pool, address, nbytes, stream, kept, call, /)\n--\n\n" \
+	"cuda_share(pool, address, nbytes, stream, kept, storage, call, /)\n--\n\n" \
 	"Attach memory of a GPU to the pool, complete on a stream of CUDA, set one reference\n" \
 	"aside, and return the token. When the last process has dropped the memory, call is\n" \
-	"called and kept is released. Raises Error, ValueError."
+	"called and kept is released. storage: the address of the storage that kept is the\n" \
+	"object of, or 0. Raises Error, ValueError."
 #define XT_DOC_cuda_again \
 	"cuda_again(pool, token, /)\n--\n\n" \
 	"Set one more reference aside for a token of cuda_share(). False: its memory has come\n" \
@@ -129,6 +130,9 @@
 	"cuda_collect(pool, /)\n--\n\n" \
 	"Find memory of cuda_share() that has come back, and drop its objects. Raises\n" \
 	"ValueError."
+#define XT_DOC_cuda_room \
+	"cuda_room()\n--\n\n" \
+	"Return the address of the function that makes room for torch's allocator."
 #define XT_DOC_cuda_use \
 	"cuda_use(pool, /)\n--\n\n" \
 	"Set the pool from which the allocator of CUDA takes memory from now on. Raises Error,\n" \

@@ -21,6 +21,7 @@
  * here.
  */
 struct xp_later {
+	struct xp_later *next;		/* in the list `all` */
 	PyInterpreterState *interpreter;
 	struct xp_done *first, **last;
 	unsigned int users;		/* references: the module, each xp_done, a pending call */
@@ -34,9 +35,12 @@ struct xp_done {
 	pid_t process;			/* a forked child has neither the memory nor the calls to
 					 * make */
 	PyObject *call, *kept;		/* may be NULL */
+	void *storage;			/* of torch, in C++, whose object is @kept; or NULL */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* guards all of them */
+static struct xp_later *all;
+static unsigned int storages;	/* calls that have one; atomic */
 
 static void take_lock(void) { pthread_mutex_lock(&lock); }
 static void give_lock(void) { pthread_mutex_unlock(&lock); }
@@ -65,6 +69,8 @@ struct xp_later *xp_later_new(void)
 	take_lock();
 	if (!known && !pthread_atfork(take_lock, give_lock, give_lock))
 		known = true;
+	later->next = all;
+	all = later;
 	give_lock();
 	return later;
 }
@@ -72,8 +78,14 @@ struct xp_later *xp_later_new(void)
 /* Under the lock. */
 static void drop(struct xp_later *later)
 {
-	if (!--later->users)
-		free(later);
+	struct xp_later **each = &all;
+
+	if (--later->users)
+		return;
+	while (*each != later)
+		each = &(*each)->next;
+	*each = later->next;
+	free(later);
 }
 
 void xp_later_put(struct xp_later *later)
@@ -95,7 +107,7 @@ void xp_later_end(struct xp_later *later)
 
 /* ---- one duty ---- */
 
-struct xp_done *xp_done_new(struct xp_later *later, PyObject *call, PyObject *kept)
+struct xp_done *xp_done_new(struct xp_later *later, PyObject *call, PyObject *kept, void *storage)
 {
 	struct xp_done *done = calloc(1, sizeof(*done));
 
@@ -109,6 +121,8 @@ struct xp_done *xp_done_new(struct xp_later *later, PyObject *call, PyObject *ke
 	done->call = call;
 	Py_XINCREF(kept);
 	done->kept = kept;
+	done->storage = storage;
+	__atomic_add_fetch(&storages, storage != NULL, __ATOMIC_RELAXED);
 	take_lock();
 	later->users++;
 	give_lock();
@@ -121,6 +135,7 @@ void xp_done_drop(struct xp_done *done)
 		return;
 	Py_XDECREF(done->call);
 	Py_XDECREF(done->kept);
+	__atomic_sub_fetch(&storages, done->storage != NULL, __ATOMIC_RELAXED);
 	xp_later_put(done->later);
 	free(done);
 }
@@ -159,6 +174,30 @@ void xp_later_run(struct xp_later *later)
 		if (done->process == getpid())
 			run(done);
 	}
+}
+
+/* ---- memory of torch's storages ---- */
+
+bool xp_later_has_storages(void) { return __atomic_load_n(&storages, __ATOMIC_RELAXED); }
+
+/*
+ * A reference count of 1 is the call's own. Without the GIL that is safe to rely on: no thread can
+ * take a further reference from nowhere, and a storage's Python object is in no other object then.
+ */
+bool xp_later_empty(bool (*empty)(void *storage))
+{
+	struct xp_later *later;
+	struct xp_done *done;
+	bool any = false;
+
+	take_lock();
+	for (later = all; later; later = later->next)
+		for (done = later->ended ? NULL : later->first; done; done = done->next)
+			if (done->storage && done->process == getpid() &&
+			    Py_REFCNT(done->kept) == 1 && empty(done->storage))
+				any = true;
+	give_lock();
+	return any;
 }
 
 /* ---- asking the main thread ---- */

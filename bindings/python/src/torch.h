@@ -237,6 +237,7 @@ PyObject *xt_cuda_wait(PyObject *module, PyObject *args);
 PyObject *xt_cuda_again(PyObject *module, PyObject *args);
 PyObject *xt_cuda_fence(PyObject *module, PyObject *args);
 PyObject *xt_cuda_collect(PyObject *module, PyObject *args);
+PyObject *xt_cuda_room(PyObject *module, PyObject *unused);
 PyObject *xt_cuda_use(PyObject *module, PyObject *args);
 
 /* torch_guard.c, torch_swap.c */

@@ -59,7 +59,7 @@ static struct xp_later *later(void)
 
 PyObject *xt_cuda_share(PyObject *module, PyObject *args)
 {
-	unsigned long long address, stream;
+	unsigned long long address, stream, storage;
 	struct xmem_buffer *buffer = NULL;
 	struct xmem_pool *handle;
 	PyObject *kept, *call;
@@ -70,12 +70,12 @@ PyObject *xt_cuda_share(PyObject *module, PyObject *args)
 	uint64_t token = 0;
 	int number;
 
-	if (!PyArg_ParseTuple(args, "iKnKOO:cuda_share", &number, &address, &bytes, &stream, &kept,
-			      &call))
+	if (!PyArg_ParseTuple(args, "iKnKOKO:cuda_share", &number, &address, &bytes, &stream,
+			      &kept, &storage, &call))
 		return NULL;
 	pool = pool_at(number);
 	calls = pool ? later() : NULL;
-	done = calls ? xp_done_new(calls, call, kept) : NULL;
+	done = calls ? xp_done_new(calls, call, kept, (void *)(uintptr_t)storage) : NULL;
 	if (!done)
 		return NULL;
 	xmem_clear_last_error();
@@ -178,6 +178,34 @@ PyObject *xt_cuda_collect(PyObject *module, PyObject *args)
 	Py_END_ALLOW_THREADS
 	xp_later_run(calls);
 	Py_RETURN_NONE;
+}
+
+/*
+ * torch's allocator calls this through limbo.cpp, in any thread, when it has no block that fits. It
+ * holds its lock, which a thread with the GIL may wait for. So nothing here takes the GIL: @empty
+ * frees the memory of storages that have come back, and their objects go later. No pool here has a
+ * limbo hook, which would take the GIL. Returns whether torch has got a block.
+ */
+static bool make_room(bool (*empty)(void *storage))
+{
+	struct xmem_pool *handle;
+	struct xt_pool *pool;
+	int number;
+
+	if (!xp_later_has_storages())
+		return false;
+	for (number = 0; (pool = xt_pool_at(number)); number++) {
+		handle = xt_pool_handle(pool);
+		if (handle)
+			xmem_collect(handle, XMEM_KEEP_ALL, NULL);
+	}
+	xmem_clear_last_error();
+	return xp_later_empty(empty);
+}
+
+PyObject *xt_cuda_room(PyObject *module, PyObject *unused)
+{
+	return PyLong_FromVoidPtr((void *)make_room);
 }
 
 /* ---- the receiver ---- */

@@ -49,6 +49,7 @@ static PyMethodDef functions[] = {
 	{ "cuda_again", xt_cuda_again, METH_VARARGS, XT_DOC_cuda_again },
 	{ "cuda_fence", xt_cuda_fence, METH_VARARGS, XT_DOC_cuda_fence },
 	{ "cuda_collect", xt_cuda_collect, METH_VARARGS, XT_DOC_cuda_collect },
+	{ "cuda_room", xt_cuda_room, METH_NOARGS, XT_DOC_cuda_room },
 	{ "cuda_use", xt_cuda_use, METH_VARARGS, XT_DOC_cuda_use },
 	{ "holds", xt_call_holds, METH_NOARGS, XT_DOC_holds },
 	{ "fork_offer", xt_call_fork_offer, METH_NOARGS, XT_DOC_fork_offer },

@@ -16,12 +16,12 @@ from torch_children import Child, ask, fill, run, sum_of    # noqa: E402
 
 import xmem.torch                                       # noqa: E402
 from xmem import _torch                                 # noqa: E402
-from xmem.torch import allocator                        # noqa: E402
+from xmem.torch import allocator, compiled                        # noqa: E402
 
 
 def has_headers() -> bool:
     try:
-        allocator._folders()
+        compiled.folders("it")
     except RuntimeError:
         return False
     return True
@@ -185,9 +185,9 @@ def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Any)
         with pytest.raises(RuntimeError, match="false .*fails"):
             xmem.torch.cpu_allocator(compiler="false")
     monkeypatch.setattr(torch, "__file__", str(tmp_path / "torch/__init__.py"))
-    monkeypatch.setattr(allocator, "Path", lambda name: tmp_path / str(name).lstrip("/"))
+    monkeypatch.setattr(compiled, "Path", lambda name: tmp_path / str(name).lstrip("/"))
     with pytest.raises(RuntimeError, match="libtorch-dev"):
-        allocator._folders()
+        compiled.folders("it")
     with pytest.raises(ValueError, match="smallest"):
         xmem.torch.cpu_allocator(smallest=0)
     assert not list(tmp_path.glob(".cache/xmem/*"))

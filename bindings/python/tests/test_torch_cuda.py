@@ -167,7 +167,7 @@ def is_back(pool: pools.Pool) -> bool:
 
 
 def share(pool: pools.Pool, memory: Memory, stream: int = 0, back: Any = legacy) -> int:
-    return _torch.cuda_share(pool.number, memory.ptr, memory.nbytes, stream, Storage(),
+    return _torch.cuda_share(pool.number, memory.ptr, memory.nbytes, stream, Storage(), 0,
                              lambda: back(0))
 
 
@@ -187,7 +187,7 @@ def test_memory_of_torch_is_lent_and_comes_back(pool: pools.Pool) -> None:
 
 def test_what_cannot_be_lent_is_dropped(pool: pools.Pool) -> None:
     with pytest.raises(xmem.Error):
-        _torch.cuda_share(pool.number, 4096, 4 * MIB, 0, Storage(), legacy)
+        _torch.cuda_share(pool.number, 4096, 4 * MIB, 0, Storage(), 0, legacy)
     assert Storage.alive == 0
 
 
@@ -211,6 +211,28 @@ def test_what_others_have_is_sent_again(pool: pools.Pool) -> None:
     assert _torch.cuda_again(pool.number, token) is False
     with pytest.raises(xmem.Stale):
         _torch.cuda_get(pool.number, token, legacy)
+
+
+def test_room_is_made_while_another_thread_keeps_the_gil(pool: pools.Pool) -> None:
+    """Torch's allocator makes room with its lock held, which a thread with the GIL may want."""
+    name = ctypes.create_string_buffer(b"not empty")     # stands for a storage
+    token = _torch.cuda_share(pool.number, Memory().ptr, 4 * MIB, 0, Storage(),
+                              ctypes.addressof(name), lambda: None)
+    library = ctypes.PyDLL(None)    # its functions are called with the GIL
+
+    def made() -> bool:
+        thread, room, limit = ctypes.c_ulong(), ctypes.c_void_p(), (ctypes.c_long * 2)()
+        library.clock_gettime(0, limit)
+        limit[0] += 60
+        library.pthread_create(ctypes.byref(thread), None, ctypes.c_void_p(_torch.cuda_room()),
+                               library.strlen)      # it "empties" what has a length
+        assert not library.pthread_timedjoin_np(thread, ctypes.byref(room), limit)
+        return bool((room.value or 0) & 0xff)
+
+    assert not made(), "somebody may still want it"
+    _torch.drop(pool.number, token)
+    until(made, "nobody wants it")
+    until(lambda: is_back(pool), "the object goes when a thread has the GIL")
 
 
 def test_neither_side_waits_for_a_stream(pool: pools.Pool) -> None:

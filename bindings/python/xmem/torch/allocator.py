@@ -2,78 +2,29 @@
 """Allocators that put ordinary tensors into a pool, so that a hand-over copies nothing at all.
 
 The allocator of the CPU is a C++ file of about a hundred lines, which is compiled at its first
-use, because torch has no other way. That takes a second, the C++ compiler, and the headers of
-torch (PyPI's torch has them; on Debian they are in libtorch-dev). The result is kept in
-~/.cache/xmem.
+use (compiled.py), because torch has no other way.
 """
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import subprocess
-import tempfile
 import threading
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from .. import _core, _torch
-from . import pools, state
+from . import compiled, pools, state
 
-_SOURCE = Path(__file__).with_name("allocator.cpp")
 _lock = threading.Lock()
 _library: Any = None
 _in_use: list["cpu_allocator"] = []
-
-
-def _folders() -> tuple[Path, list[str]]:
-    """Get the folder of the headers, and the arguments of the linker."""
-    own = Path(torch.__file__).parent
-    if (own / "include/c10/core/Allocator.h").exists():
-        return own / "include", [f"-L{own / 'lib'}", f"-Wl,-rpath,{own / 'lib'}", "-lc10"]
-    if Path("/usr/include/c10/core/Allocator.h").exists():
-        return Path("/usr/include"), ["-lc10"]
-    raise RuntimeError(f"the allocator of the CPU is compiled, and the headers of torch "
-                       f"{torch.__version__} are neither in {own / 'include'} nor in /usr/include: "
-                       "on Debian, apt-get install libtorch-dev")
-
-
-def _compile(compiler: str) -> Path:
-    """Get the compiled allocator for this torch, compiled now if need be."""
-    include, link = _folders()
-    command = [compiler, "-std=c++17" if torch.__version__ < "2" else "-std=c++20", "-O2", "-fPIC",
-               "-shared", "-fvisibility=hidden", "-w", "-isystem", str(include),
-               f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}", str(_SOURCE),
-               *link]
-    key = hashlib.sha256("\0".join([torch.__version__, torch.__file__, *command]).encode()
-                         + _SOURCE.read_bytes()).hexdigest()[:24]
-    folder = Path("~/.cache/xmem").expanduser()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    library = folder / f"allocator-{key}.so"
-    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o022:
-        raise RuntimeError(f"{folder} is another user's, or others may write there")
-    if library.exists():
-        return library
-    with tempfile.NamedTemporaryFile(dir=folder, prefix="making-", suffix=".so") as made:
-        try:
-            done = subprocess.run([*command, "-o", made.name], capture_output=True, text=True)
-        except OSError as error:
-            raise RuntimeError(f"the allocator of the CPU is compiled, and the compiler "
-                               f"'{compiler}' cannot be run: {error.strerror}") from error
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(command)} fails:\n{done.stderr}")
-        os.link(made.name, f"{made.name}-done")
-        os.replace(f"{made.name}-done", library)    # whole, or not at all
-    return library
 
 
 def _load(compiler: str) -> Any:
     global _library
     with _lock:
         if _library is None:
-            library = ctypes.CDLL(str(_compile(compiler)))
+            library = compiled.load("allocator.cpp", "the allocator of the CPU", compiler)
             allocate, free = _torch.allocator()
             library.xmem_torch_cpu_begin(ctypes.c_void_p(allocate), ctypes.c_void_p(free))
             _library = library

@@ -11,15 +11,18 @@ once on an H100 (docs/cuda.md).
 """
 from __future__ import annotations
 
+import ctypes
 import errno
 import gc
+import warnings
+import weakref
 from typing import Any, Callable
 
 import torch
 from torch.multiprocessing import reductions as stock
 
 from .. import _torch, errors
-from . import pools, state, versions
+from . import compiled, pools, state, versions
 from .modes import without_modes
 from .versions import untyped
 
@@ -78,7 +81,7 @@ def lend(pool: pools.Pool, storage: Any, address: int, nbytes: int, stream: int)
     def back() -> None:
         _back(address, token)
 
-    token = _torch.cuda_share(pool.number, address, nbytes, stream, storage, back)
+    token = _torch.cuda_share(pool.number, address, nbytes, stream, storage, storage._cdata, back)
     pools.lent[address] = pool.name, token, nbytes
     pool.remember(token, storage)
     return token
@@ -120,14 +123,52 @@ def offer_pooled(address: int, device: int, stream: int) -> tuple[str, int, int]
     return found[0], offered[1], fence
 
 
-def collect() -> None:
-    """Drop the memory of torch that other processes have given back.
+# ---- memory that has come back ----
 
-    torch.cuda.ipc_collect() does it too, and so do Python's collections of garbage, except those
-    of the youngest.
+_makes_room = False             # torch's allocator calls limbo.cpp, or cannot
+_sent: dict[int, "weakref.ref[torch.Tensor]"] = {}      # tensors that were lent, by their id
+
+
+def _make_room() -> None:
+    """Let torch's allocator collect, before it takes more memory of a GPU."""
+    global _makes_room
+    if _makes_room or torch.version.cuda is None:
+        return
+    _makes_room = True
+    try:
+        library = compiled.load("limbo.cpp", "what torch's allocator calls",
+                                libraries=["-lc10_cuda"])
+    except RuntimeError as error:
+        warnings.warn("torch's allocator cannot collect memory of GPUs that other processes have "
+                      f"given back: call xmem.torch.collect() before memory is short. {error}",
+                      RuntimeWarning, stacklevel=2)
+        return
+    library.xmem_torch_limbo_begin(ctypes.c_void_p(_torch.cuda_room()))
+
+
+def _collect_with(tensor: torch.Tensor) -> None:
+    """Collect when this tensor is deleted."""
+    number = id(tensor)
+
+    def deleted(ref: object) -> None:
+        if _sent.get(number) is ref:
+            del _sent[number]
+        if pools.lent:
+            collect()
+
+    _sent[number] = weakref.ref(tensor, deleted)
+
+
+def collect() -> None:
+    """Drop the memory of torch that other processes have given back, and give back theirs that
+    this process has dropped.
+
+    torch.cuda.ipc_collect() does it too, and so do torch's allocator before it takes more memory of
+    a GPU, the end of a tensor that was sent, and Python's collections of garbage, except those of
+    the youngest.
     """
-    for name in {name for name, _, _ in list(pools.lent.values())}:
-        _torch.cuda_collect(pools.join(name).number)
+    for pool in pools.joined():
+        _torch.cuda_collect(pool.number)
 
 
 def _collected(phase: str, info: dict[str, int]) -> None:
@@ -171,8 +212,11 @@ def _offer(tensor: torch.Tensor) -> tuple[str, int, int] | None:
         return where
     if not state.shares_cuda():
         return None
+    _make_room()
     pool = state.pool()
-    return pool.name, lend(pool, storage, address, nbytes, stream), 0
+    token = lend(pool, storage, address, nbytes, stream)
+    _collect_with(tensor)
+    return pool.name, token, 0
 
 
 def reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -82,6 +82,12 @@ class Pool:
 _pools: dict[str, Pool] = {}
 
 
+def joined() -> list[Pool]:
+    """Get the pools that this process has joined, except those whose hosts are known to have
+    ended."""
+    return list(_pools.values())
+
+
 def is_gone(name: str | None) -> bool:
     """Has this process joined that pool, and has its host ended?"""
     pool = None if name is None else _pools.get(name)
