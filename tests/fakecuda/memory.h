@@ -98,7 +98,7 @@ struct fk_opened {
 	unsigned int index;		/* of the export */
 	uint64_t generation;
 	size_t offset, bytes;		/* where the caller got it, and its size */
-	unsigned int opens;
+	unsigned int opens, frees;	/* frees: those that streams have yet to make, too */
 	struct fk_opener *opener;
 };
 
@@ -174,6 +174,8 @@ CUresult fk_opened_add_locked(struct fk_span *span, struct fk_control *control,
 			      unsigned int index, uint64_t generation, size_t offset);
 /* False: nothing is open at that offset. */
 bool fk_opened_remove_locked(struct fk_span *span, size_t offset);
+/* Note a free that is to come. false: as many as opens have been noted. */
+bool fk_opened_free_locked(struct fk_span *span, size_t offset);
 unsigned int fk_opened_count_locked(const struct fk_span *span);
 
 /* ---- Memory of the CPU: host.c ---- */

@@ -147,6 +147,19 @@ bool fk_opened_remove_locked(struct fk_span *span, size_t offset)
 	return true;
 }
 
+bool fk_opened_free_locked(struct fk_span *span, size_t offset)
+{
+	struct fk_opened *opened;
+
+	for (opened = span->opened; opened != span->opened + span->opened_count; opened++) {
+		if (opened->offset != offset || opened->frees == opened->opens)
+			continue;
+		opened->frees++;
+		return true;
+	}
+	return false;
+}
+
 unsigned int fk_opened_count_locked(const struct fk_span *span)
 {
 	return span->opened_count;

@@ -338,21 +338,48 @@ static CUresult free_locked(struct fk_span *span, CUdeviceptr ptr,
 }
 
 /* FAKECUDA_POOL_DOUBLE=bug: if memory was imported twice, the first free ends both imports. */
-static CUresult free_import_locked(struct fk_span *span, CUdeviceptr ptr)
+static bool ends_all_imports(void)
 {
-	bool all = fk_option_is("POOL_DOUBLE", "bug", "count");
+	return fk_option_is("POOL_DOUBLE", "bug", "count");
+}
 
-	if (!fk_opened_remove_locked(span, ptr - span->base))
+/* The pool may have gone with the last import. */
+static void run_free_import(void *arg)
+{
+	struct operation *operation = arg;
+	struct fk_span *span;
+	size_t offset;
+
+	pthread_mutex_lock(&memory_lock);
+	span = fk_span_find_locked(operation->ptr);
+	if (span && span->kind == FK_SPAN_POOL && span->pool == operation->pool) {
+		offset = operation->ptr - span->base;
+		while (fk_opened_remove_locked(span, offset) && ends_all_imports())
+			;
+		fk_pool_reap_locked(span->pool);
+	}
+	pthread_mutex_unlock(&memory_lock);
+	free(operation);
+}
+
+static CUresult free_import_locked(struct fk_span *span, CUdeviceptr ptr,
+				   struct operation **ret_operation)
+{
+	if (!fk_opened_free_locked(span, ptr - span->base))
 		return FK_INVALID_VALUE;
-	while (all && fk_opened_remove_locked(span, ptr - span->base))
+	while (ends_all_imports() && fk_opened_free_locked(span, ptr - span->base))
 		;
-	fk_pool_reap_locked(span->pool);
+	*ret_operation = malloc(sizeof(**ret_operation));
+	if (!*ret_operation)
+		return FK_OUT_OF_MEMORY;
+	**ret_operation = (struct operation){ .pool = span->pool, .ptr = ptr };
 	return FK_OK;
 }
 
 bool fk_pool_free(CUstream stream, CUdeviceptr ptr, bool wait, CUresult *ret_err)
 {
 	struct operation *operation = NULL;
+	void (*run)(void *arg) = run_free;
 	struct fk_span *span;
 
 	pthread_mutex_lock(&memory_lock);
@@ -361,15 +388,17 @@ bool fk_pool_free(CUstream stream, CUdeviceptr ptr, bool wait, CUresult *ret_err
 		pthread_mutex_unlock(&memory_lock);
 		return false;
 	}
-	*ret_err = span->pool->imported ? free_import_locked(span, ptr) :
+	if (span->pool->imported)
+		run = run_free_import;
+	*ret_err = span->pool->imported ? free_import_locked(span, ptr, &operation) :
 		free_locked(span, ptr, &operation);
 	pthread_mutex_unlock(&memory_lock);
 	if (!operation)
 		return true;
 	if (wait)
-		run_free(operation);
+		run(operation);
 	else
-		*ret_err = fk_stream_queue(stream, run_free, operation);
+		*ret_err = fk_stream_queue(stream, run, operation);
 	return true;
 }
 

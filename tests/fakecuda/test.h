@@ -100,6 +100,10 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool,
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool,
 				 CUstream stream);
+CUresult cuStreamCreate(CUstream *ret_stream, unsigned int flags);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *user), void *user);
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
 CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags);
 CUresult cuMemHostUnregister(void *ptr);

@@ -2,6 +2,8 @@
 /* Memory pools, in one process and between two. Rules 43 to 45. */
 #include "test.h"
 
+#include <sys/socket.h>
+
 enum { USED_CURRENT = 7, USED_HIGH = 8 };
 
 static CUmemoryPool make_pool(unsigned int handle_types)
@@ -217,6 +219,38 @@ START_TEST(importers_free_first)
 }
 END_TEST
 
+static void wait_for_byte(void *fd)
+{
+	char byte;
+
+	take(*(int *)fd, &byte, 1);
+}
+
+START_TEST(streams_free_imports)
+{
+	CUmemPoolPtrExportData data[2];
+	CUmemoryPool pools[2];
+	struct other other = server(pools, data);
+	CUstream stream;
+	CUdeviceptr ptr;
+	int gate[2];
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_STREAM, 0, gate));
+	OK(cuMemPoolImportPointer(&ptr, pools[0], &data[0]));
+	OK(cuStreamCreate(&stream, 1));
+	OK(cuLaunchHostFunc(stream, wait_for_byte, &gate[0]));
+	OK(cuMemsetD8Async(ptr, 9, 4096, stream));
+	OK(cuMemFreeAsync(ptr, stream));
+	GIVES(FK_INVALID_VALUE, cuMemFreeAsync(ptr, stream));
+	give(gate[1], "x", 1);
+	OK(cuStreamSynchronize(stream));
+	GIVES(FK_INVALID_VALUE, cuMemsetD8_v2(ptr, 0, 1));
+	OK(cuMemPoolImportPointer(&ptr, pools[0], &data[0]));
+	ck_assert_int_eq(byte_at(ptr), 9);
+	end(&other);
+}
+END_TEST
+
 START_TEST(double_imports_are_counted)
 {
 	CUmemPoolPtrExportData data[2];
@@ -233,6 +267,7 @@ START_TEST(double_imports_are_counted)
 		OK(cuMemPoolImportPointer(&ptr, pools[0], &data[0]));
 	option("POOL_DOUBLE", "bug");
 	OK(cuMemFreeAsync(ptr, NULL));
+	OK(cuStreamSynchronize(NULL));
 	GIVES(FK_INVALID_VALUE, cuMemsetD8_v2(ptr, 0, 1));
 	end(&other);
 }
@@ -249,6 +284,7 @@ TCase *pool_tests(void)
 	tcase_add_test(tcase, other_devices_need_access);
 	tcase_add_test(tcase, pointers_are_imported);
 	tcase_add_test(tcase, importers_free_first);
+	tcase_add_test(tcase, streams_free_imports);
 	tcase_add_test(tcase, double_imports_are_counted);
 	return tcase;
 }

@@ -205,8 +205,7 @@ def look_at_buffer(pipe):
     stream = device.create_stream()
     pipe.send((buffer.is_mapped, read(buffer.handle)))
     buffer.fill(8, stream=stream)
-    stream.sync()
-    buffer.close(stream)
+    buffer.close(stream)        # once it is filled
     stream.sync()
     pipe.send("closed")
 
