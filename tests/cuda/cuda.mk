@@ -60,4 +60,5 @@ test-cuda:
 	$(Q)export XMEM_CUDA_DRIVER=$${XMEM_CUDA_DRIVER:-libcuda.so.1} \
 		XMEM_BACKEND=$${XMEM_BACKEND:-daemon}; \
 		why=$$(build/test/xmem gpu 2>&1) || { echo "SKIP test-cuda: $$why"; exit 0; }; \
-		echo "$$why"; build/test/cuda && tests/cuda/sanitizer.sh && tests/device/sanitizer.sh
+		echo "$$why"; build/test/cuda && tests/cuda/sanitizer.sh && \
+		tests/device/sanitizer.sh

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Counted objects: the last reference destroys, whatever the others do meanwhile. */
 #include <atomic>
+#include <cstddef>
 
 #include "test.hpp"
 
@@ -28,6 +29,10 @@ static object *new_object(arena *from)
 	meminfo_init(&made->info, &made->payload, 8, note_end, &destroyed);
 	return made;
 }
+
+static_assert(offsetof(MemInfo, refct) == 0 && offsetof(MemInfo, dtor) == 8 &&
+	      offsetof(MemInfo, dtor_info) == 16 && offsetof(MemInfo, data) == 24 &&
+	      offsetof(MemInfo, size) == 32, "the layout of numba-cuda");
 
 TEST(DEVICE_a_null_object_has_no_references)
 {
