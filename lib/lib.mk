@@ -5,7 +5,8 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 
 all: $(B)/libxmem.so $(B)/libxmem.a
 
-HEADERS := $(wildcard include/*.h include/*.hpp include/*/*.h include/*/*.hpp include/*/*/*.h)
+HEADERS := $(wildcard include/*.h include/*.hpp include/*/*.h include/*/*.hpp include/*/*/*.h \
+	include/*/*.cuh include/*/*/*.cuh)
 
 $(B)/libxmem.a: $(LIB_OBJ)
 	$(say) AR $@

@@ -89,6 +89,7 @@ $(patsubst %.c,$(B)/obj/%.o,$(shell grep -rlw --include='*.c' XMEM_VERSION \
 # to install's prerequisites what "all" does not build. The page of xmem goes where xmem goes.
 INSTALL := 644:docs/environment.md:$(DOCDIR)/environment.md \
 	644:docs/cuda.md:$(DOCDIR)/cuda.md \
+	644:docs/device.md:$(DOCDIR)/device.md \
 	$(foreach page,$(filter-out man/xmem.1,$(wildcard man/*.[1-8])),\
 		644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 

@@ -111,10 +111,10 @@ build() {
 # ---- the installed files
 
 expected() {	# FOLDER that stands for /usr, LIBDIR below it
-	(cd include && find . '(' -name '*.h' -o -name '*.hpp' ')' -printf 'include/%P\n')
+	(cd include && find . -type f -printf 'include/%P\n')
 	(cd build/man && printf 'share/man/%s\n' man3/*.3 man7/*.7)
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
-		share/doc/xmem/cuda.md \
+		share/doc/xmem/cuda.md share/doc/xmem/device.md \
 		share/man/man1/xmem.1 share/man/man8/xmemd.8 \
 		lib/systemd/system/xmemd@.{socket,service} \
 		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \

@@ -104,6 +104,7 @@ for name in device device-2-tsan device-asan device-2 device-tsan device-2-asan;
 	[[ $name != device-2 && $name != device-tsan && $name != device-2-asan ]] || level=long
 	suite $level device $name 10 test/$name "${scale}build/test/$name"
 done
+check both device device-doc 10 '' tests/device/check-doc.sh
 suite both device device-ptx 10 '' tests/device/ptx.py
 suite long device device-registers 30 '' 'tests/device/ptx.py registers'
 suite both device device-gpu 5 test/device-gpu build/test/device-gpu

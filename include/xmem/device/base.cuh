@@ -190,7 +190,7 @@ XMEM_DEVICE u32 highest_bit(u64 number)
  *   for (u64 row = thread_index(); row < rows; row += thread_count())
  *
  * On the CPU a program gives each of its threads a place by set_thread(). Without that a thread is
- * number 0 of 1.
+ * number 0 of 1. In a kernel set_thread() does nothing.
  */
 #ifdef __CUDA_ARCH__
 
@@ -211,6 +211,10 @@ XMEM_DEVICE u64 thread_count()
 	asm("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
 	asm("mov.u32 %0, %%ntid.x;" : "=r"(threads));
 	return u64(blocks) * threads;
+}
+
+XMEM_DEVICE void set_thread(u64, u64)
+{
 }
 
 #else
