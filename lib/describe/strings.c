@@ -102,21 +102,36 @@ int xl_strings_measure(const struct xmem_metadata *metadata, const void *data, u
 
 /* ---- one row ---- */
 
-static int check_column(const struct xmem_strings *strings, u64 row, const char **ret)
+/* The slow path: why there is no such row. */
+static XL_COLD int refuse_row(const struct xmem_strings *strings, u64 row, const char **ret)
 {
+	XL_CALL_AS("strings_get");
+
 	if (!strings || !ret)
 		return xl_fail_fast(EINVAL, "no column, or no place for the answer");
 	if (strings->size < sizeof(*strings))
-		return xl_fail_fast(EINVAL, "the column is cut: its size is too "
-				    "small");
+		return xl_fail_fast(EINVAL, "the column is cut: its size is too small");
 	if (!strings->data)
 		return xl_fail_fast(EINVAL, "this is only the plan of a column");
 	if (strings->device_id != XMEM_CPU)
 		return xl_fail_fast(EMEDIUMTYPE, "the column is on a GPU");
-	if (row >= strings->rows)
-		return xl_fail(EINVAL, "there is no row %llu; the column has %llu",
-			       (unsigned long long)row, (unsigned long long)strings->rows);
-	return 0;
+	return xl_fail(EINVAL, "there is no row %llu; the column has %llu",
+		       (unsigned long long)row, (unsigned long long)strings->rows);
+}
+
+static XL_COLD int refuse_offsets(const struct xmem_strings *strings, u64 row, int32_t from,
+				  int32_t to)
+{
+	XL_CALL_AS("strings_get");
+
+	return xl_fail(EBADMSG, "row %llu is from %d to %d, and there are %llu bytes of characters",
+		       (unsigned long long)row, from, to, (unsigned long long)strings->chars);
+}
+
+static bool has_row(const struct xmem_strings *strings, u64 row, const char **ret)
+{
+	return strings && ret && strings->size >= sizeof(*strings) && strings->data &&
+	       strings->device_id == XMEM_CPU && row < strings->rows;
 }
 
 static bool is_null(const struct xmem_strings *strings, const char *data, u64 row)
@@ -130,14 +145,12 @@ static bool is_null(const struct xmem_strings *strings, const char *data, u64 ro
 XMEM_API int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t row,
 				  const char **ret_chars)
 {
-	XL_CALL;
-	int err = check_column(strings, row, ret_chars);
-	const char *data;
 	const int32_t *offsets;
+	const char *data;
 	int32_t from, to;
 
-	if (unlikely(err))
-		return err;
+	if (unlikely(!has_row(strings, row, ret_chars)))
+		return refuse_row(strings, row, ret_chars);
 	data = strings->data;
 	if (is_null(strings, data, row)) {
 		*ret_chars = NULL;
@@ -147,9 +160,7 @@ XMEM_API int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t r
 	from = xm_load(&offsets[row]);
 	to = xm_load(&offsets[row + 1]);
 	if (unlikely(from < 0 || to < from || (u64)to > strings->chars))
-		return xl_fail(EBADMSG, "row %llu is from %d to %d, and there are "
-			       "%llu bytes of characters", (unsigned long long)row, from, to,
-			       (unsigned long long)strings->chars);
+		return refuse_offsets(strings, row, from, to);
 	*ret_chars = data + strings->chars_at + from;
 	return to - from;
 }

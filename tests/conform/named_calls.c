@@ -29,9 +29,8 @@ static const struct xmem_error too_short = { .size = 4 };
 static const struct xmem_image no_image = { .size = sizeof(no_image) };
 static const struct xmem_metadata no_metadata = { .storage = 77 };
 static struct xmem_tensor tensor = { .size = sizeof(tensor) };
-static const struct xmem_strings no_strings = { .size = sizeof(no_strings) };
-static struct xmem_strings strings = { .size = sizeof(strings) };
 static struct xmem_image image = { .size = sizeof(image) };
+static struct xmem_strings strings = { .size = sizeof(strings) };
 
 static void limbo_hook(struct xmem_pool *pool, const struct xmem_limbo *limbo, void *user)
 {
@@ -132,10 +131,10 @@ ROW(metadata_view, xmem_metadata_view(g->buffer, NULL))
 ROW(tensor_view, xmem_tensor_view(g->buffer, 0, &tensor))
 ROW(image_view, xmem_image_view(g->buffer, 0, &image))
 ROW(image_plane, xmem_image_plane(&no_image, MANY, &tensor))
-ROW(strings_plan, xmem_strings_plan(MANY, MANY, MANY, &strings))
-ROW(describe_strings, xmem_describe_strings(g->buffer, MANY, MANY, MANY))
+ROW(strings_plan, xmem_strings_plan(MANY, 1, ~0U, &strings))
+ROW(describe_strings, xmem_describe_strings(g->buffer, MANY, 1, ~0U))
 ROW(strings_view, xmem_strings_view(g->buffer, 0, &strings))
-ROW(strings_get, xmem_strings_get(&no_strings, MANY, NULL))
+ROW(strings_get, xmem_strings_get(&strings, MANY, NULL))
 ROW(tensor_check, xmem_tensor_check(&no_metadata, 1))
 
 #define ENTRY(name)	{ #name, row_##name, false },

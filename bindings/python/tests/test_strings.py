@@ -26,7 +26,7 @@ ROWS = 1000000
 
 
 def row(number: int) -> str:
-    """What the kernels make of a row's name: upper() if it is longer than 2, else twice."""
+    """A row as the kernels make it of its name: upper() if that is longer than 2, else twice."""
     name = f"r{number}"
     return (name.upper() if len(name) > 2 else name + name) + "abc" if number % 10 != 9 else "null"
 
