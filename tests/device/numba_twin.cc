@@ -68,11 +68,11 @@ unsigned int twin_counts(u64 *counts)
 	return had;
 }
 
-/* The thread of this row calls functions from now on. */
-void twin_at(u64 index)
+/* This thread of so many calls functions from now on. */
+void twin_at(u64 index, u64 count)
 {
 	row = int(index);
-	set_thread(index, index + 1);
+	set_thread(index, count);
 }
 
 } /* extern "C" */

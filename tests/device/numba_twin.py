@@ -123,7 +123,7 @@ class Twin:
         function = getattr(self.library, self.names[kernel])
         returned = ctypes.c_void_p()
         for row in range(rows):
-            self.library.twin_at(ctypes.c_uint64(row))
+            self.library.twin_at(ctypes.c_uint64(row), ctypes.c_uint64(rows))
             function(ctypes.byref(returned), *arguments)
 
     def run(self, kernel, column):

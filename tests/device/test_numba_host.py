@@ -6,20 +6,23 @@ Kernels of xmem.numba itself run on the CPU, as users' kernels do in test_numba.
 from __future__ import annotations
 
 import ctypes
+import random
 import re
 import shutil
 import subprocess
 from types import SimpleNamespace
 
+import numpy
 import pytest
 
-from numba_twin import (COLUMN, TOP, Counts, View, building,  # noqa: F401
+from numba_twin import (ARRAY, COLUMN, FREE, TOP, Counts, Managed, View, building,  # noqa: F401
                         column_kernel, column_of, prepared)
 from numba.cuda import types
 from numba.cuda.compiler import compile_cuda, kernel_fixup
 from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.cudadrv.linkable_code import CUSource, Fatbin
-from xmem.numba import arena, arrays, runtime, string_view
+import xmem
+from xmem.numba import arena, arrays, columns, managed_string, runtime, string_view
 
 BYTES, INTS = types.CPointer(types.uint8), types.CPointer(types.int32)
 WORDS = types.CPointer(types.uint64)
@@ -33,13 +36,18 @@ def echo(s):
 
 MAKE_ARENA, COUNT_ARENA = arena.make_arena.py_func, arena.count_arena.py_func
 MAKE_VIEWS = arrays.make_views.py_func
+PARTS = (types.CPointer(managed_string), types.int64, WORDS, types.CPointer(types.uint32), INTS,
+         BYTES)
+STEPS = [(columns.measure.py_func, (PARTS[0], types.int64, WORDS)),
+         (columns.scan.py_func, (WORDS, types.int64, WORDS)),
+         (columns.offsets.py_func, PARTS), (columns.gather.py_func, PARTS)]
 
 
 @pytest.fixture(scope="module")
 def twin(building):
     return building([echo], [
         (MAKE_ARENA, (WORDS, BYTES, types.int64)), (COUNT_ARENA, (WORDS, BYTES)),
-        (MAKE_VIEWS, (BYTES, INTS, BYTES, types.int64, types.CPointer(string_view)))])
+        (MAKE_VIEWS, (BYTES, INTS, BYTES, types.int64, types.CPointer(string_view))), *STEPS])
 
 
 def test_an_arena_is_made_and_counted_by_kernels(twin):
@@ -86,10 +94,124 @@ def test_rows_of_a_column_are_viewed(twin):
     assert views[0].p is not None and views[0].bytes == 0
 
 
+@pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 256, 257, 1000])
+def test_strings_become_a_column(twin, rows):
+    draw = random.Random(rows)
+    texts = [draw.choice(["", "a", "bc", "日本語", None, "x" * 40]) for _ in range(rows)]
+    out = twin.run(twin.kernels[echo], texts)
+    chars, ends, bits = column(texts)
+    # As column_from_managed_udf_string_array allocates it; the rest has to stay as it is.
+    sums = (ctypes.c_uint64 * (2 * (rows // 32 + 2) + 1))()
+    sums[len(sums) - 1] = 77
+    total = (ctypes.c_uint64 * 2)()
+    steps = [step for step, _ in STEPS]
+    count = ctypes.c_int64(rows)
+    twin.launch(steps[0], max(rows, 1), out, count, sums)
+    twin.launch(steps[1], 1, sums, count, total)
+    assert list(total) == [len(chars), texts.count(None)] and sums[len(sums) - 1] == 77
+    validity = (ctypes.c_char * max(1, len(bits)))()
+    offsets, made = (ctypes.c_int32 * (rows + 1))(), (ctypes.c_char * (len(chars) + 1))()
+    for step in steps[2:]:
+        twin.launch(step, max(rows, 1), out, count, sums, validity, offsets, made)
+    assert (made.raw, list(offsets), validity.raw[:len(bits)]) == (chars + b"\0", ends, bits)
+    twin.free(out)
+
+
+class OnTwin:
+    """A kernel whose launches run on the CPU."""
+
+    def __init__(self, twin, kernel):
+        self.twin, self.kernel = twin, kernel.py_func
+
+    def __getitem__(self, grid):
+        def launch(*arguments):
+            self.twin.launch(self.kernel, grid[0] * grid[1], *map(ctypes.c_void_p, arguments))
+        return launch
+
+
+class HostArray:
+    def __init__(self, shape, dtype="u8", stream=0):
+        self.array = numpy.full(shape, 7, dtype)
+        self.shape = self.array.shape
+        self.device_ctypes_pointer = SimpleNamespace(value=self.array.ctypes.data)
+
+    def copy_to_host(self, stream=0):
+        return self.array
+
+
+class Guard:
+    """A buffer that is acquired, with a column behind 64 other bytes, and the calls it got."""
+
+    def __init__(self, nbytes):
+        self.memory = numpy.full(nbytes, 7, "u1")
+        self.cuda_ptr_mut, self.calls = self.memory.ctypes.data, []
+
+    def __getattr__(self, name):
+        return lambda *arguments: self.calls.append((name, *arguments))
+
+
+def plan_of(rows, chars, validity):
+    bits = (rows + 31) // 32 * 4 if validity else 0
+    return SimpleNamespace(
+        nbytes=64 + bits + 4 * rows + 4 + chars, validity_at=64 if bits else None,
+        offsets_at=64 + bits, chars_at=64 + bits + 4 * rows + 4)
+
+
+@pytest.fixture
+def on_cpu(twin, monkeypatch):
+    stream = SimpleNamespace(synchronize=lambda: None)
+    context = SimpleNamespace(device=SimpleNamespace(id=3))
+    monkeypatch.setattr(columns, "cuda", SimpleNamespace(
+        device_array=HostArray, default_stream=lambda: stream, current_context=lambda: context))
+    for step in "measure", "scan", "offsets", "gather":
+        monkeypatch.setattr(columns, step, OnTwin(twin, getattr(columns, step)))
+    monkeypatch.setattr(xmem, "strings_plan", plan_of, raising=False)
+    return stream
+
+
+@pytest.mark.parametrize("texts", [[], ["a", "", "bcd"], ["a", None, "日本"] * 100])
+def test_a_column_is_written_where_the_plan_says(on_cpu, twin, texts):
+    out = twin.run(twin.kernels[echo], texts)
+    chars, ends, bits = column(texts)
+    nulls = None in texts
+    strings = arrays.DeviceArray(ctypes.addressof(out), managed_string,
+                                 SimpleNamespace(shape=(len(texts), 3)))
+    acquired = []
+
+    def acquire(nbytes, device):
+        acquired.append((nbytes, device))
+        return Guard(nbytes)
+    guard = columns.column_from_managed_udf_string_array(
+        strings, SimpleNamespace(acquire_cuda=acquire))
+    plan = plan_of(len(texts), len(chars), nulls)
+    assert acquired == [(plan.nbytes, 3)]
+    assert guard.calls == [("describe_strings", len(texts), len(chars), nulls),
+                           ("wait_on", on_cpu)]
+    parts = bits if nulls else b"", numpy.array(ends, "i4").tobytes(), chars
+    assert guard.memory.tobytes() == bytes([7]) * 64 + b"".join(parts)
+    twin.free(out)
+
+
+def test_a_column_that_fails_gives_its_buffer_back(on_cpu, twin, monkeypatch):
+    out, guard = twin.run(twin.kernels[echo], ["abc"]), Guard(100)
+
+    class Fails:
+        def __getitem__(self, grid):
+            raise MemoryError("no room for this kernel")
+    monkeypatch.setattr(columns, "gather", Fails())
+    with pytest.raises(MemoryError, match="no room"):
+        columns.column_from_managed_udf_string_array(
+            arrays.DeviceArray(ctypes.addressof(out), managed_string,
+                               SimpleNamespace(shape=(1, 3))),
+            SimpleNamespace(acquire_cuda=lambda nbytes, device: guard))
+    assert guard.calls[-1] == ("release",)
+    twin.free(out)
+
+
 # ---- The arena of a module ----
 
 def test_modules_have_the_arena_of_their_gpu(monkeypatch):
-    """One is loaded before use_arena(), and one after it. Nothing is written into one that has gone."""
+    """One is loaded before use_arena(), one after it, and one has gone and is not written."""
     gpu, memory = SimpleNamespace(device=SimpleNamespace(id=0)), {}
     modules = [SimpleNamespace(handle=number) for number in range(3)]
     fake = SimpleNamespace(cuLibraryGetGlobal=lambda handle, name: ((handle, name), 8),

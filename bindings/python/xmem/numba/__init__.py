@@ -29,6 +29,7 @@ a GPU. Nothing else of xmem imports it.
 """
 from .arena import Arena, ArenaCounts
 from .arrays import (DeviceArray, free_managed_udf_string_array, string_array, view_array)
+from .columns import column_from_managed_udf_string_array
 from .operations import NRT_decref, make_string
 from .strings import (ManagedString, StringView, UDFString, managed_string, string_view,
                       udf_string)
@@ -38,6 +39,7 @@ ManagedUDFString = ManagedString
 managed_udf_string = managed_string
 
 __all__ = ["Arena", "ArenaCounts", "DeviceArray", "ManagedString", "ManagedUDFString",
-           "NRT_decref", "StringView", "UDFString", "free_managed_udf_string_array",
+           "NRT_decref", "StringView", "UDFString", "column_from_managed_udf_string_array",
+           "free_managed_udf_string_array",
            "make_string", "managed_string", "managed_udf_string", "string_array",
            "string_view", "udf_string", "view_array"]

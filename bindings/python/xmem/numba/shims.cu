@@ -74,6 +74,28 @@ XMEM_SHIM void xmem_view_row(const char *chars, const i32 *offsets, const u8 *va
 				     offsets[row + 1] - offsets[row]) : null_view();
 }
 
+XMEM_SHIM void xmem_column_measure(const managed_string *strings, u64 rows, column_sum *sums)
+{
+	column_measure(strings, rows, sums);
+}
+
+XMEM_SHIM void xmem_column_scan(column_sum *sums, u64 rows, column_sum *total)
+{
+	*total = column_scan(sums, rows);
+}
+
+XMEM_SHIM void xmem_column_offsets(const managed_string *strings, u64 rows, const column_sum *sums,
+				   u32 *validity, i32 *offsets, char *chars)
+{
+	column_offsets(strings, rows, sums, { validity, offsets, chars });
+}
+
+XMEM_SHIM void xmem_column_gather(const managed_string *strings, u64 rows, const column_sum *sums,
+				  u32 *validity, i32 *offsets, char *chars)
+{
+	column_gather(strings, rows, sums, { validity, offsets, chars });
+}
+
 } /* extern "C" */
 
 /* ---- New strings ---- */
