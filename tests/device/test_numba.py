@@ -7,12 +7,13 @@ the counts that numba-cuda has put there, in one thread, and not a translation o
 """
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
 
-from numba_twin import (ARRAY, COLUMN, FREE, building, column_kernel, column_of,  # noqa: F401
-                        prepared)
+from numba_twin import (ARRAY, COLUMN, FREE, TOP, building, column_kernel,  # noqa: F401
+                        column_of, prepared)
 from numba import cuda
 from numba.cuda import config, dispatcher, types
 from numba.cuda.compiler import compile_cuda
@@ -333,3 +334,20 @@ def test_null_strings_go_through(building):
         twin.free(out)
         made, freed, failed = twin.counts()
         assert (made, failed) == (freed, 0)
+
+
+def test_the_first_program_of_the_page(building):
+    """Its kernel runs here; bindings/python/tests/test_numba_strings.py runs all of it on a GPU."""
+    page = (TOP / "docs/device.md").read_text()
+    program = page.partition("\n## Python")[2].partition("```python\n")[2].partition("```\n")[0]
+    (greet,) = (part for part in ast.parse(program).body if isinstance(part, ast.FunctionDef))
+    greet.decorator_list = []
+    names = {"cuda": cuda}
+    exec(compile(ast.Module([greet], []), "device.md", "exec"), names)
+    twin = building([], [(names["greet"], COLUMN)])
+    words = [" Ada ", "Bo", "Grace", None, ""]
+    out = twin.run(names["greet"], words)
+    assert column_of(out) == ["Hello Ada", "Hello Bo", "Hello GRACE", None, "Hello "]
+    twin.free(out)
+    made, freed, failed = twin.counts()
+    assert (made, failed) == (freed, 0)

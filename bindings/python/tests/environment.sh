@@ -43,7 +43,7 @@ esac
 scripts/venv.sh "$venv" "$wanted" ${options[@]+"${options[@]}"}
 case $name in torch-*) bindings/python/tests/stand_ins.sh "$venv" ;; esac
 
-# The judges have 600 MB that nobody wants twice, with the same numpy. Its own packages go first.
+# The judges have 800 MB that nobody wants twice, with the same numpy. Its own packages go first.
 if [ "$name" = numpy2 ]; then
 	scripts/venv.sh build/judges tests/judges/requirements.txt
 	for site in "$PWD"/build/judges/lib/python3*/site-packages; do

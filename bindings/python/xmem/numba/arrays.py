@@ -21,16 +21,17 @@ class DeviceArray(int):
 
     dtype: Any      #: a type of numba-cuda
     memory: Any     #: the array of numba-cuda whose address it is, or None; it is kept alive
+    parts: Any      #: what else is kept alive
 
-    def __new__(cls, address: int, dtype: Any, memory: Any = None) -> DeviceArray:
+    def __new__(cls, address: int, dtype: Any, memory: Any = None, parts: Any = ()) -> DeviceArray:
         self = super().__new__(cls, address)
-        self.dtype, self.memory = dtype, memory
+        self.dtype, self.memory, self.parts = dtype, memory, parts
         return self
 
 
-def of(memory: Any, dtype: Any) -> DeviceArray:
+def of(memory: Any, dtype: Any, parts: Any = ()) -> DeviceArray:
     """The address of an array of numba-cuda."""
-    return DeviceArray(int(memory.device_ctypes_pointer.value or 0), dtype, memory)
+    return DeviceArray(int(memory.device_ctypes_pointer.value or 0), dtype, memory, parts)
 
 
 @typeof_impl.register(DeviceArray)
@@ -52,8 +53,7 @@ def view_array(chars: Any, offsets: Any, validity: Any = None, stream: Any = 0) 
 
     chars, offsets: contiguous arrays of uint8 and of int32 with one element more than rows.
     validity: a bit for each row, 0: it is null; uint8. All are on the GPU, are anything with
-    __cuda_array_interface__, and must outlive the views: the result keeps no reference to them.
-    The offsets are used as they are.
+    __cuda_array_interface__. The result keeps them alive. The offsets are used as they are.
     """
     given = [cuda.as_cuda_array(part) for part in (chars, offsets)]
     if [part.dtype.name for part in given] != ["uint8", "int32"] or given[1].size < 1:
@@ -62,7 +62,7 @@ def view_array(chars: Any, offsets: Any, validity: Any = None, stream: Any = 0) 
     bits = DeviceArray(0, types.uint8)
     if validity is not None:
         bits = of(cuda.as_cuda_array(validity), types.uint8)
-    views = of(cuda.device_array((rows, 3), "u8", stream=stream), string_view)
+    views = of(cuda.device_array((rows, 3), "u8", stream=stream), string_view, (*given, bits))
     if rows:
         make_views[(rows + THREADS - 1) // THREADS, THREADS, stream](
             of(given[0], types.uint8), of(given[1], types.int32), bits, rows, views)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Columns of Arrow, made of strings that kernels have made; xmem/device/column.cuh has the steps."""
+"""Columns of Arrow, made of strings of kernels; xmem/device/column.cuh has the steps."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,8 @@ def column_from_managed_udf_string_array(strings: DeviceArray, pool: BufferPool,
                                          stream: Any = 0) -> BufferGuard:
     """Make a column of Arrow of the strings, in a buffer on their GPU.
 
-    strings: of string_array, written by kernels of this stream. Null strings are null rows.
+    strings: of string_array, written by kernels of this stream, which is numba-cuda's or 0, the
+    default stream. Null strings are null rows.
     pool: a writer's, which acquires the buffer as acquire_cuda does.
     The result is described as a column (``BufferGuard.strings``) and is complete once the stream
     has come there, so publish(stream=stream). The strings stay: free_managed_udf_string_array.
@@ -57,16 +58,16 @@ def column_from_managed_udf_string_array(strings: DeviceArray, pool: BufferPool,
     """
     from xmem import strings_plan
 
-    stream = stream or cuda.default_stream()
+    own = stream or cuda.default_stream()
     rows = strings.memory.shape[0]
-    grid = max(1, min(BLOCKS, (rows + THREADS - 1) // THREADS)), THREADS, stream
+    grid = max(1, min(BLOCKS, (rows + THREADS - 1) // THREADS)), THREADS, own
     # Tiles have whole words of the validity, so there is room for all sums.
-    sums = of(cuda.device_array((rows // 32 + 2, 2), "u8", stream=stream), types.uint64)
-    total = of(cuda.device_array(2, "u8", stream=stream), types.uint64)
+    sums = of(cuda.device_array((rows // 32 + 2, 2), "u8", stream=own), types.uint64)
+    total = of(cuda.device_array(2, "u8", stream=own), types.uint64)
     measure[grid](strings, rows, sums)
-    scan[1, 1, stream](sums, rows, total)
-    found = total.memory.copy_to_host(stream=stream)
-    stream.synchronize()
+    scan[1, 1, own](sums, rows, total)
+    found = total.memory.copy_to_host(stream=own)
+    own.synchronize()
     nbytes, nulls = map(int, found)
     plan = strings_plan(rows, nbytes, nulls > 0)
     guard = pool.acquire_cuda(plan.nbytes, cuda.current_context().device.id)
