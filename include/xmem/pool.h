@@ -157,11 +157,12 @@ int xmem_cancel(struct xmem_pool *pool);
  * Get the descriptor of a pool for poll, select and epoll. It is level-triggered.
  *	readable	a subscription has something to receive, or has ended: xmem_receive
  *			with timeout 0 does not fail with EAGAIN
- *	writable	an xmem_acquire with timeout 0 finds a buffer; after an xmem_acquire that
- *			found none, a buffer of the size requested then (writers only)
+ *	writable	xmem_acquire may find a buffer: something has changed since the last call
+ *			that failed with EAGAIN, or there was none (writers only)
  *	hung up		the host or this client has ended: close the pool and open it again
  * The descriptor can be ready in vain. So a program uses timeout 0, and returns to its loop after
- * EAGAIN. A writer that polls waits for slow subscribers no longer than wait_bound_ns. The
+ * EAGAIN. It is writable in vain once for a change: after EAGAIN it is not writable until the next
+ * one. A writer that polls waits for slow subscribers no longer than wait_bound_ns. The
  * descriptor can be requested at any time and passed to other processes.
  *
  * Returns: the descriptor, one for all calls, or -errno: -EDQUOT: the daemon has given out as many

@@ -218,10 +218,12 @@ TEST(CUDA_a_poll_tells_when_a_buffer_on_a_gpu_can_be_made)
 		CHECK(held[i]);
 		xmem_release(buffer);
 	}
+	fd_of(pool);
 	REFUSED(xmem_acquire_cuda(pool, 2 * BLOCK, 0, 0), EAGAIN);
 	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
 	xmem_release(held[0]);
-	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
+	SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
+	REFUSED(xmem_acquire_cuda(pool, 2 * BLOCK, 0, 0), EAGAIN);
 	xmem_release(held[1]);
 	SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
 	xmem_release(cuda_acquire(pool, 2 * BLOCK));

@@ -222,8 +222,8 @@
 #define XP_DOC_pool_fileno \
 	"fileno($self)\n--\n\n" \
 	"A descriptor to poll: readable when a subscription has a publication or has ended,\n" \
-	"writable when acquire(timeout=0) finds a buffer. It belongs to the library: do not\n" \
-	"close it.\n" \
+	"writable when something has changed since the last acquire that found no buffer. It\n" \
+	"belongs to the library: do not close it.\n" \
 	"Raises Limit, Error (EMFILE), Released."
 #define XP_DOC_pool_fd \
 	"fd($self)\n--\n\n" \

@@ -4,8 +4,8 @@
 Many coroutines can wait for one descriptor. It is in the loop's selector only while a coroutine
 waits. Each time that it is ready, the next coroutine in turn wakes up and tries again. The
 descriptor stays ready until a try has found nothing, so one more coroutine may wake up in vain.
-Buffers that come free wake all coroutines that want a buffer, the largest wishes first: the
-descriptor is ready for a buffer of the size of the last try, so the smallest wish must come last.
+Buffers that come free wake all coroutines that want a buffer, the largest wishes first: a change
+before the last try that finds none is reported no more, so the smallest wish must come last.
 When subscribers come or go, all coroutines that wait for subscribers wake up, because the first
 look makes the descriptor unready for all.
 
