@@ -4,7 +4,7 @@
 #   make check-ocaml    its tests
 #   make bench-ocaml    a hand-over in OCaml beside one in C
 OCAML_TREE ?= $(B)/ocaml
-OCAML_BUILD = LIBXMEM_CFLAGS='-I$(CURDIR)/include' \
+OCAML_BUILD = OCAML_PAGE='$(CURDIR)/docs/ocaml.md' LIBXMEM_CFLAGS='-I$(CURDIR)/include' \
 	LIBXMEM_LIBS='-L$(CURDIR)/$(B) -lxmem -Wl,-rpath,$(CURDIR)/$(B)' \
 	dune build --root bindings/ocaml --build-dir '$(CURDIR)/$(OCAML_TREE)' --display quiet \
 	2> >(grep -v ' directory ' >&2)

@@ -106,12 +106,13 @@ let rec again call failed f =
     | Constants.Code.EINTR, _ -> signals (); again call failed f
     | code, message -> raise (Error.Error { code; call; message })
 
-(* The end of a wait of so many nanoseconds, and what is left until then. *)
+(* How many nanoseconds are left of a wait that begins now. At its end it is 1, because 0 means that
+   the call does not wait, and its error is another one. *)
 let left timeout =
   if timeout <= 0L || timeout = Constants.forever then fun () -> timeout
   else
     let until = Int64.add (Int64.of_int (now ())) timeout in
-    fun () -> max 0L (Int64.sub until (Int64.of_int (now ())))
+    fun () -> max 1L (Int64.sub until (Int64.of_int (now ())))
 
 let within timeout call failed f =
   let left = left timeout in

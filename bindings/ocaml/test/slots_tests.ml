@@ -127,6 +127,8 @@ let old_handles_of_an_event_loop () =
 let handles_in_use () =
   pair @@ fun writer from ->
   let mine = List.init slots (fun _ -> put writer; take from) in
+  (* shorter and longer than the wait before the full collection *)
+  fails ETIMEDOUT (fun () -> Pool.acquire ~timeout:0.005 writer bytes);
   fails ETIMEDOUT (fun () -> Pool.acquire ~timeout:0.02 writer bytes);
   fails EAGAIN (fun () -> Pool.acquire ~timeout:0. writer bytes);
   check_bool "nothing comes" true (Subscription.receive ~timeout:0.02 from = None);

@@ -8,6 +8,7 @@ let () =
     Alcotest.run "xmem"
       [
         ("waits", Waits_tests.tests);
+        ("docs", Docs_tests.tests);
         ("handles", Handles_tests.tests);
         ("views", Views_tests.tests);
         ("slots", Slots_tests.tests);

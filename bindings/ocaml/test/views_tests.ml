@@ -122,7 +122,7 @@ let the_collector_knows_private_copies () =
     let buffer = take from in
     Gc.full_major ();
     let before = (Gc.quick_stat ()).minor_collections in
-    for _ = 1 to 100 do
+    for _ = 1 to 1_000 do
       Buffer.with_ (Buffer.clone buffer) (fun buffer -> ignore (show buffer))
     done;
     let after = (Gc.quick_stat ()).minor_collections in
