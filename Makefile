@@ -12,7 +12,7 @@
 #   make python-wheel   a wheel and a source distribution of it, in build/python/dist
 #   make check-python   its tests; make check-torch: with PyTorch 2 from PyPI, 5.5 GB,
 #                       or make check-torch TORCH=2.5: with that release, 2 GB
-#   make ocaml          the OCaml package in build/FLAVOUR/ocaml; make check-ocaml: its tests
+#   make ocaml          the OCaml package in build/ocaml/FLAVOUR; make check-ocaml: its tests
 #   make bench          speed as ratios of one run, against targets
 #   make bench-instructions  counts them, and fails above bench/instructions.expected
 #   make bench-peers    beside iceoryx, Boost, POSIX and pipes; QUICK=1: below a minute

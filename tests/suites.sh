@@ -135,8 +135,8 @@ suite long device device-numba 60 '' tests/device/numba.sh
 
 # ---- OCaml ----
 
-ocaml='test:ocaml-tests test:fakecuda apt:ocaml'
-suite both ocaml ocaml 15 "$ocaml" bindings/ocaml/test/run.sh
+ocaml='test/ocaml-tests test:fakecuda apt:ocaml'
+suite both ocaml ocaml 15 "$ocaml" 'bindings/ocaml/test/run.sh build/test/ocaml-tests'
 # OCaml 5 of Debian 13.
 suite long ocaml ocaml-5 300 "$ocaml" 'bindings/ocaml/test/run.sh -5'
 
