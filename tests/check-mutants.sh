@@ -189,6 +189,7 @@ key() {
 	*/cpp-*) with+='|build/test/(xmemd|fakecuda/.*)' ;;
 	*/device-gpu*) with+='|build/test/(device-kernels.*|fakecuda/.*)' ;;
 	*/fakecuda-*) with+='|build/test/(kernels.*|fakecuda/.*)' ;;
+	*/ocaml-tests*) with+='|build/test/(xmemd|libxmem\.so.*)' ;;
 	esac
 	{
 		cat "$1" && echo "$2" && grep -E " ($with)\$" "$work/programs"

@@ -137,7 +137,9 @@ suite long device device-numba 60 '' tests/device/numba.sh
 
 ocaml='test/ocaml-tests test:fakecuda apt:ocaml'
 suite both ocaml ocaml 15 "$ocaml" 'bindings/ocaml/test/run.sh build/test/ocaml-tests'
-# OCaml 5 of Debian 13.
+# Ten times as many hand-overs; and OCaml 5 of Debian 13.
+suite long ocaml ocaml-long 60 "$ocaml" \
+	'XMEM_TEST_SCALE=1000 bindings/ocaml/test/run.sh build/test/ocaml-tests slots'
 suite long ocaml ocaml-5 300 "$ocaml" 'bindings/ocaml/test/run.sh -5'
 
 # ---- models, and planted bugs ----
@@ -146,9 +148,9 @@ guests='release:kernel-tests test/conform test/cuda'
 
 suite short model model-changed 30 '' 'tests/model/run.sh --changed'
 suite long model model 200 '' tests/model/run.sh
-suite short mutants mutants-changed 100 'test/conform test/cuda test/unit' \
+suite short mutants mutants-changed 100 'apt:ocaml test/conform test/cuda test/unit' \
 	'tests/check-mutants.sh --changed'
-suite long mutants mutants 400 'test/conform test/cuda test/unit' tests/check-mutants.sh
+suite long mutants mutants 400 'apt:ocaml test/conform test/cuda test/unit' tests/check-mutants.sh
 suite long kernel-mutants kernel-mutants 7200 "$guests" tests/check-mutants-kernel.sh
 
 # ---- the module, in a virtual machine ----
