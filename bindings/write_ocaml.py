@@ -25,13 +25,13 @@ _SCALARS = {"int": "int", "unsigned int": "uint", "size_t": "size_t", "char": "c
                for bits in (8, 16, 32, 64)}}
 # Numbers that OCaml's int of 63 bits cannot have, and times that have a value for "for ever".
 _WIDE = re.compile(r"token|incarnation|user|.*_ns|order_value|demand_bytes|keep_all")
-# Functions that xmem.ml and managed.ml call themselves: they wait by the policy for slots, drop
-# handles, or take callbacks or addresses of OCaml's memory.
+# Functions that xmem.ml and managed.ml call themselves, because they drop handles or return what no
+# wrapper can.
 BY_HAND = {
     "xmem_get_last_error", "xmem_peek_last_error", "xmem_get_api", "xmem_release", "xmem_publish",
-    "xmem_unsubscribe", "xmem_pool_close", "xmem_receive_any", "xmem_limbo_hook",
-    "xmem_attach_cuda", "xmem_metadata_ptr", "xmem_metadata_mut", "xmem_image_plane",
-    "xmem_tensor_check", "xmem_strings_get",
+    "xmem_unsubscribe", "xmem_pool_close", "xmem_receive_any", "xmem_metadata_ptr",
+    "xmem_metadata_mut", "xmem_image_plane", "xmem_tensor_check",
+    "xmem_strings_get",
 }
 # Where they do not wait, xmem.ml keeps the runtime lock, because its release costs 0.1 us.
 _ALSO_FAST = {"xmem_acquire", "xmem_acquire_cuda", "xmem_receive", "xmem_receive_any",
@@ -139,8 +139,6 @@ def _described_struct(struct: Json) -> str:
 def _argument(api: Json, kind: str) -> str:
     """The type of a parameter or result. OCaml's own int costs no block."""
     bare, struct = _bare(kind), _struct(kind)
-    if "(*)" in kind or "_function *" in kind:
-        return f'(typedef (static_funptr (ptr void @-> returning void)) "{kind}")'
     if bare in ("size_t", "uint32_t", "unsigned int"):
         return "camlint"
     if bare in _SCALARS or bare == "void":
@@ -158,6 +156,19 @@ def _argument(api: Json, kind: str) -> str:
     return named[kind]
 
 
+def _described(api: Json) -> list[Json]:
+    """The functions without a type that ctypes would need more for, such as a callback."""
+    found = []
+    for each in api["functions"]:
+        try:
+            for kind in [each["returns"], *(one["type"] for one in each["parameters"])]:
+                _argument(api, kind)
+            found.append(each)
+        except KeyError:
+            pass
+    return found
+
+
 def _slow(each: Json) -> bool:
     """May it wait, or ask the host, which can be stopped? Then it releases the runtime lock."""
     raises = each.get("raises", [])
@@ -172,9 +183,7 @@ def descriptions(api: Json) -> str:
     for name in sorted(_handles(api)):
         text += f"let {name} : unit ptr typ = typedef (ptr void) \"struct {name} *\"\n"
     text += "".join(map(_described_struct, _structs(api)))
-    functions = [each for each in api["functions"] if not any(
-        "(*)" in one["type"] or "_function" in one["type"] for one in each["parameters"])
-        and each["name"] != "xmem_get_api"]
+    functions = [each for each in _described(api) if each["name"] != "xmem_get_api"]
     for module, what, chosen in (
             ("Fast", "Functions that keep the runtime lock.",
              [x for x in functions if not _slow(x) or x["name"] in _ALSO_FAST]),
@@ -515,7 +524,7 @@ class _Call:
 
 
 def _wrapped(api: Json) -> list[Json]:
-    return [each for each in api["functions"] if each["name"] not in BY_HAND]
+    return [each for each in _described(api) if each["name"] not in BY_HAND]
 
 
 def calls(api: Json) -> str:
