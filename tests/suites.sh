@@ -140,6 +140,7 @@ suite both ocaml ocaml 15 "$ocaml" 'bindings/ocaml/test/run.sh build/test/ocaml-
 # Ten times as many hand-overs; and OCaml 5 of Debian 13.
 suite long ocaml ocaml-long 60 "$ocaml" \
 	'XMEM_TEST_SCALE=1000 bindings/ocaml/test/run.sh build/test/ocaml-tests slots'
+check long ocaml ocaml-install 30 "$ocaml" bindings/ocaml/test/install.sh
 suite long ocaml ocaml-valgrind 60 "$ocaml" \
 	"bindings/ocaml/test/run.sh -v build/test/ocaml-tests 'handles|views|calls'"
 suite long ocaml ocaml-5 300 "$ocaml" 'bindings/ocaml/test/run.sh -5'

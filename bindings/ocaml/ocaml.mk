@@ -3,13 +3,14 @@
 #   make ocaml          the library xmem, with the libxmem of the flavour
 #   make check-ocaml    its tests
 #   make bench-ocaml    a hand-over in OCaml beside one in C
+#   make ocaml-doc      pages of its modules, with Debian's ocaml-odoc
 OCAML_TREE ?= build/ocaml/$(FLAVOUR)
 OCAML_BUILD = OCAML_PAGE='$(CURDIR)/docs/ocaml.md' LIBXMEM_CFLAGS='-I$(CURDIR)/include' \
 	LIBXMEM_LIBS='-L$(CURDIR)/$(B) -lxmem -Wl,-rpath,$(CURDIR)/$(B)' \
 	dune build --root bindings/ocaml --build-dir '$(CURDIR)/$(OCAML_TREE)' --display quiet \
 	2> >(grep -v ' directory ' >&2)
 
-.PHONY: ocaml ocaml-only ocaml-ready check-ocaml bench-ocaml
+.PHONY: ocaml ocaml-only ocaml-ready ocaml-doc check-ocaml bench-ocaml
 ocaml: $(B)/libxmem.so $(B)/xmemd
 ocaml ocaml-only: ocaml-ready
 	$(say) DUNE $(OCAML_TREE)
@@ -31,3 +32,8 @@ check-ocaml:
 
 bench-ocaml: ocaml
 	$(Q)$(OCAML_TREE)/default/bench/hand_over.exe
+
+# odoc warns of modules of other packages, and of the paths of hidden modules.
+ocaml-doc: ocaml
+	$(Q)$(OCAML_BUILD) @doc 2>build/ocaml/doc.log || { cat build/ocaml/doc.log >&2; exit 1; }
+	@echo '$(OCAML_TREE)/default/_doc/_html/xmem/index.html'

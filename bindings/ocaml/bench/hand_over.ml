@@ -6,6 +6,8 @@ external in_c : nativeint -> nativeint -> int -> int -> int = "xmem_bench_in_c"
 let bytes = 4096
 let each = 20_000
 
+let address it = Ctypes.raw_address_of_ptr (Xmem__Managed.raw it)
+
 let in_ocaml writer from =
   for _ = 1 to each do
     Xmem.Buffer.with_ (Xmem.Pool.acquire ~timeout:0. writer bytes) Xmem.Buffer.publish;
@@ -30,8 +32,8 @@ let () =
   Xmem.Pool.with_ (Xmem.Pool.open_ name) @@ fun reader ->
   Xmem.Pool.preallocate writer ~bytes ~count:8;
   let from = Xmem.Subscription.subscribe reader in
-  let pool = Xmem.Private.pool_address writer in
-  let subscription = Xmem.Private.subscription_address from in
+  let pool = address writer in
+  let subscription = address from in
   let pairs =
     List.init rounds (fun _ ->
         let c = took (fun () -> assert (in_c pool subscription bytes each = each)) in

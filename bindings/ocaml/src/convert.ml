@@ -15,7 +15,6 @@ let to_int32_t = Int32.of_int
 let to_int64_t_wide (x : int64) = x
 let to_uint64_t = UInt64.of_int
 let to_uint64_t_wide = UInt64.of_int64
-let to_size_t = Size_t.of_int
 let address p = raw_address_of_ptr p
 let array read it = Array.init (CArray.length it) (fun i -> read (CArray.get it i))
 

@@ -4,6 +4,7 @@ module M = Managed
 module D = M.D
 module Constants = Constants
 module Answers = Answers
+module Calls = Calls
 module Code = Constants.Code
 
 type error = Error.t = { code : Code.t; call : string; message : string }
@@ -474,15 +475,4 @@ module Host = struct
 
   let limits pool =
     listed (Calls.limit_next pool) (fun (one : Answers.Limit_info.t) -> one.number + 1) 0
-end
-
-(* ---- for the tests and the benchmark *)
-
-module Private = struct
-  let address it = raw_address_of_ptr (M.raw it)
-  let pool_address = address
-  let subscription_address = address
-  let address = address
-  let minors () = Atomic.get Slots.minors
-  let fulls () = Atomic.get Slots.fulls
 end

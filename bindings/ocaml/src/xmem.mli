@@ -56,9 +56,13 @@ val settle : unit -> unit
 val handles : unit -> int
 (** How many buffers this process has, with those that were forgotten and not collected yet. *)
 
-type pool
-type subscription
-type buffer
+type pool = Managed.pool
+type subscription = Managed.subscription
+type buffer = Managed.buffer
+
+module Calls = Calls
+(** The C API, function by function, with the text of the C headers. The modules below are made of
+    it, and wait by a better policy. *)
 
 (** The names of contents. *)
 module Token : sig
@@ -375,18 +379,4 @@ module Host : sig
   val query : unit -> Answers.Host_info.t
   val pools : unit -> Answers.Pool_entry.t list
   val limits : Pool.t -> Answers.Limit_info.t list
-end
-
-(**/**)
-
-(** For this library's tests and benchmark. *)
-module Private : sig
-  val address : buffer -> nativeint
-  val pool_address : pool -> nativeint
-  val subscription_address : subscription -> nativeint
-
-  val minors : unit -> int
-  (** How many minor collections the policy for slots has made. *)
-
-  val fulls : unit -> int
 end

@@ -3,15 +3,13 @@
 open Xmem
 open Common
 module M = Xmem__Managed
-module Calls = Xmem__Calls
 
-let raw_pool pool = Ctypes.ptr_of_raw_address (Private.pool_address pool)
 let writing writer = (Pool.stat writer).writing
 
 (* "has finalizer?", "FFI output from C?": no function of C returns anything else *)
 let raw_has_no_finaliser () =
   pair @@ fun writer _ ->
-  let raw = M.Fast.acquire (raw_pool writer) bytes 0L in
+  let raw = M.Fast.acquire (M.raw writer) bytes 0L in
   Gc.full_major ();
   check_int "it is there" 1 (writing writer);
   check_int "the collector does not know it" 0 (handles ());
@@ -19,7 +17,7 @@ let raw_has_no_finaliser () =
 
 let managed_has_a_finaliser () =
   pair @@ fun writer _ ->
-  let raw = M.Fast.acquire (raw_pool writer) bytes 0L in
+  let raw = M.Fast.acquire (M.raw writer) bytes 0L in
   let it = M.with_gc M.Buffer raw in
   check_int "the collector knows it" 1 (handles ());
   Gc.full_major ();

@@ -4,6 +4,7 @@
 open Xmem
 open Common
 module M = Xmem__Managed
+module Slots = Xmem__Slots
 
 let count = scaled 10_000
 
@@ -21,12 +22,8 @@ let starved { manage; retry } =
   Pool.with_ (open_writer name) @@ fun writer ->
   Pool.with_ (Pool.open_ name) @@ fun reader ->
   Subscription.with_ (Subscription.subscribe reader) @@ fun from ->
-  let raw address = Ctypes.ptr_of_raw_address address in
-  let pool = raw (Private.pool_address writer) in
-  let from = raw (Private.subscription_address from) in
-  let acquire () = M.Fast.acquire pool bytes 0L in
+  let acquire () = M.Fast.acquire (M.raw writer) bytes 0L in
   let starved = ref 0 in
-  let block = (M.with_gc M.Pool Ctypes.null).block in
   for _ = 1 to 100 do
     let buffer = acquire () in
     let buffer = if Ctypes.is_null buffer then (retry (); acquire ()) else buffer in
@@ -34,7 +31,7 @@ let starved { manage; retry } =
     else begin
       assert (M.Fast.publish buffer Ctypes.(from_voidp M.D.xmem_publish_options null)
                 Ctypes.(from_voidp uint64_t null) = 0);
-      ignore (manage block (M.Fast.receive from 0L))
+      ignore (manage writer.pool (M.Fast.receive (M.raw from) 0L))
     end
   done;
   Gc.full_major ();
@@ -73,33 +70,33 @@ let hand_over ?(timeout = 0.) writer from =
 let nothing_is_released ?(strings = 0) () =
   pair @@ fun writer from ->
   let live = ballast strings in
-  let fulls = Private.fulls () and minors = Private.minors () in
+  let fulls = Atomic.get Slots.fulls and minors = Atomic.get Slots.minors in
   for _ = 1 to count do hand_over writer from done;
-  check_int "full collections" 0 (Private.fulls () - fulls);
-  let minors = Private.minors () - minors in
+  check_int "full collections" 0 (Atomic.get Slots.fulls - fulls);
+  let minors = Atomic.get Slots.minors - minors in
   check_bool "minor collections" true (minors > 0 && minors <= (count / (slots - 1)) + 1);
   check_int "strings" strings (List.length live)
 
 (* The scoped way needs no collection at all. *)
 let everything_is_released () =
   pair @@ fun writer from ->
-  let minors = Private.minors () in
+  let minors = Atomic.get Slots.minors in
   for _ = 1 to count do
     Buffer.with_ (Pool.acquire ~timeout:0. writer bytes) Buffer.publish;
     Buffer.release (take from)
   done;
-  check_int "minor collections" 0 (Private.minors () - minors)
+  check_int "minor collections" 0 (Atomic.get Slots.minors - minors)
 
 let even_with_views () =
   pair @@ fun writer from ->
-  let minors = Private.minors () in
+  let minors = Atomic.get Slots.minors in
   for _ = 1 to count do
     Buffer.with_ (Pool.acquire ~timeout:0. writer bytes) (fun buffer ->
         (Buffer.data_mut buffer).{0} <- 'x';
         Buffer.publish buffer);
     Buffer.with_ (take from) (fun buffer -> assert ((Buffer.data buffer).{0} = 'x'))
   done;
-  check_int "minor collections" 0 (Private.minors () - minors)
+  check_int "minor collections" 0 (Atomic.get Slots.minors - minors)
 
 (* Handles that a minor collection has promoted before they died need a full one. *)
 let old_handles () =
@@ -108,9 +105,9 @@ let old_handles () =
   Gc.minor ();
   check_int "they are there" slots (List.length !old);
   old := [];
-  let fulls = Private.fulls () in
+  let fulls = Atomic.get Slots.fulls in
   Buffer.release (Pool.acquire writer bytes);
-  check_int "full collections" 1 (Private.fulls () - fulls)
+  check_int "full collections" 1 (Atomic.get Slots.fulls - fulls)
 
 (* With a timeout of 0 the program is asked to call settle. *)
 let old_handles_of_an_event_loop () =
