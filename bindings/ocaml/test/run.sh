@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# run.sh [-v] PROGRAM [ARGUMENT of alcotest...]: the tests of the OCaml package, build/test/ocaml-tests,
-# with a daemon of its own and the fake driver ("make FLAVOUR=test build/test/ocaml-tests fakecuda"
-# builds all). Arguments are the name of a group and numbers of its tests: "views 1-3".
+# run.sh [-v] PROGRAM [ARGUMENT of alcotest...]: the tests of the OCaml package, which are the
+# program build/test/ocaml-tests, with a daemon of their own and the fake driver ("make FLAVOUR=test
+# build/test/ocaml-tests fakecuda" builds all). Arguments are the name of a group and numbers of its
+# tests: "views 1-3".
 #
 # If PROGRAM is -5, the tests are built and run with OCaml 5 in a tree of Debian 13: see trixie.sh.
 #
