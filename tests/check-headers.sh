@@ -11,7 +11,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 
 [ $# -gt 0 ] || set -- c11 c2x c++17 c++20 c++2b
-headers=$(cd include && find . -name '*.h' -o -name '*.hpp' -o -name '*.cuh' | sed 's|^\./||' | sort)
+headers=$(cd include && find . -name '*.h' -o -name '*.hpp' -o -name '*.cuh' |
+	sed 's|^\./||' | sort)
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 bad=0

@@ -82,7 +82,9 @@ files() {
 
 check_includes() {
 	local file
-	for file in $(files '*.[ch]' '*.hpp' '*.cuh' '*.cpp' ':!tests/'); do check_file "$file"; done
+	for file in $(files '*.[ch]' '*.hpp' '*.cuh' '*.cpp' ':!tests/'); do
+		check_file "$file"
+	done
 }
 
 # layers TABLE FOLDER: prints the files of the table at the head of a header, in order. A name that

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The first program of docs/device.md compiles with gcc and clang, and for a GPU with nvcc if that is
-# there, and prints what the page says.
+# The first program of docs/device.md compiles with gcc and clang, and with nvcc if that is there. It
+# prints the lines that the page shows.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 work=$(mktemp -d) || exit 2
@@ -18,7 +18,8 @@ block() {
 block cpp >"$work/first.cpp"
 cp "$work/first.cpp" "$work/first.cu"
 block '' >"$work/wanted"
-[ -s "$work/first.cpp" ] && [ -s "$work/wanted" ] || { echo 'FAIL the page has no program'; exit 1; }
+[ -s "$work/first.cpp" ] && [ -s "$work/wanted" ] ||
+	{ echo 'FAIL the page has no program'; exit 1; }
 
 try() {	# COMPILER OPTION... FILE
 	if ! "$@" -std=c++14 -Iinclude -o "$work/first"; then

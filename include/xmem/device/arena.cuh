@@ -229,10 +229,10 @@ XMEM_DEVICE void *allocate(arena *from, u64 bytes)
 			found = steal(from, size_class, shard);
 	}
 	if (!found) {
-		fetch_add_relaxed(&from->shard[shard].failed, 1);
+		add_relaxed(&from->shard[shard].failed, 1);
 		return nullptr;
 	}
-	fetch_add_relaxed(&from->shard[shard].made, 1);
+	add_relaxed(&from->shard[shard].made, 1);
 	return found + 1;
 }
 
@@ -251,7 +251,7 @@ XMEM_DEVICE void release(void *memory)
 	}
 	to = &arena_of(freed)->shard[thread_index() % ARENA_SHARDS];
 	push(&to->free[freed->size_class], freed);
-	fetch_add_relaxed(&to->freed, 1);
+	add_relaxed(&to->freed, 1);
 }
 
 } // namespace device

@@ -77,6 +77,11 @@ XMEM_DEVICE u64 fetch_add_relaxed(u64 *word, u64 value)
 	return old;
 }
 
+XMEM_DEVICE void add_relaxed(u64 *word, u64 value)
+{
+	asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+}
+
 /* PTX has no atomic subtraction. */
 XMEM_DEVICE u64 fetch_sub_acq_rel(u64 *word, u64 value)
 {
@@ -131,6 +136,11 @@ XMEM_DEVICE void store_relaxed(u32 *word, u32 value)
 XMEM_DEVICE u64 fetch_add_relaxed(u64 *word, u64 value)
 {
 	return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+
+XMEM_DEVICE void add_relaxed(u64 *word, u64 value)
+{
+	__atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 }
 
 XMEM_DEVICE u64 fetch_sub_acq_rel(u64 *word, u64 value)
