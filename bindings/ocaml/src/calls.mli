@@ -86,15 +86,16 @@ val pool_poll_fd : Managed.pool -> int
 
                             with timeout 0 does not fail with EAGAIN
 
-            writable        an xmem_acquire with timeout 0 finds a buffer; after an xmem_acquire
-    that
+            writable        xmem_acquire may find a buffer: something has changed since the last
+    call
 
-                            found none, a buffer of the size requested then (writers only)
+                            that failed with EAGAIN, or there was none (writers only)
 
             hung up         the host or this client has ended: close the pool and open it again
 
     The descriptor can be ready in vain. So a program uses timeout 0, and returns to its loop
-    after EAGAIN. A writer that polls waits for slow subscribers no longer than wait_bound_ns. The
+    after EAGAIN. It is writable in vain once for a change: after EAGAIN it is not writable until
+    the next one. A writer that polls waits for slow subscribers no longer than wait_bound_ns. The
     descriptor can be requested at any time and passed to other processes.
 
     Errors:
