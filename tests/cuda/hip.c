@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is HIP's alone, on the fake driver under HIP's names, whatever the driver of the other tests
- * is. tests/cuda/hip.sh runs those with HIP, too.
+ * Behaviour that only HIP has. These tests choose the fake driver under HIP's names themselves.
+ * tests/cuda/hip.sh runs the other tests with HIP, too.
  */
 #include <stdlib.h>
 
@@ -97,7 +97,8 @@ TEST(CUDA_hip_says_why_it_does_not_work)
 static void forked(void *argument)
 {
 	SAME(xl_cuda_need("a test"), -ECHILD);
-	SAYS(ECHILD, "a test needs HIP: this process was forked from one that had used CUDA or HIP");
+	SAYS(ECHILD,
+	     "a test needs HIP: this process was forked from one that had used CUDA or HIP");
 	CHECK(!strcmp(xl_cuda_name(CUDA_ERROR_NOT_INITIALIZED), "hipErrorNotInitialized"));
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The first program of docs/device.md compiles with gcc and clang, and with nvcc if that is there. It
-# prints the lines that the page shows.
+# The first program of docs/device.md compiles with gcc and clang, and with nvcc if that is there.
+# It prints the lines that the page shows.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 work=$(mktemp -d) || exit 2
