@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem gpu: the driver (CUDA or HIP) and the GPUs that programs of this user find, and the mechanisms
- * that work there. It needs no host and no pool.
+ * xmem gpu: the driver (CUDA or HIP) and the GPUs that programs of this user find, and the
+ * mechanisms that work there. It needs no host and no pool.
  */
 #include <inttypes.h>
 #include <stdio.h>
