@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Behaviour that only HIP has. These tests choose the fake driver under HIP's names themselves.
- * tests/cuda/hip.sh runs the other tests with HIP, too.
+ * Properties of HIP that CUDA does not have. These tests always use the fake driver under HIP's
+ * names; tests/cuda/hip.sh runs all other tests with it.
  */
 #include <stdlib.h>
 
@@ -97,8 +97,8 @@ TEST(CUDA_hip_says_why_it_does_not_work)
 static void forked(void *argument)
 {
 	SAME(xl_cuda_need("a test"), -ECHILD);
-	SAYS(ECHILD,
-	     "a test needs HIP: this process was forked from one that had used CUDA or HIP");
+	SAYS(ECHILD, "a test needs HIP: this process was forked from one that had used CUDA",
+	     "or HIP");
 	CHECK(!strcmp(xl_cuda_name(CUDA_ERROR_NOT_INITIALIZED), "hipErrorNotInitialized"));
 }
 
