@@ -130,7 +130,7 @@ int xp_guard_device(struct xp_guard *self, struct dl_device *ret)
 	device = xmem_cuda_device(buffer);
 	if (device < 0)
 		return raise(self);
-	*ret = (struct dl_device){ DL_CUDA, device };
+	*ret = (struct dl_device){ xp_dl_gpu(), device };
 	return 0;
 }
 
@@ -207,7 +207,7 @@ static int pair(PyObject *tuple, const char *what, int64_t *ret)
 
 /*
  * By the protocol, None is the legacy default stream; 1 and 2 are CUDA's names of the two default
- * streams.
+ * streams. On AMD's GPUs, 0 is the default stream.
  */
 static int wish_stream(PyObject *stream, struct dl_device device, void **ret)
 {
@@ -225,7 +225,9 @@ static int wish_stream(PyObject *stream, struct dl_device device, void **ret)
 		refuse("contents in memory of the CPU have no stream");
 		return -1;
 	}
-	if (number <= 0) {
+	if (!number && device.type == DL_ROCM) {
+		*ret = (void *)1;
+	} else if (number <= 0) {
 		PyErr_Format(PyExc_ValueError, "a stream is -1, 1, 2 or an address, not %R: which "
 			     "default stream 0 is, nobody can tell", stream);
 		return -1;

@@ -7,6 +7,7 @@
 #define XP_DLPACK_H
 
 #include <stdint.h>
+#include <xmem.h>
 
 #define DL_MAJOR	1
 #define DL_MINOR	3
@@ -15,7 +16,16 @@ enum dl_device_type {		/* the types of DLPack that xmem has */
 	DL_CPU = 1,
 	DL_CUDA = 2,
 	DL_CUDA_HOST = 3,	/* pinned: the CPU reads it as well */
+	DL_ROCM = 10,		/* of AMD */
 };
+
+/* The type of this process's GPUs. pre: the driver has been found. */
+static inline int32_t xp_dl_gpu(void)
+{
+	struct xmem_cuda_info info = { .size = sizeof(info) };
+
+	return !xmem_cuda_query(&info) && info.hip ? DL_ROCM : DL_CUDA;
+}
 
 #define DL_READ_ONLY	(UINT64_C(1) << 0)	/* the consumer must not write */
 #define DL_IS_COPIED	(UINT64_C(1) << 1)	/* the memory belongs to the consumer alone */

@@ -24,7 +24,6 @@
 /* ---- DLPack, as far as it is needed: the legacy capsule, which all versions of torch take ---- */
 
 #define XT_DLPACK_CPU	1
-#define XT_DLPACK_CUDA	2
 #define XT_DLPACK_INT	0
 #define XT_DLPACK_UINT	1
 #define XT_DLPACK_COMPLEX 5

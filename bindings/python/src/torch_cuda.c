@@ -10,6 +10,7 @@
  * waits.
  */
 #include "core.h"
+#include "dlpack.h"
 #include "torch.h"
 
 #include <stdlib.h>
@@ -230,7 +231,7 @@ static struct xt_hold *order(struct xt_pool *pool, struct xmem_buffer *buffer, i
 	if (!hold)
 		return NULL;
 	hold->stream = stream;
-	hold->dlpack.device_type = XT_DLPACK_CUDA;
+	hold->dlpack.device_type = xp_dl_gpu();
 	hold->dlpack.device_id = device;
 	return hold;
 }

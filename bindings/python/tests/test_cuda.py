@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies
 
 import xmem
-from gpu import Array, consume, driver, needs_gpu, new_name, no_violations  # noqa: F401
+from gpu import FAKE, Array, consume, driver, needs_gpu, new_name, no_violations  # noqa: F401
 from support import LIMIT
 
 pytestmark = needs_gpu
@@ -80,6 +80,50 @@ print("all else works")
     done = subprocess.run([sys.executable, "-c", program], env=environment, text=True,
                           capture_output=True, timeout=LIMIT)
     assert (done.returncode, done.stdout) == (0, "all else works\n"), done.stderr
+
+
+def test_with_hip_arrays_are_on_gpus_of_amd() -> None:
+    program = """
+import numpy, xmem
+info = xmem.cuda_info()
+assert info.hip == 1 and "libamdhip64" in info.file and info.version >= 5060
+with xmem.BufferPool("amd", writer=True) as pool:
+    pool.preallocate_cuda(1 << 16, 3)
+    guard = pool.acquire_cuda((16,), dtype="uint8")
+    guard.copy_from_host(numpy.arange(16, dtype="uint8"))
+    guard.publish(keep=True)
+    assert guard.__dlpack_device__() == (10, 0)
+    for stream in (None, 0, -1, 2):
+        guard.__dlpack__(stream=stream, max_version=(1, 0))
+    guard.__dlpack__(dl_device=(10, 0), max_version=(1, 0))
+    try:
+        guard.__dlpack__(dl_device=(2, 0), max_version=(1, 0))
+    except BufferError as error:
+        assert "are on device (10, 0)" in str(error)
+    else:
+        assert False
+    with guard.copy_to_cpu() as here:
+        assert bytes(here) == bytes(range(16))
+    class Array:
+        def __dlpack_device__(self):
+            return guard.__dlpack_device__()
+        def __dlpack__(self, stream, max_version):
+            assert stream == 0
+            return guard.__dlpack__(stream=stream, max_version=max_version)
+    try:
+        pool.attach_cuda(Array())
+    except xmem.Error as error:         # its memory is xmem's own
+        assert "hipMalloc" in str(error), error
+    else:
+        assert False
+    guard.release()
+print("as with CUDA")
+"""
+    environment = dict(os.environ,
+                       XMEM_CUDA_DRIVER=str(FAKE.with_name("libamdhip64.so.6")))
+    done = subprocess.run([sys.executable, "-c", program], env=environment, text=True,
+                          capture_output=True, timeout=LIMIT)
+    assert (done.returncode, done.stdout) == (0, "as with CUDA\n"), done.stderr
 
 
 # ---- making and acquiring ----

@@ -16,8 +16,9 @@ from .typing import CudaArrayLike, DTypeLike, ShapeLike
 _Guard = TypeVar("_Guard", bound=CudaGuard)
 
 _, _SEALED, _CUDA, _READERS, _LEGACY = (int(flag) for flag in MemoryFlags)
-_DLPACK_CUDA = 2
-_LEGACY_STREAM = 1      # as DLPack and the CUDA array interface count
+_DEFAULT_STREAMS = {2: 1, 10: 0}    # the default stream of GPUs of NVIDIA and AMD in DLPack
+_TOGETHER = 16 << 20    # on demand make so many bytes of buffers at once, but at least one buffer
+_MOST = 8               # and at most so many buffers
 
 
 class _Memory(NamedTuple):
@@ -162,12 +163,13 @@ def _of_interface(source: Any, interface: dict[str, Any]) -> _Memory:
 
 def _of_dlpack(source: Any) -> _Memory:
     device_type = int(source.__dlpack_device__()[0])
-    if device_type != _DLPACK_CUDA:
+    if device_type not in _DEFAULT_STREAMS:
         raise ValueError(f"the array is on no GPU: its device type is {device_type} in DLPack")
+    stream = _DEFAULT_STREAMS[device_type]
     try:
-        capsule = source.__dlpack__(stream=_LEGACY_STREAM, max_version=(1, 0))
+        capsule = source.__dlpack__(stream=stream, max_version=(1, 0))
     except TypeError:           # from before DLPack 1.0
-        capsule = source.__dlpack__(stream=_LEGACY_STREAM)
+        capsule = source.__dlpack__(stream=stream)
     ptr, _, _, number, shape, steps = _core.dlpack_look(capsule)
     if number not in dtypes.NAMES:
         raise TypeError(f"elements of DLPack's type {number:#x} cannot be shared")
