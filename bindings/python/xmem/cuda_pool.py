@@ -17,8 +17,6 @@ _Guard = TypeVar("_Guard", bound=CudaGuard)
 
 _, _SEALED, _CUDA, _READERS, _LEGACY = (int(flag) for flag in MemoryFlags)
 _DEFAULT_STREAMS = {2: 1, 10: 0}    # the default stream of GPUs of NVIDIA and AMD in DLPack
-_TOGETHER = 16 << 20    # on demand make so many bytes of buffers at once, but at least one buffer
-_MOST = 8               # and at most so many buffers
 
 
 class _Memory(NamedTuple):
