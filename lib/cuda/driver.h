@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CUDA driver, which is found when it is first needed. The library is not linked with it, and
- * loading the library does not touch it. The result of the search, a driver or none, is final for
- * the life of the process.
+ * The driver of the GPUs, NVIDIA's or AMD's (hip.h), which is found when it is first needed. The
+ * library is not linked with it, and loading the library does not touch it. The result of the
+ * search, a driver or none, is final for the life of the process.
  *
  * All calls go through one table. Each of its fields can be called at any time: if the driver or
  * one of its calls is missing, the field is a function that returns CUDA_ERROR_NOT_INITIALIZED. In
@@ -23,7 +23,7 @@ enum xl_cuda_group { XL_CUDA_GROUPS(XL_CUDA_GROUP) XL_CUDA_GROUP_COUNT };
 
 struct xl_cuda {
 	u32 groups;		/* 1 << XL_CUDA_*: the driver has all calls of the group */
-	int version;		/* of CUDA, that the driver implements: 1000 * major + 10 * minor */
+	int version;		/* of CUDA or HIP: 1000 * major + 10 * minor */
 #define XL_CUDA_FIELD(field, symbol, hip, version, group, parameters) CUresult (*field) parameters;
 	XL_CUDA_ENTRIES(XL_CUDA_FIELD)
 #undef XL_CUDA_FIELD
@@ -63,7 +63,7 @@ static inline bool xl_cuda_has(enum xl_cuda_group group)
 struct xl_cuda_found {
 	int error;		/* 0: there is a driver with a device; or -errno */
 	CUresult result;	/* the driver's error; 0: none */
-	int version;		/* of CUDA; 0: not known */
+	int version;		/* of CUDA or HIP; 0: not known */
 	const char *file;	/* the driver's file; "" if none was found */
 	const char *why;	/* a sentence without its full stop; "" if there is a driver */
 };

@@ -2,8 +2,8 @@
 /*
  * The tests of GPUs: build/FLAVOUR/cuda. Its arguments and last line are those of
  * tests/conform/main.c. Its driver is the fake one (tests/fakecuda) unless XMEM_CUDA_DRIVER names
- * another. With libcuda.so.1 all these tests run on a GPU, except that tests of drivers that do not
- * work still use small ones (small.c).
+ * another. With libcuda.so.1 or libamdhip64.so.6 all these tests run on a GPU, except that tests of
+ * drivers that do not work still use small ones (small.c).
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -111,6 +111,7 @@ void use_attributes(const char *attributes)
 	setenv("FAKECUDA_ATTRIBUTES", attributes, 1);
 	if (on_fake())
 		return;
+	not_with_hip("no library stands in front of it");
 	driver_library();		/* it stays, so that the other one finds it by its name */
 	CHECK(!setenv("XMEM_CUDA_DRIVER", beside_program("cuda-drivers/weaker.so"), 1));
 }

@@ -43,6 +43,8 @@ void begin_sums_on(struct sums *sums, int gpu)
 	char *text = image();
 	void *module;
 
+	if (on_hip() && !on_fake())
+		skip("kernels.ptx is for NVIDIA's GPUs");
 	WORKED(xl_gpu_enter(xl_gpu(gpu), &scope));
 	xl_capture_restore(scope.mode);		/* only the context stays */
 	must(xl_cuda()->stream_create(&sums->stream, CU_STREAM_NON_BLOCKING));
