@@ -284,7 +284,7 @@ static CUresult stream_wait_value64(CUstream stream, CUdeviceptr at, cuuint64_t 
 
 bool xl_hip_is(void *library)
 {
-	return dlsym(library, "hipInit");
+	return dlsym(library, "hipInit") && !dlsym(library, "cuInit");
 }
 
 static CUresult no_call(void)

@@ -32,7 +32,10 @@ const char *xl_hip_error_name(CUresult result);
  */
 void xl_hip_forget_error(void);
 
-/* Does this library have HIP's functions? */
+/*
+ * Is this library HIP? One with functions of CUDA's is not, even if HIP is among the libraries that
+ * it needs, because the program's streams are CUDA's then.
+ */
 bool xl_hip_is(void *library);
 
 #endif

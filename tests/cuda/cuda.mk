@@ -39,16 +39,21 @@ $(AS_REAL): $(FAKECUDA_SRC:%.c=$(B)/obj/%.o) $(B)/obj/tests/fakecuda/twins.o
 
 # A HIP from before hipStreamGetDevice.
 OLD_HIP := $(B)/cuda-drivers/old-hip.so
+$(OLD_HIP): SHOWS := global: hip*; cuFake*; local: hipStreamGetDevice; *;
 
-$(OLD_HIP): $(FAKEHIP_OBJ)
+# A driver that has CUDA's functions, and HIP's as well.
+BOTH_APIS := $(B)/cuda-drivers/both-apis.so
+$(BOTH_APIS): SHOWS := global: hip*; cu*; local: *;
+
+$(OLD_HIP) $(BOTH_APIS): $(FAKEHIP_OBJ)
 	$(say) LD $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -Wl,--version-script=<(echo \
-		'{ global: hip*; cuFake*; local: hipStreamGetDevice; *; };')
+	$(Q)$(CC) -shared $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ \
+		-Wl,--version-script=<(echo '{ $(SHOWS) };')
 
 $(B)/cuda: $(CUDA_TESTS:%.c=$(B)/obj/%.o) $(B)/libxmem.a | $(B)/xmemd $(B)/libxmem.so $(FAKECUDA) \
 		$(KERNELS) $(SMALL_DRIVERS:%=$(B)/cuda-drivers/%.so) $(WEAKER) $(AS_REAL) \
-		$(FAKEHIP) $(OLD_HIP)
+		$(FAKEHIP) $(OLD_HIP) $(BOTH_APIS)
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $$(pkg-config --libs check) -ldl
 

@@ -56,6 +56,17 @@ TEST(CUDA_hip_is_known_by_its_functions)
 	SAME(info.hip, 0);
 }
 
+/* Such as a driver of CUDA's on top of HIP. */
+TEST(CUDA_a_driver_of_both_apis_is_cudas)
+{
+	struct xmem_cuda_info info = { .size = sizeof(info) };
+
+	setenv("XMEM_CUDA_DRIVER", beside_program("cuda-drivers/both-apis.so"), 1);
+	WORKED(xmem_cuda_query(&info));
+	SAME(info.hip, 0);
+	SAME(info.version, 13000);
+}
+
 static void no_device(void *argument)
 {
 	use_hip(NULL);
