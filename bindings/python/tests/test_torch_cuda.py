@@ -235,6 +235,19 @@ def test_room_is_made_while_another_thread_keeps_the_gil(pool: pools.Pool) -> No
     until(lambda: is_back(pool), "the object goes when a thread has the GIL")
 
 
+def test_without_a_compiler_a_warning_says_what_is_lacking(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*unused: Any, **keywords: Any) -> None:
+        raise PermissionError("the folder cannot be written")
+
+    monkeypatch.setattr(cuda, "_makes_room", False)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(cuda.compiled, "load", fails)
+    with pytest.warns(RuntimeWarning, match="collect.*the folder cannot be written"):
+        cuda._make_room()
+    cuda._make_room()                       # and it is tried once
+
+
 def test_neither_side_waits_for_a_stream(pool: pools.Pool) -> None:
     memory, stream, reader = Memory(), Stream(), Stream()
     gate = Gate(stream)

@@ -138,7 +138,7 @@ def _make_room() -> None:
     try:
         library = compiled.load("limbo.cpp", "what torch's allocator calls",
                                 libraries=["-lc10_cuda"])
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:    # OSError: nothing can be written, or loaded
         warnings.warn("torch's allocator cannot collect memory of GPUs that other processes have "
                       f"given back: call xmem.torch.collect() before memory is short. {error}",
                       RuntimeWarning, stacklevel=2)
@@ -149,6 +149,8 @@ def _make_room() -> None:
 def _collect_with(tensor: torch.Tensor) -> None:
     """Collect when this tensor is deleted."""
     number = id(tensor)
+    if number in _sent and _sent[number]() is tensor:
+        return
 
     def deleted(ref: object) -> None:
         if _sent.get(number) is ref:
@@ -206,7 +208,11 @@ def _offer(tensor: torch.Tensor) -> tuple[str, int, int] | None:
     storage = untyped(tensor)
     address, nbytes, device = storage.data_ptr(), storage.nbytes(), tensor.device.index
     stream = _stream(device)
-    where = offer_pooled(address, device, stream) or offer_lent(address, nbytes, device, stream)
+    where = offer_pooled(address, device, stream)
+    if where is None:
+        where = offer_lent(address, nbytes, device, stream)
+        if where is not None:
+            _collect_with(tensor)
     if where is not None:
         pools.join(where[0]).remember_new(where[1], storage)
         return where
