@@ -16,6 +16,7 @@ static __thread struct {
 	const char *call;	/* the name of the call, which is put before the message when it is
 				 * read; NULL: none, or it is there */
 	const char *named;	/* the message that this name is for */
+	struct xl_later later;	/* if message is unmade */
 	char text[XL_ERROR_BYTES];
 } last __attribute__((tls_model("initial-exec")));
 __thread int xl_cuda_result;
@@ -34,6 +35,14 @@ int xl_fail_fast(int error, const char *message)
 	last.call = xl_call;
 	last.named = message;
 	return xl_fail_polling(error, message);
+}
+
+static const char unmade[] = "the pool has been closed since, so its state is not known";
+
+int xl_fail_later(int error, const struct xl_later *later)
+{
+	last.later = *later;
+	return xl_fail_fast(error, unmade);
 }
 
 void xl_fail_as(const char *call)
@@ -75,6 +84,8 @@ void xl_error_save(struct xl_error *ret)
 	ret->error = last.error;
 	ret->message = last.message;
 	ret->call = last.named == last.message ? last.call : NULL;
+	if (last.message == unmade)
+		ret->later = last.later;
 	if (last.message == last.text)
 		memcpy(ret->text, last.text, sizeof(last.text));
 }
@@ -86,6 +97,8 @@ void xl_error_restore(const struct xl_error *saved)
 	last.error = saved->error;
 	last.message = last.named = saved->message;
 	last.call = saved->call;
+	if (last.message == unmade)
+		last.later = saved->later;
 	if (last.message == last.text)
 		memcpy(last.text, saved->text, sizeof(last.text));
 }
@@ -113,6 +126,10 @@ const char *xl_last_message(void)
 {
 	if (!last.error)
 		return "";
+	if (last.message == unmade && last.later.make(&last.later, last.text, XL_ERROR_BYTES)) {
+		make_printable(last.text);
+		last.message = last.named = last.text;
+	}
 	if (last.call && last.named == last.message)
 		name_call();
 	last.call = NULL;

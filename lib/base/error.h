@@ -67,6 +67,21 @@ static inline void xl_call_end(const char **outer)
 int xl_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 int xl_fail_fast(int error, const char *message);
 int xl_fail_polling(int error, const char *message);
+
+/*
+ * A message that is made when a program reads it, for errors of calls that programs make until they
+ * succeed. @make: writes the message, of at most @bytes with the 0; false: the pool is not open any
+ * more.
+ */
+struct xl_later {
+	bool (*make)(const struct xl_later *later, char *ret, size_t bytes);
+	struct xmem_pool *pool;
+	u64 incarnation;		/* of the client that @pool was */
+	const void *about;
+	u64 bytes;
+};
+int xl_fail_later(int error, const struct xl_later *later);
+
 /* This call has just failed, with XL_CALL or without it. */
 void xl_fail_as(const char *call) __attribute__((cold));
 
@@ -81,6 +96,7 @@ void xl_error_clear(void);
 struct xl_error {
 	int error, number, cuda;
 	const char *message, *call;
+	struct xl_later later;
 	char text[XL_ERROR_BYTES];
 };
 

@@ -103,8 +103,7 @@ static u32 count_groups(const struct xmem_pool *pool, struct xl_shares *shares, 
 }
 
 /* Say how many slots of ended writers are still used, and which clients use them. */
-static void describe_left(struct xmem_pool *pool, struct xl_shares *shares, u64 most_reads,
-			  struct xl_text *to)
+static void describe_left(struct xmem_pool *pool, struct xl_shares *shares, struct xl_text *to)
 {
 	const struct xm_map *map = &pool->map;
 	u32 left = 0, s, c;
@@ -115,15 +114,13 @@ static void describe_left(struct xmem_pool *pool, struct xl_shares *shares, u64 
 	if (!left)
 		return;
 	xl_print(to, ", %u slots of clients that have ended are still used", left);
-	if ((u64)left * map->clients > most_reads)
-		return;
 	for (s = 0; s < map->slots; s++)
 		for (c = 0; c < map->clients; c++)
 			shares->by[c] += xl_keeps(map, c, s);
 	xl_name_clients(pool, shares, ":", to);
 }
 
-void xl_describe_slots(struct xmem_pool *pool, u64 most_reads, struct xl_text *to)
+void xl_describe_slots(struct xmem_pool *pool, struct xl_text *to)
 {
 	struct xl_shares shares;
 	u32 dead, others = count_groups(pool, &shares, &dead);
@@ -133,7 +130,7 @@ void xl_describe_slots(struct xmem_pool *pool, u64 most_reads, struct xl_text *t
 	xl_name_clients(pool, &shares, ":", to);
 	if (dead)
 		xl_print(to, ", %u are left by clients that have ended", dead);
-	describe_left(pool, &shares, most_reads, to);
+	describe_left(pool, &shares, to);
 	if (others < pool->map.groups)
 		xl_print(to, ", and too few slots of this writer's own groups are free");
 }
@@ -156,7 +153,7 @@ int xl_fail_no_slots(struct xmem_pool *pool)
 		xl_print(&text, "other writers have all of the %u%s groups until they end", others,
 			 dead ? " other" : "");
 	xl_name_clients(pool, &shares, ":", &text);
-	describe_left(pool, &shares, ~0ULL, &text);
+	describe_left(pool, &shares, &text);
 	xl_print(&text, "; open the pool with more slots");
 	return xl_fail(ENOSPC, "%s", text.bytes);
 }
@@ -168,7 +165,7 @@ int xl_fail_too_few_slots(struct xmem_pool *pool, u32 count)
 
 	xl_print(&text, "%s: too few slots for %u buffer%s: ",
 		 xl_pool_name(pool, name, sizeof(name)), count, count == 1 ? "" : "s");
-	xl_describe_slots(pool, ~0ULL, &text);
+	xl_describe_slots(pool, &text);
 	xl_print(&text, "; open the pool with more slots");
 	return xl_fail(ENOSPC, "%s", text.bytes);
 }

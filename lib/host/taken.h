@@ -31,9 +31,8 @@ void xl_name_clients(struct xmem_pool *pool, struct xl_shares *shares, const cha
 
 /*
  * Name the clients that have the groups of slots, and those that keep the slots of ended writers.
- * The latter only if it needs at most @most_reads reads of hold words.
  */
-void xl_describe_slots(struct xmem_pool *pool, u64 most_reads, struct xl_text *to);
+void xl_describe_slots(struct xmem_pool *pool, struct xl_text *to);
 
 /*
  * Fail because the pool has too few slots for @count new buffers, and name the clients that have

@@ -6,15 +6,15 @@
  * demand, it counts buffers of all sizes, because small ones take room for large ones, and says how
  * much room there is.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "lib/base/calls.h"
 #include "lib/host/pages.h"
 #include "lib/host/quota.h"
 #include "lib/host/taken.h"
 #include "lib/own/holders.h"
 #include "lib/own/owned.h"
-
-#define QUICK_LOOKS	4096	/* the most holds that are read for an acquire that does not wait */
 
 /* The uses of the slots that are large enough. */
 struct census {
@@ -143,7 +143,7 @@ static void describe_failure(struct xmem_pool *pool, bool gpu, u64 bytes, int er
 }
 
 static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
-			   struct census *census, u64 most_looks, struct xl_text *to)
+			   struct xl_text *to)
 {
 	const struct xl_demand *demand = &chain->demand;
 
@@ -152,7 +152,7 @@ static void describe_limit(struct xmem_pool *pool, const struct xl_chain *chain,
 	if (demand->no_slots) {
 		xl_print(to, "none of %llu bytes can be made because the pool has no slot for this "
 			     "writer: ", (unsigned long long)bytes);
-		xl_describe_slots(pool, most_looks, to);
+		xl_describe_slots(pool, to);
 		xl_print(to, " (open it with more slots): ");
 	} else if (demand->failed) {
 		describe_failure(pool, chain->gpu, bytes, demand->failed, to);
@@ -203,20 +203,6 @@ static void describe(struct xmem_pool *pool, const struct xl_chain *chain, u64 b
 	}
 }
 
-/* Describe only what takes no long look: neither the holds nor the single slots are read. */
-static void describe_quickly(struct xmem_pool *pool, struct census *census, struct xl_text *to)
-{
-	const struct xl_owned *owned = &pool->owned;
-
-	if (xl_ring_is_full(pool))
-		describe_ring(pool, census, to);
-	else if (xl_in_hand(pool) == owned->slots)
-		xl_print(to, "all %u are being written by this writer itself", owned->slots);
-	else
-		xl_print(to, "%u of %u being written by this writer itself, the others held, in "
-			     "flight or too small", xl_in_hand(pool), owned->slots);
-}
-
 int xl_fail_no_room(struct xmem_pool *pool, int error)
 {
 	char name[XL_NAME_BYTES];
@@ -228,20 +214,47 @@ int xl_fail_no_room(struct xmem_pool *pool, int error)
 	return xl_fail(error, "%s", text.bytes);
 }
 
-int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes, int error)
+/* Under owned.lock. */
+static void describe_all(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
+			 struct xl_text *to)
 {
-	const u64 most_looks = error == EAGAIN ? QUICK_LOOKS : ~0ULL;
 	char name[XL_NAME_BYTES];
-	struct xl_text text = { .used = 0 };
 	struct census census;
 
-	xl_print(&text, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
-	describe_limit(pool, chain, bytes, &census, most_looks, &text);
-	if ((u64)pool->map.clients * pool->owned.slots > most_looks) {
-		describe_quickly(pool, &census, &text);
-	} else {
-		count_slots(pool, chain, is_limited(chain, bytes) ? 1 : bytes, &census);
-		describe(pool, chain, bytes, &census, &text);
-	}
+	xl_print(to, "%s: no free buffer: ", xl_pool_name(pool, name, sizeof(name)));
+	describe_limit(pool, chain, bytes, to);
+	count_slots(pool, chain, is_limited(chain, bytes) ? 1 : bytes, &census);
+	describe(pool, chain, bytes, &census, to);
+}
+
+/*
+ * The program reads the message. Its pool may be closed by now, and the struct another pool's.
+ */
+static bool describe_later(const struct xl_later *later, char *ret, size_t bytes)
+{
+	struct xmem_pool *pool = later->pool;
+	struct xl_text text = { .used = 0 };
+	XL_USE(pool);
+
+	if (!pool || !xl_is_open(pool) || pool->link.join.incarnation != later->incarnation)
+		return false;
+	xl_lock(&pool->owned.lock);
+	describe_all(pool, later->about, later->bytes, &text);
+	xl_unlock(&pool->owned.lock);
+	snprintf(ret, bytes, "%s", text.bytes);
+	return true;
+}
+
+int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes, int error)
+{
+	struct xl_later later = {
+		.make = describe_later, .pool = pool, .incarnation = pool->link.join.incarnation,
+		.about = chain, .bytes = bytes,
+	};
+	struct xl_text text = { .used = 0 };
+
+	if (error == EAGAIN)
+		return xl_fail_later(error, &later);
+	describe_all(pool, chain, bytes, &text);
 	return xl_fail(error, "%s", text.bytes);
 }

@@ -7,8 +7,8 @@
 
 /*
  * Note the error that no buffer of @bytes is free, with the clients that have them. @error: EAGAIN
- * or ETIMEDOUT. Where looking would take long, the message of EAGAIN names no holder. Returns
- * -@error. Under owned.lock.
+ * or ETIMEDOUT. The message of EAGAIN is made when it is read, and names the clients that have the
+ * buffers then. Returns -@error. Under owned.lock.
  */
 int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes,
 		      int error);

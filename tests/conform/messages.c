@@ -431,17 +431,51 @@ TEST(API_acquire_in_a_large_pool_counts_the_buffers)
 	for (i = 0; i < 80; i++)
 		CHECK((b[i] = xmem_acquire(writer, 10, 0)));
 	CHECK(!xmem_acquire(writer, 10, 0));
-	SAYS(EAGAIN, "in flight", name, "no free buffer", "all 80 are being written");
+	SAYS(EAGAIN, "in flight", name, "no free buffer", "0 of 80 held, 80 being written");
 	for (i = 0; i < 20; i++) {
 		struct xmem_publish_options keep = { sizeof(keep), .flags = XMEM_PUBLISH_KEEP };
 
 		WORKED(xmem_publish(b[i], &keep, NULL));
 	}
 	CHECK(!xmem_acquire(writer, 10, 0));
-	SAYS(EAGAIN, NULL, name, "60 of 80 being written", "held");
+	SAYS(EAGAIN, NULL, name, "20 of 80 held (client 0", ": 20), 60 being written");
 	for (i = 0; i < 80; i++)
 		xmem_release(b[i]);
 	xmem_pool_close(writer);
+}
+
+static void read_in_child(void *nothing)
+{
+	(void)nothing;
+	SAYS(EAGAIN, "held", "acquire: the pool has been closed since");
+}
+
+/* The message is made when it is read: it says how things are then, and needs the pool for it. */
+TEST(API_acquire_describes_the_pool_when_its_message_is_read)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 2, BYTES), *reader = open_reader(name), *other;
+	struct xmem_buffer *b = xmem_acquire(writer, BYTES, 0), *got;
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer), 0);
+
+	publish_stamp(writer, 1);
+	got = receive_one(s);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	finish_child(spawn(read_in_child, NULL));
+	xmem_release(got);
+	SAYS(EAGAIN, "free,", "acquire: pool ", name, "0 of 2 held", "1 being written",
+	     "1 in flight");
+	got = xmem_acquire(writer, BYTES, 0);
+	CHECK(got);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	xmem_release(b);
+	xmem_release(got);
+	xmem_unsubscribe(s);
+	xmem_pool_close(writer);
+	other = open_writer(name, 2, BYTES);
+	SAYS(EAGAIN, "held", "acquire: the pool has been closed since");
+	xmem_pool_close(other);
+	xmem_pool_close(reader);
 }
 
 TEST(API_acquire_counts_those_that_are_large_enough)

@@ -113,6 +113,8 @@ TEST(CUDA_messages_begin_with_the_functions_name)
 	NAMED(cuda_ptr, got);
 	NAMED(cuda_peer, got, 0);
 	NAMED(tensor_view, got, XMEM_VIEW_CUDA, &tensor);
+	NAMED(acquire_cuda, pool, BYTES, 0, 0);
+	SAYS(EAGAIN, "1 of 1 buffers of at least 100000 bytes held (client");
 	NAMED(copy_to_host, &token, got, 0, sizeof(token), NULL);
 	NAMED(copy, cpu, got, NULL);
 	xmem_release(got);
