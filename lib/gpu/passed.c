@@ -21,7 +21,8 @@
  */
 struct page {
 	u64 word[WORDS];
-	u32 in_use;		/* words whose handles wait to be dropped; atomic */
+	u32 in_use;		/* words whose handles wait to be dropped, or are being dropped;
+				 * atomic */
 	u32 asleep;		/* the thread sleeps, or is about to; atomic */
 	CUdeviceptr device[XL_MAX_GPUS];	/* addresses of the words, by ordinal; 0: not
 						 * asked for yet; atomic */
@@ -32,6 +33,8 @@ static struct {
 	bool refused;			/* the driver does not register a page; atomic */
 	void (*drop)(struct xmem_buffer *buffer, u32 mode);	/* atomic */
 
+	struct xl_lock dropping;	/* one thread at a time drops handles, so xl_passed_look
+					 * returns after the drops that other threads have begun */
 	struct xl_lock lock;		/* guards what follows; no other code runs under it */
 	u64 used[WORDS / 64];
 	struct xmem_buffer *buffer[WORDS];	/* of words in use; NULL: forgotten */
@@ -114,9 +117,9 @@ struct written {
 #define AT_ONCE		64
 
 /*
- * Free the words that are written, at most AT_ONCE. Returns how many handles are to be dropped. The
- * bit XL_LEAVING is cleared under the lock, because after xl_passed_forget the struct may already
- * be the handle of another buffer.
+ * Free the words that are written, at most AT_ONCE, but let them count as in use until their
+ * handles are dropped. Returns how many. The bit XL_LEAVING is cleared under the lock, because after
+ * xl_passed_forget the struct may already be the handle of another buffer.
  */
 static u32 take_written(struct page *page, struct written *ret)
 {
@@ -131,10 +134,9 @@ static u32 take_written(struct page *page, struct written *ret)
 				continue;
 			xm_store(&page->word[w], 0);
 			passed.used[i] &= ~(1ULL << w % 64);
-			__atomic_fetch_sub(&page->in_use, 1, __ATOMIC_SEQ_CST);
 			ret[n].buffer = passed.buffer[w];
 			ret[n].mode = xl_mode_clear(ret[n].buffer, XL_LEAVING);
-			n += !!(ret[n].mode & XL_LEAVING);
+			n++;
 		}
 	}
 	xl_unlock(&passed.lock);
@@ -147,12 +149,16 @@ static bool look(struct page *page)
 	struct written written[AT_ONCE];
 	u32 i, n, all = 0;
 
+	xl_lock(&passed.dropping);
 	do {
 		n = take_written(page, written);
 		for (i = 0; i < n; i++)
-			xm_load(&passed.drop)(written[i].buffer, written[i].mode);
+			if (written[i].mode & XL_LEAVING)
+				xm_load(&passed.drop)(written[i].buffer, written[i].mode);
+		__atomic_fetch_sub(&page->in_use, n, __ATOMIC_SEQ_CST);
 		all += n;
 	} while (n == AT_ONCE);
+	xl_unlock(&passed.dropping);
 	return all;
 }
 

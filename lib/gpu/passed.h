@@ -19,9 +19,9 @@
 /*
  * Let the stream write a word after all work that is in the stream at the call. When the library
  * sees the word, it clears XL_LEAVING of @buffer and calls @drop, unless the bit is clear already.
- * All callers must give one function as @drop. @drop gets the mode before the clear, is called in
- * any thread under no lock, perhaps before this function returns, and must not call the driver.
- * Returns the driver's result. After CUDA_ERROR_NOT_SUPPORTED (this GPU writes no words, or all
+ * All callers must give one function as @drop. @drop gets the mode before the clear, and is called
+ * in any thread, under no lock but one of passed.c, perhaps before this function returns. @drop must
+ * not call the driver. Returns the driver's result. After CUDA_ERROR_NOT_SUPPORTED (this GPU writes no words, or all
  * words are in use), use a host function.
  */
 CUresult xl_passed_put(struct xl_gpu *gpu, CUstream stream,
@@ -31,7 +31,10 @@ CUresult xl_passed_put(struct xl_gpu *gpu, CUstream stream,
 /* Forget the word of @buffer, if any: its stream will never write the word. */
 void xl_passed_forget(const struct xmem_buffer *buffer);
 
-/* Drop the handles whose words are written. Call it under no lock. */
+/*
+ * Drop the handles whose words are written. When this function returns, drops that other threads
+ * have begun before are done, too. Call it under no lock.
+ */
 void xl_passed_look(void);
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* Handles that are dropped when a stream has written a word: lib/gpu/passed.h. */
 #include <dirent.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "core/step.h"
 #include "lib/gpu/passed.h"
 #include "scene.h"
 
@@ -211,5 +213,63 @@ TEST(CUDA_a_forked_child_drops_no_handle_of_its_parent)
 	open_gate(&work);
 	EVENTUALLY(!stat_of(pool).held);
 	xmem_pool_close(pool);
+	no_violations();
+}
+
+/* ---- the end of a pool ---- */
+
+static struct {
+	sem_t drops, goes_on;
+	bool went_on;			/* atomic */
+} dropper;
+
+static void await(sem_t *semaphore)
+{
+	while (sem_wait(semaphore))
+		;
+}
+
+static void stand_while_dropping(int step)
+{
+	(void)step;
+	sem_post(&dropper.drops);
+	await(&dropper.goes_on);
+}
+
+/* Let the dropper go on when the thread that closes the pool waits for it. */
+static void *go_on_later(void *unused)
+{
+	EVENTUALLY(others_sleep());
+	__atomic_store_n(&dropper.went_on, true, __ATOMIC_SEQ_CST);
+	sem_post(&dropper.goes_on);
+	return unused;
+}
+
+TEST(CUDA_a_close_waits_for_the_thread_that_drops_handles)
+{
+	struct xmem_buffer *handle;
+	struct xmem_pool *pool;
+	struct work work;
+	pthread_t thread;
+	bool went_on;
+
+	steps_only();
+	fake_only("its streams write words");
+	pool = hold_many(&handle, 1);
+	SAME(sem_init(&dropper.drops, 0, 0), 0);
+	SAME(sem_init(&dropper.goes_on, 0, 0), 0);
+	begin_work(&work);
+	close_gate(&work);
+	WORKED(xmem_release_on(handle, work.stream));
+	at_step(XM_STEP_CUDA_REACHED, 0, STEP_CALL, stand_while_dropping);
+	open_gate(&work);
+	await(&dropper.drops);
+	SAME(pthread_create(&thread, NULL, go_on_later, NULL), 0);
+	xmem_pool_close(pool);
+	went_on = __atomic_load_n(&dropper.went_on, __ATOMIC_SEQ_CST);
+	if (!went_on)
+		sem_post(&dropper.goes_on);
+	SAME(pthread_join(thread, NULL), 0);
+	CHECK(went_on);
 	no_violations();
 }
