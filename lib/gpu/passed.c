@@ -118,8 +118,8 @@ struct written {
 
 /*
  * Free the words that are written, at most AT_ONCE, but let them count as in use until their
- * handles are dropped. Returns how many. The bit XL_LEAVING is cleared under the lock, because after
- * xl_passed_forget the struct may already be the handle of another buffer.
+ * handles are dropped. Returns how many. The bit XL_LEAVING is cleared under the lock, because
+ * after xl_passed_forget the struct may already be the handle of another buffer.
  */
 static u32 take_written(struct page *page, struct written *ret)
 {
