@@ -75,8 +75,11 @@ $(B)/strings_reader: examples/strings/reader.c include/xmem.h $(wildcard include
 $(B)/strings.ptx: examples/strings/kernels.cu $(wildcard include/xmem/device/*.cuh)
 	$(say) PTX $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(if $(NVCC),$(NVCC) -ptx -std=c++14 -arch=compute_80 -Iinclude $< -o $@,\
-		(echo '.version 0.0'; sed -n 's/^KERNEL \([a-z_0-9]*\)(.*/.entry \1(/p' $<) >$@)
+	$(Q)if [ -n "$(NVCC)" ]; then \
+		$(NVCC) -ptx -std=c++14 -arch=compute_80 -Iinclude $< -o $@; \
+	else \
+		(echo '.version 0.0'; sed -n 's/^KERNEL \([a-z_0-9]*\)(.*/.entry \1(/p' $<) >$@; \
+	fi
 
 # Names are used unchanged, with any characters in them.
 demo: export DEMO_VIDEO := $(value VIDEO)
