@@ -39,6 +39,7 @@ static void look_at(struct xmem_buffer *buffer)
 {
 	struct xmem_tensor tensor = { .size = sizeof(tensor) };
 	struct xmem_image image = { .size = sizeof(image) };
+	struct xmem_strings column = { .size = sizeof(column) };
 	const void *data = xmem_data(buffer);
 	size_t bytes = xmem_size(buffer);
 	struct xmem_buffer_info info = XMEM_INIT(info);
@@ -58,6 +59,8 @@ static void look_at(struct xmem_buffer *buffer)
 		look_at_tensor(&tensor, data, bytes);
 	if (!xmem_image_view(buffer, 0, &image))
 		look_at_image(&image, data, bytes);
+	if (!xmem_strings_view(buffer, 0, &column))
+		look_at_column(&column, data, bytes);
 }
 
 static void keep(struct xmem_buffer *buffer, u32 place)
