@@ -341,13 +341,16 @@ class BufferPool(CudaPool):
         pyarrow.ArrowInvalid if the strings have more than 2^31 - 1 bytes.
         """
         column = Column(source)
-        size = column.plan.nbytes
+        plan = column.plan
         if device_id == CPU:
-            guard = self.acquire_cpu(size, timeout=timeout)
+            guard = self.acquire_cpu(plan.nbytes, timeout=timeout)
         else:
-            guard = self.acquire_cuda(size, device_id, timeout=timeout)
+            guard = self.acquire_cuda(plan.nbytes, device_id, timeout=timeout)
+        copy = guard.copy_from if device_id == CPU else guard.copy_from_host
         try:
-            column.write(guard)
+            for part, at in column.parts:
+                copy(part, at)
+            guard.describe_strings(plan.rows, plan.chars, plan.validity_at is not None)
         except BaseException:
             guard.release()
             raise

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Columns of strings: where their parts lie in a buffer, and writing them.
+"""Columns of strings: where their parts lie in a buffer, and the parts of an array of pyarrow.
 
 A column has the layout of Arrow's type utf8 with offsets of 32 bits.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from . import _core
-
-if TYPE_CHECKING:
-    from .guard import BufferGuard
 
 
 class Strings(NamedTuple):
@@ -57,15 +54,6 @@ class Column:
             self.parts.append((chars[:self.plan.chars], self.plan.chars_at))
         if self.plan.validity_at is not None:
             self.parts.append((bits[:(rows + 7) // 8], self.plan.validity_at))
-
-    def write(self, guard: BufferGuard) -> None:
-        """Copy the parts into a guard that is being written, and describe them."""
-        for part, at in self.parts:
-            if guard.is_cuda:
-                guard.copy_from_host(part, at)
-            else:
-                guard.copy_from(part, at)
-        guard.describe_strings(self.plan.rows, self.plan.chars, self.plan.validity_at is not None)
 
 
 def _bytes(part: Any) -> memoryview:
