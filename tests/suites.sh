@@ -117,8 +117,11 @@ suite both demo demo-bad-input 15 'release:demo-programs' tests/demo-bad-input.s
 
 # ---- Python ----
 
-python='release:python test:fakecuda test:strings apt:python-tests'
-suite both python python 150 "$python" 'bindings/python/tests/run.sh debian'
+python='release:python test:fakecuda apt:python-tests'
+suite both python python 150 "$python" \
+	'bindings/python/tests/run.sh debian --ignore test_strings.py'
+suite both device device-strings 40 "$python test:strings" \
+	'bindings/python/tests/run.sh debian test_strings.py'
 # numpy 2, and the libraries that read contents through it. The other tests use numpy 1.
 suite long python python-numpy2 60 "$python" 'bindings/python/tests/run.sh numpy2 test_numpy.py \
 	test_arrow.py test_dlpack.py test_dlpack_cuda.py test_cuda.py test_cuda_dlpack.py \
