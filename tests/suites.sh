@@ -125,7 +125,7 @@ suite both device device-strings 40 "$python test:strings" \
 # numpy 2, and the libraries that read contents through it. The other tests use numpy 1.
 suite long python python-numpy2 60 "$python" 'bindings/python/tests/run.sh numpy2 test_numpy.py \
 	test_arrow.py test_dlpack.py test_dlpack_cuda.py test_cuda.py test_cuda_dlpack.py \
-	test_cuda_numba.py test_onnx.py test_docs.py'
+	test_cuda_numba.py test_numba_strings.py test_onnx.py test_docs.py'
 suite long python python-asan 200 "$python" bindings/python/tests/asan.sh
 suite long python python-free 10 "$python" bindings/python/tests/freethreaded.sh
 check long python python-types 60 "$python" bindings/python/tests/types.sh

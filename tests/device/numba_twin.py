@@ -26,7 +26,8 @@ sys.modules["xmem"].__path__ = [str(TOP / "bindings/python/xmem")]
 import xmem.numba                                               # noqa: E402
 from numba import cuda                                          # noqa: E402
 from numba.cuda import config, dispatcher, types                # noqa: E402
-from numba.cuda.compiler import compile_cuda                    # noqa: E402
+from numba.cuda.compiler import compile_cuda, kernel_fixup      # noqa: E402
+from numba.cuda.cudadrv.driver import _Linker                   # noqa: E402
 from xmem.numba import managed_string, runtime, string_view     # noqa: E402
 
 COLUMN = (types.CPointer(string_view), types.CPointer(managed_string), types.int64)
@@ -56,6 +57,18 @@ def column_kernel(function):
             result = passed_udf(strings[tid])
             output_string_ary[tid] = result
     return kernel
+
+
+def linked(kernel, arguments, capability, lto=False, flags=None):
+    """A kernel with all that numba-cuda links: its name, and a cubin (with the flag -ptx: PTX)."""
+    done = compile_cuda(kernel, types.void, arguments, cc=capability, lto=lto)
+    library = done.library
+    library._lto = lto
+    kernel_fixup(library.get_function(done.fndesc.llvm_func_name), False)
+    linker = _Linker(max_registers=0, cc=capability, lto=lto, additional_flags=flags)
+    library._link_all(linker, capability)
+    return (done.fndesc.llvm_func_name,
+            linker.get_linked_ptx().decode() if flags else linker.complete().code)
 
 
 FREE = xmem.numba.free_managed_udf_string_array.py_func

@@ -16,9 +16,8 @@ import numpy
 import pytest
 
 from numba_twin import (ARRAY, COLUMN, FREE, TOP, Counts, Managed, View, building,  # noqa: F401
-                        column_kernel, column_of, prepared)
+                        column_kernel, column_of, linked, prepared)
 from numba.cuda import types
-from numba.cuda.compiler import compile_cuda, kernel_fixup
 from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.cudadrv.linkable_code import CUSource, Fatbin
 import xmem
@@ -256,18 +255,6 @@ def test_the_newest_shims_that_the_linker_reads_are_taken(monkeypatch, tmp_path)
             assert (shims.kind, shims.data) == (Fatbin.kind, taken.encode())
 
 
-def linked(capability, lto):
-    """The document's kernel with all that numba-cuda links: PTX after LTO, or a cubin."""
-    done = compile_cuda(column_kernel(echo), types.void, COLUMN, cc=capability, lto=lto)
-    library = done.library
-    library._lto = lto
-    kernel_fixup(library.get_function(done.fndesc.llvm_func_name), False)
-    linker = numba_driver._Linker(max_registers=0, cc=capability, lto=lto,
-                                  additional_flags=["-ptx"] if lto else None)
-    library._link_all(linker, capability)
-    return linker.get_linked_ptx().decode() if lto else linker.complete().code
-
-
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
 
 
@@ -276,6 +263,11 @@ def linker():
     if not numba_driver._have_nvjitlink():
         pytest.skip("only nvJitLink links without a driver, and it is not installed: "
                     "pip install nvidia-nvjitlink")
+
+
+def ptx_of_all(capability):
+    """The document's kernel with the shims, after the optimisation of both together."""
+    return linked(column_kernel(echo), COLUMN, capability, lto=True, flags=["-ptx"])[1]
 
 
 def decrefs(ptx):
@@ -289,14 +281,14 @@ def test_built_shims_are_linked(linker, capability, built, monkeypatch):
     monkeypatch.setattr(runtime, "FOLDER", built)
     monkeypatch.setattr(runtime, "SHIMS", runtime.Shims(None))
     assert runtime.SHIMS.kind == Fatbin.kind
-    assert decrefs(linked(capability, lto=True)) == 2     # 4.1 and 5.1
-    assert b"xmem_arena" in linked(capability, lto=False)
+    assert decrefs(ptx_of_all(capability)) == 2     # 4.1 and 5.1
+    assert b"xmem_arena" in linked(column_kernel(echo), COLUMN, capability)[1]
 
 
 @pytest.mark.parametrize("capability", [(7, 5), (9, 0), (12, 0)])
 def test_nvrtc_compiles_shims_that_are_not_built(linker, capability, monkeypatch):
     assert runtime.SHIMS.kind == CUSource.kind
-    assert decrefs(linked(capability, lto=True)) == 2     # 4.1 and 5.1
+    assert decrefs(ptx_of_all(capability)) == 2     # 4.1 and 5.1
 
 
 @pytest.fixture(scope="module")
