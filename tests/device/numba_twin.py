@@ -28,6 +28,7 @@ from numba import cuda                                          # noqa: E402
 from numba.cuda import config, dispatcher, types                # noqa: E402
 from numba.cuda.compiler import compile_cuda, kernel_fixup      # noqa: E402
 from numba.cuda.cudadrv.driver import _Linker                   # noqa: E402
+from numba.cuda.descriptor import cuda_target                   # noqa: E402
 from xmem.numba import managed_string, runtime, string_view     # noqa: E402
 
 COLUMN = (types.CPointer(string_view), types.CPointer(managed_string), types.int64)
@@ -59,12 +60,18 @@ def column_kernel(function):
     return kernel
 
 
-def linked(kernel, arguments, capability, lto=False, flags=None):
+def linked(kernel, arguments, capability, lto=False, flags=None, debug=False):
     """A kernel with all that numba-cuda links: its name, and a cubin (with the flag -ptx: PTX)."""
-    done = compile_cuda(kernel, types.void, arguments, cc=capability, lto=lto)
-    library = done.library
+    options = {"g": None, "opt": 0} if debug else {"opt": 3}
+    done = compile_cuda(kernel, types.void, arguments, cc=capability, lto=lto, debug=debug,
+                        nvvm_options=options)
+    library, added = done.library, []
     library._lto = lto
-    kernel_fixup(library.get_function(done.fndesc.llvm_func_name), False)
+    kernel_fixup(library.get_function(done.fndesc.llvm_func_name), debug)
+    dispatcher._Kernel.maybe_link_nrt(dispatcher._Kernel, added, cuda_target.target_context,
+                                      library.get_asm_str(capability))
+    for file in added:
+        library.add_linking_file(file)
     linker = _Linker(max_registers=0, cc=capability, lto=lto, additional_flags=flags)
     library._link_all(linker, capability)
     return (done.fndesc.llvm_func_name,

@@ -17,6 +17,7 @@ import pytest
 
 from numba_twin import (ARRAY, COLUMN, FREE, TOP, Counts, Managed, View, building,  # noqa: F401
                         column_kernel, column_of, linked, prepared)
+from numba import cuda
 from numba.cuda import types
 from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.cudadrv.linkable_code import CUSource, Fatbin
@@ -282,13 +283,30 @@ def test_built_shims_are_linked(linker, capability, built, monkeypatch):
     monkeypatch.setattr(runtime, "SHIMS", runtime.Shims(None))
     assert runtime.SHIMS.kind == Fatbin.kind
     assert decrefs(ptx_of_all(capability)) == 2     # 4.1 and 5.1
-    assert b"xmem_arena" in linked(column_kernel(echo), COLUMN, capability)[1]
+    for debug in False, True:       # with debug each module is compiled by itself
+        assert b"xmem_arena" in linked(column_kernel(echo), COLUMN, capability, debug=debug)[1]
 
 
 @pytest.mark.parametrize("capability", [(7, 5), (9, 0), (12, 0)])
 def test_nvrtc_compiles_shims_that_are_not_built(linker, capability, monkeypatch):
     assert runtime.SHIMS.kind == CUSource.kind
     assert decrefs(ptx_of_all(capability)) == 2     # 4.1 and 5.1
+
+
+def test_a_kernel_that_needs_numbas_runtime_too_is_refused(linker):
+    """The decref of the shims cannot free an array of numba-cuda, whose memory has no header."""
+    def mixed(strings, out, rows):
+        row = cuda.grid(1)
+        if row < rows:
+            numbers = numpy.empty(4, numpy.int32)
+            numbers[row % 4] = 3
+            if numbers[1] == 3:
+                out[row] = strings[row] + "x"
+    with pytest.raises(Exception) as caught:
+        linked(mixed, COLUMN, (9, 0), lto=True)
+    if "cuda/atomic" in str(caught.value):
+        pytest.skip("nrt.cu needs a header that is not installed: pip install nvidia-cuda-cccl")
+    assert re.search(r"'NRT_\w+': symbol multiply defined", str(caught.value))
 
 
 @pytest.fixture(scope="module")
