@@ -96,7 +96,8 @@ class Arena:
         return struct.unpack("3Q", self.driver.read(self.answer, 24))
 
 
-def column(driver: Driver, kernel: Kernel, free: Kernel, arena: Arena, texts: list[str]) -> list[str]:
+def column(driver: Driver, kernel: Kernel, free: Kernel, arena: Arena,
+           texts: list[str]) -> list[str]:
     """Run a kernel on a column of strings; all that it has made is freed."""
     encoded = [text.encode() for text in texts]
     chars, views, at = driver.allocate(b"".join(encoded)), b"", 0
