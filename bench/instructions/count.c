@@ -156,6 +156,14 @@ static void one_does_not_read(const char *name)
 	follow(join(name, 0), xmem_pool_client(pool));
 }
 
+/* A program that polls and always finds a buffer pays for no poll. */
+static void one_polls(const char *name)
+{
+	one_does_not_read(name);
+	if (xmem_pool_poll_fd(pool) < 0)
+		die("xmem_pool_poll_fd");
+}
+
 static void most_do_not_read(const char *name)
 {
 	unsigned int n;
@@ -180,6 +188,7 @@ static const struct {
 	{ "cycle,cuda", cycle_cuda, NULL },
 	{ "poll-in-vain", poll_in_vain, NULL },
 	{ "publish,1-lossy", publish, one_does_not_read },
+	{ "publish,1-lossy,polls", publish, one_polls },
 	{ "publish,254-lossy", publish, most_do_not_read },
 };
 #define ROWS	(sizeof(rows) / sizeof(rows[0]))

@@ -49,15 +49,6 @@ static void close_poll(struct xl_poll *poll)
 	free(poll);
 }
 
-/* From now on calls take the slow paths, which update the descriptors. */
-static void leave_fast_paths(struct xmem_pool *pool)
-{
-	xl_lock(&pool->owned.lock);
-	xl_leave_fast_path(&pool->owned);
-	xl_unlock(&pool->owned.lock);
-	xl_receive_leave_fast_path(pool);
-}
-
 /* Make the descriptor in *place unless it exists. 0 or -errno. */
 static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struct xm_poll *what)
 {
@@ -82,7 +73,7 @@ static int take_poll(struct xmem_pool *pool, struct xl_poll **place, const struc
 	if (poll)
 		close_poll(poll);	/* another thread was faster */
 	else
-		leave_fast_paths(pool);
+		xl_receive_leave_fast_path(pool);
 	/* The daemon has filled it, and has not looked at it yet. */
 	if (pool->link.backend->poke)
 		pool->link.backend->poke(&pool->link);

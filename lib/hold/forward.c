@@ -3,6 +3,7 @@
  * Forwarding: this client publishes contents that it holds in its own ring, whichever client owns
  * them. core/forward.c has the protocol. publish.c checks the options.
  */
+#include <poll.h>
 #include <string.h>
 
 #include "lib/base/structs.h"
@@ -18,24 +19,6 @@
 
 /* ---- room in the ring; under owned->lock ---- */
 
-/*
- * Does the ring have room for one more entry, if necessary by demoting subscribers whose bound has
- * passed?
- */
-static bool has_room(struct xmem_pool *pool)
-{
-	if (!xl_ring_is_full(pool))
-		return true;
-	xl_record_full_ring(pool);
-	if (xl_demote_at(pool) > xl_now_ns())
-		return false;
-	xl_demote(pool);
-	if (!xl_ring_is_full(pool))
-		return true;
-	xl_record_full_ring(pool);
-	return false;
-}
-
 /* Arm the waiters word, look again, sleep (I5). 0: look again; or -errno, also -ETIMEDOUT. */
 static int sleep_for_room(struct xmem_pool *pool, u64 deadline, u32 cancels)
 {
@@ -44,7 +27,7 @@ static int sleep_for_room(struct xmem_pool *pool, u64 deadline, u32 cancels)
 	u64 bound;
 	int err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &armed);
 
-	if (err || has_room(pool))
+	if (err || xl_has_room(pool))
 		return err;
 	if (xl_wait_cancelled(&pool->calls, cancels))
 		return -ECANCELED;
@@ -61,8 +44,9 @@ static int wait_for_room(struct xmem_pool *pool, int64_t timeout_ns, u32 cancels
 	u64 deadline = xl_deadline(timeout_ns);
 	int err = timeout_ns && cancels & XL_CANCEL_ALWAYS ? -ECANCELED : 0;
 
-	while (!err && !has_room(pool))
-		err = timeout_ns ? sleep_for_room(pool, deadline, cancels) : -EAGAIN;
+	while (!err && !xl_has_room(pool))
+		err = timeout_ns ? sleep_for_room(pool, deadline, cancels) :
+				   xl_poll_for_room(pool);
 	return err;
 }
 
@@ -136,7 +120,7 @@ void xl_forward_reserved(struct xmem_pool *pool, const struct xm_publication *wh
 	xl_unlock(&owned->lock);
 	if (sleeps)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
-	xl_owned_notify(pool);
+	xl_owned_wake(pool);
 }
 
 static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
@@ -155,7 +139,9 @@ static int forward(struct xmem_pool *pool, const struct xl_wish *wish)
 	if (sleeps)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	if (!err)
-		xl_owned_notify(pool);
+		xl_owned_wake(pool);
+	else
+		xl_poll_update(pool, POLLOUT);
 	xl_wait_end(&pool->calls);
 	return err;
 }

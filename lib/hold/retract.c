@@ -61,7 +61,7 @@ static void wake(struct xmem_pool *pool)
 	if (xm_load(&pool->owned.words.row->ring_waiters) & XMEM_WAITERS_ARMED)
 		xl_waiters_wake(pool, XMEM_WAIT_RING, pool->me);
 	xl_attached_sweep(pool);
-	xl_owned_notify(pool);
+	xl_owned_wake(pool);
 }
 
 XMEM_API int xmem_retract(struct xmem_pool *pool, uint64_t number)

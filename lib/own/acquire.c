@@ -34,20 +34,6 @@ static XL_COLD int wait_failed(int err)
 	return xl_fail(-err, "wait for a free buffer: %s", strerror(-err));
 }
 
-/* Record when time alone may let an acquire succeed. Returns whether that time has come. */
-static bool record_time(struct xmem_pool *pool)
-{
-	u64 *at = &pool->owned.words.ring->look_at_ns, now = xl_now_ns(), before = xm_load(at);
-	u64 demote = xl_demote_at(pool), recall = xl_recall_at(pool), next;
-
-	/* A look after such a time has helped nothing; a wake-up comes. */
-	demote = demote > now ? demote : ~0ULL;
-	recall = recall > now ? recall : ~0ULL;
-	next = demote < recall ? demote : recall;
-	xm_store(at, next != ~0ULL ? next : 0);
-	return before && before <= now;
-}
-
 /*
  * Arm the waiters word and look again. If there is still nothing, record that for later acquires,
  * and for hosts (core/poll.h).
@@ -57,7 +43,7 @@ static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 {
 	struct xl_owned *owned = &pool->owned;
 	struct xmem_ring *ring = owned->words.ring;
-	bool due = record_time(pool);
+	bool due = xl_record_time(pool);
 	int err;
 
 	if (xl_still_none(pool, want) && !due) {
@@ -74,7 +60,7 @@ static int arm_and_look(struct xmem_pool *pool, const struct xl_want *want,
 	ret_armed->kicks = 0;
 	err = xl_find_slot(pool, want, ret);
 	if (xl_is_in_vain(want, err)) {
-		xm_store_release(&ring->vain, ret_armed->value);
+		xl_record_vain(owned, ret_armed->value);
 		owned->none_bytes = want->bytes;
 		owned->none_chain = err == -EAGAIN ? want->chain : NULL;
 	}
@@ -291,10 +277,11 @@ static XL_INLINE struct xmem_buffer *acquire_counted(struct xmem_pool *pool,
 	if (likely(!err))
 		hand_out(take_ready(owned, size), bytes,
 			 chain == &owned->cpu ? XL_WRITING : XL_WRITING | XL_CUDA, buffer);
-	if (!err && (owned->refused || xl_bound_stands(owned)))
+	if (!err && (owned->refused || xl_bound_stands(owned) || xl_is_vain(owned)))
 		xl_record_success(pool, size);
 	xl_unlock(&owned->lock);
-	xl_poll_update(pool, POLLOUT);
+	if (unlikely(err))
+		xl_poll_update(pool, POLLOUT);
 	xl_cache_expire(pool);
 	if (buffer && err)
 		xl_handle_unused(buffer);
@@ -316,8 +303,7 @@ static bool is_fast_under_mutex(const struct xmem_pool *pool, const struct xl_si
 	const struct xl_owned *owned = &pool->owned;
 
 	return xl_self.handles && is_fast(owned, size, owned->room_end) && !owned->refused &&
-	       !xl_bound_stands(owned) && owned->asked == size->chain && !owned->on_demand &&
-	       !xm_load(&pool->polls.settle);
+	       !xl_bound_stands(owned) && owned->asked == size->chain && !owned->on_demand;
 }
 
 /*

@@ -6,6 +6,8 @@
  * yet to receive must not be overwritten, so the ring may have no room although buffers are free.
  * core/policy.c computes which entries that are; find.c evicts.
  */
+#include <poll.h>
+
 #include "core/policy.h"
 #include "lib/host/request.h"
 #include "lib/own/demand.h"
@@ -15,16 +17,16 @@
  * No subscriber needs a publication below @place, so the ring has room for a whole round from there
  * on. After a refusal the next success has to be recorded, and while a renewal is open each slot
  * needs a look before it is handed out: then room_end is 0, so that each call looks. Acquire and
- * publish leave the fast path as well if the program polls, if the entry that publish overwrites
- * may be another client's, or if the pool's handle is closed.
+ * publish leave the fast path as well if the entry that publish overwrites may be another client's,
+ * or if the pool's handle is closed.
  */
 static void set_room(struct xl_owned *owned, const struct xmem_pool *pool, u64 place)
 {
-	bool look = owned->refused || owned->renewals || xl_bound_stands(owned);
+	bool look = owned->refused || owned->renewals || xl_bound_stands(owned) ||
+		    xl_is_vain(owned);
 
 	owned->room_end = look ? 0 : place + pool->map.ring_mask + 1;
-	owned->fast_end = xm_load(&pool->polls.pool) || owned->forwards || owned->closed ?
-		0 : owned->room_end;
+	owned->fast_end = owned->forwards || owned->closed ? 0 : owned->room_end;
 }
 
 /*
@@ -217,7 +219,8 @@ void xl_record_refusal(struct xmem_pool *pool, const struct xl_chain *chain, u64
 		xl_owned_wake(pool);	/* the time in ring.look_at_ns is not this one */
 }
 
-void xl_record_full_ring(struct xmem_pool *pool)
+/* A forward has found no room. */
+static void record_full_ring(struct xmem_pool *pool)
 {
 	if (begin_bound(pool, pool->owned.asked, 0))
 		xl_owned_wake(pool);
@@ -258,23 +261,70 @@ void xl_record_success(struct xmem_pool *pool, const struct xl_size *size)
 	xl_owned_wake(pool);	/* threads that poll may want smaller ones, which may be free */
 }
 
+bool xl_has_room(struct xmem_pool *pool)
+{
+	if (!xl_ring_is_full(pool))
+		return true;
+	record_full_ring(pool);
+	if (xl_demote_at(pool) > xl_now_ns())
+		return false;
+	xl_demote(pool);
+	if (!xl_ring_is_full(pool))
+		return true;
+	record_full_ring(pool);
+	return false;
+}
+
+bool xl_record_time(struct xmem_pool *pool)
+{
+	u64 *at = &pool->owned.words.ring->look_at_ns, now = xl_now_ns(), before = xm_load(at);
+	u64 demote = xl_demote_at(pool), recall = xl_recall_at(pool), next;
+
+	/* A look after such a time has helped nothing; a wake-up comes. */
+	demote = demote > now ? demote : ~0ULL;
+	recall = recall > now ? recall : ~0ULL;
+	next = demote < recall ? demote : recall;
+	xm_store(at, next != ~0ULL ? next : 0);
+	return before && before <= now;
+}
+
+void xl_record_vain(struct xl_owned *owned, u32 armed)
+{
+	xm_store_release(&owned->words.ring->vain, armed);
+	owned->none_chain = NULL;
+	xl_reset_room(owned);
+}
+
+int xl_poll_for_room(struct xmem_pool *pool)
+{
+	struct xl_armed armed;
+	int err;
+
+	if (!xm_load(&pool->polls.pool))
+		return -EAGAIN;
+	xl_record_time(pool);
+	err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &armed);
+	if (err || xl_has_room(pool))
+		return err;
+	xl_record_vain(&pool->owned, armed.value);
+	return -EAGAIN;
+}
+
 int xl_reserve_entry(struct xmem_pool *pool, const char *what)
 {
 	struct xl_owned *owned = &pool->owned;
-	bool full;
+	int err = 0;
 
 	xl_lock(&owned->lock);
-	full = xl_ring_is_full(pool);
-	if (full) {
-		xl_record_full_ring(pool);
-		if (xl_demote_at(pool) <= xl_now_ns())
-			xl_demote(pool);
-		full = xl_ring_is_full(pool);
-	}
-	owned->promised += !full;
+	while (!err && !xl_has_room(pool))
+		err = xl_poll_for_room(pool);
+	owned->promised += !err;
 	xl_unlock(&owned->lock);
-	return full ? xl_fail(EAGAIN, "%s: the ring is full of entries that waited-for "
-				      "subscribers have yet to receive", what) : 0;
+	if (!err)
+		return 0;
+	xl_poll_update(pool, POLLOUT);
+	return xl_fail(-err, "%s: the ring is full of entries that waited-for subscribers have "
+		       "yet to receive", what);
 }
 
 void xl_unreserve_entry(struct xmem_pool *pool)

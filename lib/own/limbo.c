@@ -197,7 +197,7 @@ static int collect(struct xmem_pool *pool, u64 keep, bool demand, u64 *ret_bytes
 	if (writes && !trims)
 		found = find(pool, keep, demand, NULL);
 	if (found || trims) {
-		xl_owned_notify(pool);	/* other threads may wait for a slot, or for room */
+		xl_owned_wake(pool);	/* other threads may wait for a slot, or for room */
 	}
 	if (writes)
 		xl_attached_drain(pool);

@@ -71,7 +71,7 @@ void xl_attached_drain(struct xmem_pool *pool)
 static void freed(struct xmem_pool *pool)
 {
 	xl_demand_detached(pool);
-	xl_owned_notify(pool);
+	xl_owned_wake(pool);
 }
 
 /*

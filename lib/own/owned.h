@@ -28,13 +28,13 @@
  *   room_end   a later subscriber begins at the tail or behind it, so the ring has room up to
  *              this place at least. While a demotion or the bound stands, or a renewal is open,
  *              room_end is 0, and each acquire looks at the ring.
- *   fast_end   equal to room_end, or 0 if the program polls, has forwarded, or has closed the
+ *   fast_end   equal to room_end, or 0 if this client has forwarded, or the program has closed the
  *              pool's handle: then no acquire and no publish takes the fast path, which
  *              notifies nobody
  *   ring.vain  an acquire has found nothing, and would find nothing again while the waiters word
  *              stays armed with this value: a client that changes what an owner waits for disarms
- *              that word (I5). It is noted only while `refused` is true, and then room_end is 0.
- *              Hosts read it for programs that poll (core/poll.h)
+ *              that word (I5). While it is noted, room_end is 0. Hosts read it for programs that
+ *              poll (core/poll.h)
  *
  * The lists change only under owned.lock.
  */
@@ -148,6 +148,10 @@ static inline bool xl_owned_is_waited_for(const struct xmem_pool *pool)
 	return unlikely(xl_peek(&pool->owned.words.row->slots_waiters) & XMEM_WAITERS_ARMED);
 }
 
+/*
+ * Buffers or room in the ring may be free now: wake the threads that wait for them, and the
+ * programs that poll (core/poll.h).
+ */
 static inline void xl_owned_wake(struct xmem_pool *pool)
 {
 	if (xl_owned_is_waited_for(pool))
@@ -158,6 +162,12 @@ static inline void xl_owned_wake(struct xmem_pool *pool)
 static inline bool xl_bound_stands(const struct xl_owned *owned)
 {
 	return xm_load(&owned->words.ring->demote_at_ns) || owned->recall_from;
+}
+
+/* Has an acquire or a forward found nothing, and has nothing changed since? */
+static inline bool xl_is_vain(const struct xl_owned *owned)
+{
+	return xm_load(&owned->words.ring->vain);
 }
 
 static inline u64 xl_tail(const struct xmem_pool *pool)
@@ -226,22 +236,13 @@ static inline void xl_leave_fast_path(struct xl_owned *owned)
 
 /*
  * A condition has changed for which an acquire has failed, so the next one looks again. If it may
- * succeed, the caller calls xl_owned_notify or xl_owned_wake later. Under owned.lock.
+ * succeed, the caller calls xl_owned_wake later. Under owned.lock.
  */
 static inline void xl_owned_changed(struct xl_owned *owned)
 {
 	xm_store(&owned->words.ring->vain, 0);
 }
 
-/*
- * Buffers or room in the ring may be free now: wake the threads that wait for them, and the
- * programs that poll. Under no lock.
- */
-static inline void xl_owned_notify(struct xmem_pool *pool)
-{
-	xl_owned_wake(pool);
-	xl_poll_update(pool, POLLOUT);
-}
 /* The chain of a GPU, or NULL. xl_owned_chain makes a missing one; NULL: no memory, noted. */
 struct xl_chain *xl_owned_find_chain(struct xmem_pool *pool, const struct xl_gpu *gpu);
 struct xl_chain *xl_owned_chain(struct xmem_pool *pool, struct xl_gpu *gpu);
@@ -316,9 +317,24 @@ void xl_record_refusal(struct xmem_pool *pool, const struct xl_chain *chain, u64
  * An acquire has found a buffer of that size. To be called if one was refused, or the bound stands.
  */
 void xl_record_success(struct xmem_pool *pool, const struct xl_size *size);
-/* A forward has found no room in the ring; a forward has succeeded. */
-void xl_record_full_ring(struct xmem_pool *pool);
+/*
+ * Does the ring have room for one more entry, if necessary by demoting subscribers whose bound has
+ * passed?
+ */
+bool xl_has_room(struct xmem_pool *pool);
+/*
+ * A forward that does not wait has found no room. If the program polls, this arms the waiters word,
+ * looks again, and notes what it armed. 0: look again; or -errno, also -EAGAIN.
+ */
+int xl_poll_for_room(struct xmem_pool *pool);
+/* A forward has succeeded. */
 void xl_record_forward(struct xmem_pool *pool);
+/*
+ * core/poll.h: note when time alone may let an acquire succeed, which returns whether the time that
+ * was noted before has come; note the word that was armed before a look in vain.
+ */
+bool xl_record_time(struct xmem_pool *pool);
+void xl_record_vain(struct xl_owned *owned, u32 armed);
 /* The time at which slow subscribers are to be demoted; ~0: not set. */
 u64 xl_demote_at(const struct xmem_pool *pool);
 /*

@@ -61,6 +61,40 @@ TEST(API_poll_wakes_once_for_each_change)
 	xmem_pool_close(writer);
 }
 
+/* A stage has no buffers of its own, and waits for room in its ring. */
+TEST(API_poll_says_that_a_forward_may_have_room)
+{
+	const char *name = new_name();
+	struct xmem_pool *owner = OPEN(name, .flags = XMEM_OPEN_WRITER, .ring = 4);
+	struct xmem_pool *stage = OPEN(name, .flags = XMEM_OPEN_WRITER,
+				       .wait_bound_ns = XMEM_FOREVER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *in = follow(stage, xmem_pool_client(owner), 0);
+	struct xmem_subscription *out = follow(reader, xmem_pool_client(stage),
+					       XMEM_SUBSCRIBE_WAITS);
+	int fd = fd_of(stage), i;
+	struct xmem_buffer *b;
+
+	WORKED(xmem_preallocate(owner, BYTES, 8, NULL));
+	for (i = 0; i < 8; i++) {
+		publish_stamp(owner, i);
+		b = receive_one(in);
+		if (i >= 4) {
+			SAME(xmem_publish(b, NULL, NULL), -EAGAIN);
+			SAME(by_poll(fd, POLLOUT, 0), 0);
+			xmem_release(receive_one(out));
+			SAME(by_poll(fd, POLLOUT, WAIT_MS), POLLOUT);
+			host_has_served(stage);
+		}
+		WORKED(xmem_publish(b, NULL, NULL));
+	}
+	xmem_unsubscribe(out);
+	xmem_unsubscribe(in);
+	xmem_pool_close(reader);
+	xmem_pool_close(stage);
+	xmem_pool_close(owner);
+}
+
 /*
  * A publication to another client is nothing to receive, but a writer may wait until it is passed.
  * So a subscriber that sleeps in poll is woken for it, and must have passed it by then.

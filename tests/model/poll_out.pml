@@ -14,12 +14,12 @@
  *   LOOKFIRST  An acquire looks before it arms the word, and not after.
  *   NOCOUNT    Disarming the word does not move it.
  *   OWNQUIET   A thread that gives up a buffer wakes no thread.
+ *   WAKEFIRST  A thread that gives up a buffer wakes first.
  *   NORELOOK   Daemon: the client does not look at the word again after it has filled the
  *              descriptor.
  *   FILLLATE   Daemon: the client fills the descriptor after its last look at the word.
  *   NOTELL     Daemon: that look finds a change, and the client does not tell the daemon.
  *   UNTOLD     Daemon: the client does not tell the daemon that there is a time.
- *   WAKEFIRST  Kernel: a thread that gives up a buffer wakes first.
  *   NOTIME     Kernel: no timer is set.
  *   TIMELATE   Kernel: the word is armed before the time is noted.
  *   KEEPS      Kernel: an acquire in vain leaves an earlier note as it is.
@@ -65,7 +65,7 @@ inline wake() {
 	saw = 0
 }
 
-/* xl_poll_update */
+/* xl_poll_update, after an acquire in vain */
 inline settle() {
 #ifndef KERNEL
 	take(poll_lock);
@@ -181,7 +181,6 @@ proctype Own() {
 #ifndef WAKEFIRST
 	wake();
 #endif
-	settle();
 #endif
 	skip
 }
