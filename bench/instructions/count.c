@@ -188,7 +188,7 @@ static const struct {
 	{ "cycle,cuda", cycle_cuda, NULL },
 	{ "poll-in-vain", poll_in_vain, NULL },
 	{ "publish,1-lossy", publish, one_does_not_read },
-	{ "publish,1-lossy,polls", publish, one_polls },
+	{ "publish,polls", publish, one_polls },
 	{ "publish,254-lossy", publish, most_do_not_read },
 };
 #define ROWS	(sizeof(rows) / sizeof(rows[0]))

@@ -287,34 +287,20 @@ static const char *exit_with_splits(void)
 
 static struct raw member;
 
-/* A member that holds all of its own slots, so that its searches find nothing. */
-static const char *joins_with_groups(const struct side *side)
+/* A member that polls for ever. */
+static const char *polls_throttled(void *argument)
 {
+	const struct side *side = argument;
 	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_WRITER);
-	u32 s;
+	struct pollfd look = { .events = POLLIN | POLLOUT };
 
 	SAME(become(ATTACKER), 0);
 	SAME(raw_start(&member, &join), 0);
 	GOES_WELL(fill_groups(&member, THEIR_GROUPS));
-	for (s = 0; s < member.map.slots; s++)
-		xm_store(xm_hold(&member.map, member.join.client, s), 1);
-	return NULL;
-}
-
-/* Polls for ever. It wakes itself, so that each poll searches again. */
-static const char *polls_throttled(void *argument)
-{
-	struct pollfd look = { .events = POLLIN | POLLOUT };
-	struct xmem_wait_request wake = { .size = sizeof(wake), .kind = XMEM_WAIT_SLOTS };
-
-	GOES_WELL(joins_with_groups(argument));
 	look.fd = member.file;
-	wake.client = member.join.client;
 	kid_say_ready();
-	for (;;) {
-		raw_request(&member, XMEM_IOC_WAKE, &wake);
+	for (;;)
 		poll(&look, 1, 0);
-	}
 }
 
 static const char *throttled(measured *once, const char *what, const char *(*load)(void *))

@@ -374,14 +374,16 @@ static const char *polls(void *unused)
 	look.fd = me.file;
 	kid_say_ready();
 	while (!__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE)) {
-		SAME(poll(&look, 1, 0), 0);
+		/* It has acquired nothing in vain, so it is writable. */
+		SAME(poll(&look, 1, 0), 1);
+		SAME(look.revents, POLLOUT);
 		__atomic_add_fetch(&shared->waits, 1, __ATOMIC_RELAXED);
 	}
 	kid_pause();
 	return NULL;
 }
 
-/* Clients come and go, so their pages are freed. A poller that stays finds no slot, and no harm. */
+/* Clients come and go, so their pages are freed. A poller that stays finds no harm. */
 static const char *polls_while_clients_end(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
