@@ -9,7 +9,7 @@
 # daemon, or empty: the library's choice), DEMO_PROGRAMS (their folder), DEMO_MODE
 # (empty: the pipeline; claims: buffers handed over by count), DEMO_GPU (1: frames are in
 # the memory of a GPU, or without a GPU in that of the driver of tests/fakecuda), DEMO_FOLDER
-# (for the results).
+# (for the results), DEMO_OCAML (1: the histogram is a program in OCaml).
 set -euo pipefail
 
 video=${DEMO_VIDEO:-/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg}
@@ -17,6 +17,7 @@ backend=${DEMO_BACKEND:-${XMEM_BACKEND:-}}
 programs=${DEMO_PROGRAMS:-build/release}
 mode=${DEMO_MODE:-}
 gpu=${DEMO_GPU:-}
+ocaml=${DEMO_OCAML:-}
 folder=${DEMO_FOLDER:-build/demo}
 device=/dev/xmem
 
@@ -37,6 +38,12 @@ look() {
 	'' | 1) ;;
 	*) die "GPU is 1 or nothing, not '$gpu'" ;;
 	esac
+	case $ocaml in
+	'' | 1) ;;
+	*) die "OCAML is 1 or nothing, not '$ocaml'" ;;
+	esac
+	[ -z "$ocaml" ] || { [ -z "$mode" ] && ! in_machine; } ||
+		die "OCAML=1 is for the pipeline on this machine's host"
 	[ -z "$gpu" ] || [ -z "$mode" ] ||
 		die "MODE=$mode hands over buffers of the CPU: leave out GPU=1"
 	[ -n "${DEMO_VIDEO:-}" ] || return 0
@@ -184,6 +191,7 @@ run_claims() {
 needs() {
 	local purposes=(demo)
 	[ "$mode" != claims ] || purposes=(build)
+	[ -z "$ocaml" ] || purposes+=(ocaml)
 	! in_machine || purposes+=(kmod vm)
 	echo "${purposes[@]}"
 }
@@ -200,7 +208,7 @@ run() {
 		run_in_machine
 	else
 		rm -f "$folder/console.log"	# of a run in the machine
-		exec "$programs/demo-director" ${gpu:+-g} -o "$folder" -- "$video"
+		exec "$programs/demo-director" ${gpu:+-g} ${ocaml:+-l} -o "$folder" -- "$video"
 	fi
 }
 

@@ -24,6 +24,15 @@ $(B)/$(1): $(patsubst %,$(B)/obj/examples/demo/%.o,$($(1)_OBJ)) $(B)/libxmem.a
 endef
 $(foreach program,$(notdir $(DEMO_PROGRAMS)),$(eval $(call demo_program,$(program))))
 
+# "make demo OCAML=1": the histogram in OCaml.
+$(B)/demo-histogram-ocaml: examples/demo/ocaml/histogram.ml examples/demo/ocaml/checksum.c \
+		ocaml-prefix
+	$(say) OCAML $@
+	$(Q)mkdir -p build/ocaml/demo && cp examples/demo/ocaml/* build/ocaml/demo
+	$(Q)cd build/ocaml/demo && OCAMLPATH='$(CURDIR)/$(OCAML_PREFIX)/lib' ocamlfind ocamlopt \
+		-package xmem -linkpkg checksum.c histogram.ml -cclib -lxxhash \
+		-o '$(CURDIR)/$@'
+
 # One file is one program, as a stranger would compile it: standard C, no private header.
 EXAMPLES := $(addprefix $(B)/,$(basename $(notdir $(wildcard examples/*.c))))
 # Frames in the loops of other libraries: built if the library is installed.
@@ -87,13 +96,14 @@ demo: export DEMO_BACKEND := $(value BACKEND)
 demo: export DEMO_PROGRAMS := $(B)
 demo: export DEMO_MODE := $(value MODE)
 demo: export DEMO_GPU := $(value GPU)
+demo: export DEMO_OCAML := $(value OCAML)
 
 .PHONY: demo
 demo:
 	$(Q)examples/demo.sh look
 	$(Q)needs=$$(examples/demo.sh needs) && scripts/needs.sh $$needs
 	$(Q)$(MAKE) --no-print-directory $(if $(filter claims,$(MODE)),$(B)/xmemd $(B)/claims, \
-		demo-programs)
+		demo-programs $(if $(OCAML),$(B)/demo-histogram-ocaml))
 	$(Q)if examples/demo.sh lacks-gpu; then \
 		scripts/needs.sh fakecuda && $(MAKE) -s --no-print-directory $(FAKECUDA); fi
 	$(Q)examples/demo.sh run

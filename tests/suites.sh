@@ -112,6 +112,8 @@ suite long device device-document 10 '' tests/device/document.sh
 
 check both demo demo-daemon 15 'release:demo-programs' 'make demo BACKEND=daemon'
 check both demo demo-gpu 15 'release:demo-programs release:fakecuda' 'make demo GPU=1'
+check long demo demo-ocaml 30 'release:demo-programs release:fakecuda apt:ocaml' \
+	'make demo OCAML=1 BACKEND=daemon && make demo OCAML=1 GPU=1'
 check long demo demo-kernel 40 'release:demo-programs' 'make demo BACKEND=kernel'
 suite both demo demo-bad-input 15 'release:demo-programs' tests/demo-bad-input.sh
 

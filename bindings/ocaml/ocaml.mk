@@ -33,6 +33,14 @@ check-ocaml:
 bench-ocaml: ocaml
 	$(Q)$(OCAML_TREE)/default/bench/hand_over.exe
 
+# As installed, for programs that ocamlfind builds.
+OCAML_PREFIX := build/ocaml/prefix-$(FLAVOUR)
+.PHONY: ocaml-prefix
+ocaml-prefix: ocaml
+	$(Q)$(OCAML_BUILD) @install && cd bindings/ocaml && dune install --root . \
+		--build-dir '$(CURDIR)/$(OCAML_TREE)' --prefix '$(CURDIR)/$(OCAML_PREFIX)' \
+		--libdir '$(CURDIR)/$(OCAML_PREFIX)/lib' xmem 2>/dev/null
+
 # odoc warns of modules of other packages, and of the paths of hidden modules.
 ocaml-doc: ocaml
 	$(Q)$(OCAML_BUILD) @doc 2>build/ocaml/doc.log || { cat build/ocaml/doc.log >&2; exit 1; }

@@ -37,6 +37,7 @@ static const char *folder = ".";
 static const char *wait_ms = "200";
 static bool only_look;
 static bool only_gpu;
+static bool in_ocaml;			/* the histogram */
 static struct xmem_pool *pool;
 static struct xmem_pool *empty_pool;	/* with this handle the daemon, and its memory, stays */
 static char pool_name[32];
@@ -100,7 +101,8 @@ static bool start_consumer(int who)
 
 	snprintf(publisher, sizeof(publisher), "%u",
 		 who == CONTACT ? report.stage : report.publisher);
-	snprintf(program, sizeof(program), "demo-%s", crew[who].name);
+	snprintf(program, sizeof(program), "demo-%s%s", crew[who].name,
+		 who == HISTOGRAM && in_ocaml ? "-ocaml" : "");
 	return crew_start(&crew[who], arguments);
 }
 
@@ -409,6 +411,7 @@ static int usage(const char *program)
 		"  -w MILLISECONDS  how long the producer waits for slow consumers (200)\n"
 		"  -g               frames are in the memory of a GPU\n"
 		"  -G               only look whether there is a GPU, and print which\n"
+		"  -l               the histogram is the program in OCaml\n"
 		"  -p               plain lines, also on a terminal\n"
 		"  -c               only look whether VIDEO is one\n", program);
 	return 2;
@@ -418,7 +421,7 @@ static bool read_arguments(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "o:w:gGpc")) != -1) {
+	while ((option = getopt(argc, argv, "o:w:gGlpc")) != -1) {
 		if (option == 'o')
 			folder = optarg;
 		else if (option == 'w')
@@ -427,6 +430,8 @@ static bool read_arguments(int argc, char **argv)
 			report.on_gpu = true;
 		else if (option == 'G')
 			only_gpu = true;
+		else if (option == 'l')
+			in_ocaml = true;
 		else if (option == 'p')
 			report.plain = true;
 		else if (option == 'c')
