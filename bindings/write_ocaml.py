@@ -197,7 +197,11 @@ def descriptions(api: Json) -> str:
             text += "\n".join(textwrap.wrap(line, 98, subsequent_indent="      ",
                                             initial_indent="  ", break_on_hyphens=False)) + "\n"
         text += "end\n"
-    return text
+    text += "\n(* The functions that make handles, and the numbers of the kinds in managed.ml. *)\n"
+    kinds = ["xmem_pool", "xmem_subscription", "xmem_buffer"]
+    makers = "".join(f'  "{each["name"]}", {kinds.index(_struct(each["returns"]))};\n'
+                     for each in functions if _struct(each["returns"]) in kinds)
+    return text + f"let makers = [\n{makers}]\n"
 
 
 # ---- numbers
@@ -358,6 +362,7 @@ class _Call:
         self.kept: list[str] = []       # what has to live until C has returned
         self.result = ""                # what the wrapper returns, if not what C returns
         self.result_type = ""
+        self.each_time = ""             # a step before each attempt
         for one in each["parameters"]:
             self._take(one)
         # An optional parameter precedes one that is not.
@@ -395,6 +400,9 @@ class _Call:
                 shown = "int64" if wide else "int"
             self.heads.append(f"?{key}")
             self.types.append(f"?{key}:{shown}")
+            if key == "timeout_ns":
+                self.before.append("let left = M.left (Option.value timeout_ns ~default:0L) in")
+                self.each_time = f"setf o D.{name}_timeout_ns (left ()); "
         self.given.append("(addr o)")
         self.kept.append("o")
 
@@ -495,7 +503,10 @@ class _Call:
             test = "M.negative64" if failed == "r < 0L" else \
                 "is_null" if failed == "is_null r" else "M.negative"
             bound = "r" if re.search(r"\br\b", result) else "_"
-            lines.append(f"  let {bound} = {once} \"{short}\" {test} ({closure} {call}) in")
+            if "M.with_gc" in result:
+                lines.append("  M.made @@ fun () ->")
+            attempt = f"({closure} {self.each_time}{call})"
+            lines.append(f"  let {bound} = {once} \"{short}\" {test} {attempt} in")
         lines = [y for x in lines for y in textwrap.wrap(
             x, 98, initial_indent="", subsequent_indent="    ", break_on_hyphens=False,
             drop_whitespace=True, break_long_words=False)]

@@ -10,8 +10,16 @@ let into file write =
   Format.pp_print_flush formatter ();
   close_out channel
 
-(* mlvalues.h has to precede threads.h. *)
-let head = "#include <caml/mlvalues.h>\n#include <caml/threads.h>\n#include <xmem.h>\n"
+(* mlvalues.h has to precede threads.h. Each handle that is made is noted (managed.c): an exception
+   of a signal's function can come before OCaml has it. *)
+let head =
+  "#include <caml/mlvalues.h>\n#include <caml/threads.h>\n#include <xmem.h>\n\
+   void *xmem_ml_note(int kind, void *handle);\n"
+  ^ String.concat ""
+      (List.map
+         (fun (name, kind) ->
+           Printf.sprintf "#define %s(...) xmem_ml_note(%d, %s(__VA_ARGS__))\n" name kind name)
+         D.makers)
 
 let make name concurrency (bindings : (module Cstubs.BINDINGS)) =
   let prefix = "xmem_" ^ name in

@@ -94,5 +94,5 @@ value xmem_ml_attach_cuda(value pool, value ptr, value bytes, value flags, value
 	buffer = xmem_attach_cuda(of, at, size, bits, number ? done_trampoline : NULL,
 				  (void *)number);
 	caml_acquire_runtime_system();
-	return caml_copy_nativeint((intnat)buffer);
+	return caml_copy_nativeint((intnat)xmem_ml_note(BUFFER, buffer));
 }

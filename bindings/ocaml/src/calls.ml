@@ -258,6 +258,7 @@ let pool_open ?flags ?slots ?clients ?ring_entries ?wait_bound_ns ?label ?demand
   C.set o D.xmem_pool_options_gid C.to_uint32_t gid;
   C.set o D.xmem_pool_options_limbo_bytes C.to_uint64_t limbo_bytes;
   C.set o D.xmem_pool_options_fd C.to_int32_t fd;
+  M.made @@ fun () ->
   let r = M.again "pool_open" is_null (fun () -> Slow.pool_open (C.or_null name) (addr o)) in
   M.keep name; M.keep label; M.keep o;
   M.with_gc M.Pool r
@@ -273,6 +274,7 @@ let pool_poll_fd pool =
   r
 
 let pool_reopen pool =
+  M.made @@ fun () ->
   let r = M.again "pool_reopen" is_null (fun () -> Slow.pool_reopen (M.raw pool)) in
   M.keep pool;
   M.with_gc M.Pool r
@@ -302,15 +304,19 @@ let subscribe ?flags ?publisher ?timeout_ns ?history ?depth ?label pool =
   C.set o D.xmem_subscribe_options_flags C.to_uint32_t flags;
   C.set o D.xmem_subscribe_options_publisher C.to_uint32_t publisher;
   C.set o D.xmem_subscribe_options_timeout_ns C.to_int64_t_wide timeout_ns;
+  let left = M.left (Option.value timeout_ns ~default:0L) in
   C.set o D.xmem_subscribe_options_history C.to_uint32_t history;
   C.set o D.xmem_subscribe_options_depth C.to_uint32_t depth;
   let label = C.c_text label in
   C.set o D.xmem_subscribe_options_label (fun x -> x) label;
-  let r = M.again "subscribe" is_null (fun () -> Slow.subscribe (M.raw pool) (addr o)) in
+  M.made @@ fun () ->
+  let r = M.again "subscribe" is_null (fun () -> setf o D.xmem_subscribe_options_timeout_ns (left
+    ()); Slow.subscribe (M.raw pool) (addr o)) in
   M.keep pool; M.keep label; M.keep o;
   M.with_gc M.Subscription ~parent:pool.pool r
 
 let receive subscription ~timeout =
+  M.made @@ fun () ->
   let r = M.within timeout "receive" is_null (fun timeout -> Slow.receive (M.raw subscription)
     timeout) in
   M.keep subscription;
@@ -346,11 +352,13 @@ let token buffer =
   C.uint64_t_wide r
 
 let get pool token =
+  M.made @@ fun () ->
   let r = M.once "get" is_null (fun () -> Fast.get (M.raw pool) (C.to_uint64_t_wide token)) in
   M.keep pool;
   M.with_gc M.Buffer ~parent:pool.pool r
 
 let clone buffer =
+  M.made @@ fun () ->
   let r = M.once "clone" is_null (fun () -> Fast.clone (M.raw buffer)) in
   M.keep buffer;
   M.with_gc M.Buffer ~parent:buffer.pool r
@@ -373,6 +381,7 @@ let buffer_stat buffer =
   buffer_info o
 
 let acquire pool bytes ~timeout =
+  M.made @@ fun () ->
   let r = M.within timeout "acquire" is_null (fun timeout -> Slow.acquire (M.raw pool) bytes
     timeout) in
   M.keep pool;
@@ -493,6 +502,7 @@ let copy_to_host to_ from offset bytes ~stream =
   ()
 
 let copy_to from device_id ~timeout =
+  M.made @@ fun () ->
   let r = M.within timeout "copy_to" is_null (fun timeout -> Slow.copy_to (M.raw from) device_id
     timeout) in
   M.keep from;
@@ -519,6 +529,7 @@ let cuda_device_query device =
   cuda_device_info o
 
 let acquire_cuda pool bytes device ~timeout =
+  M.made @@ fun () ->
   let r = M.within timeout "acquire_cuda" is_null (fun timeout -> Slow.acquire_cuda (M.raw pool)
     bytes device timeout) in
   M.keep pool;
@@ -624,6 +635,7 @@ let pool_next after =
   pool_entry o
 
 let attach_fd pool fd offset length flags =
+  M.made @@ fun () ->
   let r = M.again "attach_fd" is_null (fun () -> Slow.attach_fd (M.raw pool) fd (C.to_uint64_t
     offset) (C.to_uint64_t length) flags) in
   M.keep pool;

@@ -32,6 +32,22 @@ static void drop_buffer(void *handle)
 	atomic_fetch_sub(&live, 1);
 }
 
+/*
+ * The handle that this thread has made last, until a block has it. When a signal has come meanwhile,
+ * its function runs before that, and its exception loses the handle: Managed.made drops it then.
+ */
+static _Thread_local struct {
+	void *handle;
+	enum kind kind;
+} unclaimed;
+
+void *xmem_ml_note(int kind, void *handle)
+{
+	unclaimed.handle = handle;
+	unclaimed.kind = kind;
+	return handle;
+}
+
 /* One user less; the last one drops the handle. */
 void managed_drop(struct managed *it)
 {
@@ -101,6 +117,30 @@ static struct custom_operations operations = {
 	.fixed_length = custom_fixed_length_default,
 };
 
+value xmem_ml_claim(value unit)
+{
+	unclaimed.handle = NULL;
+	return Val_unit;
+}
+
+value xmem_ml_drop_unclaimed(value unit)
+{
+	void *handle = unclaimed.handle;
+	struct managed *it;
+
+	unclaimed.handle = NULL;
+	if (!handle)
+		return Val_unit;
+	if (unclaimed.kind == BUFFER) {
+		xmem_release(handle);
+		return Val_unit;
+	}
+	it = new_managed(unclaimed.kind, handle, 1);
+	if (it)
+		managed_drop(it);
+	return Val_unit;
+}
+
 /*
  * The bytes of which the collector has to know. Shared memory of the CPU is the pool's: its slots,
  * not its bytes, run out, and the policy for slots looks after them. Metadata says where published
@@ -136,6 +176,7 @@ value xmem_ml_manage(value kind, intnat handle, value look)
 	atomic_init(&BLOCK(block)->shared, it);
 	if (is_buffer)
 		atomic_fetch_add(&live, 1);
+	unclaimed.handle = NULL;
 	return block;
 }
 

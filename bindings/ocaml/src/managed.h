@@ -34,6 +34,9 @@ struct block {
 struct managed *managed_share(value block);
 void managed_drop(struct managed *it);
 
+/* Remember a handle until it is in a block. Returns: @handle. */
+void *xmem_ml_note(int kind, void *handle);
+
 bool callbacks_noted(void);
 
 #endif

@@ -69,6 +69,17 @@ let[@inline] manage_raw kind raw ~look ~acquired pool =
   if pending () then work_off ();
   { raw; block; acquired; views = []; pool = (match pool with Some pool -> pool | None -> block) }
 
+external claim : unit -> unit = "xmem_ml_claim" [@@noalloc]
+external drop_unclaimed : unit -> unit = "xmem_ml_drop_unclaimed"
+
+(* Make a handle, and a managed one of it. The function of a signal can run in between. *)
+let[@inline] made f =
+  try f ()
+  with problem ->
+    let trace = Printexc.get_raw_backtrace () in
+    drop_unclaimed ();
+    Printexc.raise_with_backtrace problem trace
+
 let with_gc kind ?parent raw = manage_raw kind raw ~look:true ~acquired:false parent
 
 (* The buffer of an acquire or receive. *)
@@ -142,7 +153,8 @@ let consume call (it : buffer) f =
     ignore (again call negative (fun () -> f (raw it)));
     gone it
   end else begin
-    let other = once call is_null (fun () -> Fast.clone (raw it)) in
+    let other = made (fun () -> once call is_null (fun () -> Fast.clone (raw it))) in
+    claim ();
     (try ignore (again call negative (fun () -> f other))
      with problem -> Fast.release other; raise problem);
     release it

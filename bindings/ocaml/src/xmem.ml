@@ -84,7 +84,7 @@ module Buffer = struct
   let no_options = from_voidp D.xmem_publish_options null
   let no_token = from_voidp uint64_t null
 
-  let options flags client timestamp_ns offset length timeout stream =
+  let options flags client timestamp_ns offset length stream =
     let o = make D.xmem_publish_options in
     let set field convert value = Convert.set o field convert value in
     setf o D.xmem_publish_options_size (Unsigned.Size_t.of_int (sizeof D.xmem_publish_options));
@@ -93,7 +93,6 @@ module Buffer = struct
     set D.xmem_publish_options_timestamp_ns Unsigned.UInt64.of_int64 timestamp_ns;
     set D.xmem_publish_options_offset Unsigned.UInt64.of_int offset;
     set D.xmem_publish_options_length Unsigned.UInt64.of_int length;
-    set D.xmem_publish_options_timeout_ns nanoseconds timeout;
     set D.xmem_publish_options_stream ptr_of_raw_address stream;
     o
 
@@ -104,9 +103,12 @@ module Buffer = struct
       (if keep || shown then Constants.Publish.keep else 0)
       lor if client = None then 0 else Constants.Publish.client
     in
-    let o = options flags client timestamp_ns offset length timeout stream in
+    let o = options flags client timestamp_ns offset length stream in
+    let left = M.left (time_or_0 timeout) in
     ignore
-      (M.again "publish" M.negative (fun () -> M.Slow.publish (M.raw it) (addr o) token));
+      (M.again "publish" M.negative (fun () ->
+           setf o D.xmem_publish_options_timeout_ns (left ());
+           M.Slow.publish (M.raw it) (addr o) token));
     M.keep o;
     if not keep then if shown then M.release it else M.gone it
 
@@ -264,6 +266,7 @@ module Pool = struct
     | Error error -> raise (Error.Error error)
 
   let acquire ?timeout (it : t) bytes =
+    M.made @@ fun () ->
     let now () = M.Fast.acquire (M.raw it) bytes 0L in
     let raw = now () in
     let raw =
@@ -274,6 +277,7 @@ module Pool = struct
     M.with_gc_quickly ~acquired:true it.pool raw
 
   let acquire_cuda ?timeout ~device (it : t) bytes =
+    M.made @@ fun () ->
     let raw =
       acquire_slowly "acquire_cuda" timeout
         (fun () -> M.Fast.acquire_cuda (M.raw it) bytes device 0L)
@@ -366,6 +370,7 @@ module Subscription = struct
   let poll_fd it = descriptor (Calls.subscription_poll_fd it)
 
   let receive ?timeout (it : t) =
+    M.made @@ fun () ->
     let now () = M.Fast.receive (M.raw it) 0L in
     let raw = now () in
     let found =
@@ -386,6 +391,7 @@ module Subscription = struct
 
   (* Of all subscriptions of a pool; it says which of them has the buffer. *)
   let receive_any ?timeout (pool : Pool.t) =
+    M.made @@ fun () ->
     let raw = M.raw pool in
     let which = allocate D.xmem_subscription null in
     let found =
@@ -451,6 +457,7 @@ module Cuda = struct
 
   let attach ?(flags = 0) ?finished (pool : Pool.t) address bytes =
     let id = match finished with Some f -> Callbacks.add (fun _ -> f ()) | None -> 0 in
+    M.made @@ fun () ->
     let raw = attach_cuda (raw_address_of_ptr (M.raw pool)) address bytes flags id in
     M.keep pool;
     if raw = 0n then begin

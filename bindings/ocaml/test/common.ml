@@ -43,6 +43,11 @@ let take from =
   | None -> Alcotest.fail "nothing was received"
 
 let held writer = (Pool.stat writer).held
+
+(* No slot is lost: all can be acquired. *)
+let check_slots writer =
+  List.iter Buffer.release (List.init slots (fun _ -> Pool.acquire ~timeout:0. writer bytes))
+
 let fails code f =
   match f () with
   | _ -> Alcotest.fail "it did not fail"

@@ -83,6 +83,27 @@ let signals_lengthen_no_wait () =
   check_bool "nothing" true
     (on_alarm ignore (fun () -> Subscription.receive ~timeout:0.1 from) = None)
 
+external ring : unit -> unit = "xmem_test_ring"
+
+(* The signal comes when C has the buffer, and OCaml does not have it yet. *)
+let no_handle_is_lost_by_a_signal () =
+  pair @@ fun writer from ->
+  let before = Sys.signal Sys.sigusr1 (Signal_handle (fun _ -> raise Rang)) in
+  let rings f =
+    ring ();
+    match f () with _ -> Alcotest.fail "it did not ring" | exception Rang -> ()
+  in
+  for _ = 1 to 2 * slots do
+    rings (fun () -> Pool.acquire ~timeout:0. writer bytes);
+    put writer;
+    rings (fun () -> Subscription.receive ~timeout:0. from)
+  done;
+  Sys.set_signal Sys.sigusr1 before;
+  (* the function of a signal can also run when the handle is the collector's *)
+  Gc.full_major ();
+  check_int "held" 0 (held writer);
+  check_slots writer
+
 (* ---- a writer that waits, and a consumer that forgets its buffers *)
 
 (* The writer waits for this subscriber, whose dead handles have all buffers. The subscriber would
@@ -204,6 +225,7 @@ let tests =
     test "an exception of a signal ends a wait" an_exception_of_a_signal_ends_a_wait;
     test "a wait goes on after a signal" a_wait_goes_on_after_a_signal;
     test "signals lengthen no wait" signals_lengthen_no_wait;
+    test "no handle is lost by a signal" no_handle_is_lost_by_a_signal;
     test "no deadlock in one process" no_deadlock_in_one_process;
     test "no deadlock in two processes" no_deadlock_in_two_processes;
     test "buffers come back at exit" buffers_come_back_at_exit;

@@ -813,3 +813,18 @@ module Slow (F : Cstubs.FOREIGN) = struct
     let strings_view = foreign "xmem_strings_view" (xmem_buffer @-> camlint @-> (ptr xmem_strings)
       @-> returning int)
 end
+
+(* The functions that make handles, and the numbers of the kinds in managed.ml. *)
+let makers = [
+  "xmem_pool_open", 0;
+  "xmem_pool_reopen", 0;
+  "xmem_subscribe", 1;
+  "xmem_receive", 2;
+  "xmem_receive_any", 2;
+  "xmem_get", 2;
+  "xmem_clone", 2;
+  "xmem_acquire", 2;
+  "xmem_copy_to", 2;
+  "xmem_acquire_cuda", 2;
+  "xmem_attach_fd", 2;
+]
