@@ -8,14 +8,15 @@
  * being written, its whole capacity can be read.
  *
  * With the stream NULL a copy is complete when the call returns. Otherwise it is work in the
- * stream, a CUstream or cudaStream_t of the GPU that is written or, if none is, that is read. The
- * default stream is CU_STREAM_LEGACY, (CUstream)1. Until the stream has done the copy
- *	memory of the CPU does not change; a buffer there that is written is neither published
- *	nor released, and one that is read is dropped by xmem_release_on
- *	a buffer of a GPU that is read is dropped by xmem_release_on of that stream
- *	a buffer of a GPU that is written may be published or released in any way
- * The stream may be destroyed. Copies are ordered as xmem_wait_on says (stream.h). A stream that is
- * captured into a graph takes no copy (-EPERM, stream.h).
+ * stream, which is a CUstream or cudaStream_t of the target's GPU or, if the target is in memory of
+ * the CPU, of the source's GPU. The default stream is CU_STREAM_LEGACY, (CUstream)1. Until the
+ * stream has done the copy
+ *	do not change memory of the CPU that is the source, or use such memory that is the target
+ *	neither publish nor release a target buffer in memory of the CPU
+ *	drop a source buffer by xmem_release_on with that stream
+ *	a target buffer in memory of a GPU may be published or released in any way
+ * The program may destroy the stream earlier. Copies are ordered as xmem_wait_on says (stream.h). A
+ * stream that is captured into a graph takes no copy (-EPERM, stream.h).
  */
 #ifndef XMEM_COPY_H
 #define XMEM_COPY_H
@@ -32,9 +33,9 @@ struct CUstream_st;		/* CUstream and cudaStream_t point to it */
 
 /*
  * Copy the contents and the metadata of one buffer to another one, which may be of another pool.
- * @to: its contents, from xmem_data_mut on, then have the length of those of @from, whatever length
- *	was acquired, and xmem_publish without options publishes them. The time of publication is
- *	not copied.
+ * @to: afterwards its contents begin at xmem_data_mut, and have the length of the contents of
+ *	@from, whatever length was acquired. xmem_publish without options publishes them. The time
+ *	of publication is not copied.
  *
  * Returns: 0, or
  *	-ERANGE	the contents are longer than xmem_capacity() of @to
@@ -59,7 +60,7 @@ int xmem_copy_range(struct xmem_buffer *to, size_t to_offset, struct xmem_buffer
 
 /*
  * Copy memory of this process into a buffer. The rest of @to stays, as in xmem_copy_range.
- * @from: @bytes bytes, even of @to itself; may be NULL if there are none.
+ * @from: @bytes bytes, which may lie in @to itself; may be NULL if @bytes is 0.
  * Returns, Threads: as xmem_copy_range. Since: 0.5.
  */
 int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes,
@@ -67,7 +68,7 @@ int xmem_copy_from_host(struct xmem_buffer *to, size_t offset, const void *from,
 
 /*
  * Copy contents of a buffer to memory of this process.
- * @to: room for @bytes bytes; may be NULL if there are none.
+ * @to: room for @bytes bytes; may be NULL if @bytes is 0.
  * Returns: as xmem_copy_range. Threads: any. Since: 0.5.
  */
 int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t bytes,
@@ -97,8 +98,8 @@ struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id, int64_
  * Returns: one address for all calls with this handle; or NULL: EPERM: the buffer is being written;
  * EMEDIUMTYPE, EIO: as xmem_data; ENOMEM: also: the limit of locked memory is reached; ENOTCONN:
  * the host has gone, and the contents are not mapped yet; EMFILE, EINTR.
- * Ownership: the library's, until the handle is dropped or xmem_get_mut has made it writable.
- * Stores are lost then. Threads: any. Since: 0.5.
+ * Ownership: the library's, until the handle is dropped or xmem_get_mut has made it writable; then
+ * the stores are lost. Threads: any. Since: 0.5.
  */
 void *xmem_data_private(struct xmem_buffer *buffer);
 

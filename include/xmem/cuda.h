@@ -72,9 +72,9 @@ int xmem_cuda_query(struct xmem_cuda_info *ret_info);
 #define XMEM_CUDA_CAN_IPC		(1u << 1)	/* legacy handles of memory (cuMemAlloc) */
 #define XMEM_CUDA_CAN_EXPORT_POOL	(1u << 2)	/* memory pools as descriptors */
 #define XMEM_CUDA_CAN_MEMOPS		(1u << 3)	/* streams write and wait for 64 bits */
-#define XMEM_CUDA_CAN_REGISTER		(1u << 4)	/* host memory is registered, */
-#define XMEM_CUDA_CAN_REGISTER_READ_ONLY (1u << 5)	/* also if it is read-only, */
-#define XMEM_CUDA_CAN_HOST_ATOMICS	(1u << 6)	/* and changed atomically */
+#define XMEM_CUDA_CAN_REGISTER		(1u << 4)	/* it uses registered CPU memory, */
+#define XMEM_CUDA_CAN_REGISTER_READ_ONLY (1u << 5)	/* it reads read-only CPU memory, and */
+#define XMEM_CUDA_CAN_HOST_ATOMICS	(1u << 6)	/* it changes CPU memory atomically */
 /* MPS serves this process: the GPU changes between processes without a delay of 140 us. */
 #define XMEM_CUDA_CAN_MPS		(1u << 7)
 
@@ -120,10 +120,10 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
 
 /*
  * Make a buffer of existing memory of a GPU, without copying it.
- * @ptr: an address in a GPU's memory, a multiple of 64 bytes behind the beginning of its
- *	allocation: from cudaMalloc or cuMemAlloc; or from cuMemCreate or a memory pool of CUDA's,
- *	with the handle type POSIX file descriptor. The memory stays the caller's. Neither free it
- *	nor change the contents before @done is called.
+ * @ptr: an address in a GPU's memory, which is a multiple of 64 bytes behind the beginning of its
+ *	allocation. The allocation is from cudaMalloc or cuMemAlloc; or it is from cuMemCreate or a
+ *	memory pool of CUDA's, and its handle type is POSIX file descriptor. The memory stays the
+ *	caller's. Neither free it nor change the contents before @done is called.
  * @bytes: bytes of contents. Other processes get the whole allocation.
  * @flags: 0 or XMEM_MEMORY_READERS.
  * @done: called once, when no client holds the contents or can receive them, and no process has the
@@ -134,8 +134,8 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
  *
  * Small allocations of cudaMalloc or cuMemAlloc share blocks of 2 MiB, and other processes get
  * whole blocks: free no allocation in the block before @done is called. Publish or release the
- * buffer like a buffer from xmem_attach_fd. The buffer has these contents only, and
- * xmem_cuda_ptr_mut refuses the buffer. Memory of cuMemCreate outlives this process; all other
+ * buffer like a buffer from xmem_attach_fd. The buffer never gets other contents, and
+ * xmem_cuda_ptr_mut refuses it. Memory of cuMemCreate outlives this process; all other
  * memory ends for other processes with this client's xmem_pool_close (XMEM_BUFFER_MORTAL).
  *
  * Returns: the buffer, or NULL, and then nothing has changed:
@@ -160,9 +160,9 @@ struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t b
  *	EMEDIUMTYPE  the contents are in memory of the CPU: xmem_data
  *	EACCES	this client is a reader, and the owner gives the memory to writers only: the owner
  *		made the buffer without XMEM_MEMORY_READERS
- *	EOWNERDEAD  the owner has ended or closed its pool, and the memory went by the driver's IPC
- *		handles or is of a memory pool of CUDA's; or the writer of the contents ended before
- *		they were complete
+ *	EOWNERDEAD  the owner has ended or closed its pool, and the memory has gone with it,
+ *		because it was shared by an IPC handle or is of a memory pool of CUDA's; or the
+ *		writer of the contents ended before they were complete
  *	EINVAL	the driver refuses the owner's handle, perhaps for lack of file descriptors
  *	ENODEV	there is no driver, or this process does not see that GPU; the message has its UUID
  *	ENOMEM, EMFILE, EINTR, EIO, ENOTCONN, ECHILD
@@ -184,10 +184,11 @@ void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
  * A kernel that uses the address on a GPU without access loses its context.
  * @device: this process's number of the GPU that is going to use the address.
  *
- * Memory by descriptor, and of a memory pool of CUDA's, is open to all peers of its GPU, so the
- * call only answers. Memory by IPC handle is not open to them: the call makes the primary context
- * of @device if there is none, which takes memory on @device, and enables access to all memory of
- * the primary context of the buffer's GPU (cuCtxEnablePeerAccess).
+ * Memory that is shared by descriptor, or is of a memory pool of CUDA's, is open to all peers of
+ * its GPU. For such memory the call changes nothing. Memory that is shared by IPC handle is not
+ * open to peers. For such memory the call makes the primary context of @device if there is none,
+ * which takes memory on @device. Then it gives that context access to all memory of the primary
+ * context of the buffer's GPU (cuCtxEnablePeerAccess).
  * Returns: 0: work in the primary context of @device can use the address; @device is the buffer's
  * own GPU, or a peer. Or:
  *	-EXDEV	@device cannot use the address: the GPUs are no peers, or the program has attached

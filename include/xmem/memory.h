@@ -20,8 +20,8 @@ struct xmem_pool;
 #define XMEM_MEMORY_SEALED	(1u << 1)	/* only this writer can ever write it */
 #define XMEM_MEMORY_CUDA	(1u << 2)	/* of the GPU `device_id` */
 #define XMEM_MEMORY_READERS	(1u << 3)	/* readers get it too, not only writers */
-#define XMEM_MEMORY_LEGACY	(1u << 4)	/* by the driver's IPC handles, even if the GPU can
-						 * export descriptors */
+#define XMEM_MEMORY_LEGACY	(1u << 4)	/* shared by the driver's IPC handles, even if the
+						 * GPU can export descriptors */
 
 /* All fields but size may be 0. */
 struct xmem_preallocate_options {
@@ -56,13 +56,13 @@ struct xmem_preallocate_options {
  *	-EINVAL	a number is 0 or larger than the pool can have; a flag has no meaning, or does not
  *		fit the others; `device_id` is not 0, and XMEM_MEMORY_CUDA is not given
  *	-EPERM	this client is a reader
- *	-ENOSPC	the pool has too few free slots for a writer to get so many
- *	-EDQUOT	a limit of the host is reached; or the pool has memory of 16 other GPUs: a GPU makes
- *		room when the pool has no more memory of it
+ *	-ENOSPC	the pool has too few free slots for so many buffers of this writer
+ *	-EDQUOT	a limit of the host is reached; or the pool has memory of 16 other GPUs, and must
+ *		give back all its memory of one of them first
  *	-EFBIG	one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
  *	-ENOMEM	a cgroup, the machine or the GPU has too little memory left; the message names it.
- *		Before this, all pools of this process have given back unused memory of the GPU
- *		that was made on demand, and memory of it that others have closed
+ *		For a GPU, all pools of this process have first given back the unused memory there
+ *		that was made on demand, and the memory there that other processes have closed
  *	-E2BIG, -EMFILE, -EINTR
  * and with XMEM_MEMORY_CUDA
  *	-ENODEV	there is no driver, or no such GPU; the message says why
@@ -76,26 +76,26 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 		     const struct xmem_preallocate_options *options);
 
 /*
- * xmem_acquire and xmem_acquire_cuda make buffers on demand as far as demand_bytes of struct
- * xmem_pool_options allows, which counts for the CPU and for each GPU alone. On a GPU, files
- * consist of whole blocks of 2 MiB, which small buffers of one size share. Unused files stay for
- * later acquires within cache_bytes and cache_ns (xmem_memory(7)).
+ * xmem_acquire and xmem_acquire_cuda make buffers on demand, up to demand_bytes of struct
+ * xmem_pool_options. This limit counts separately for the CPU and for each GPU. On a GPU, files
+ * consist of whole blocks of 2 MiB, and small buffers of one size share a block. Unused files stay
+ * for later acquires within cache_bytes and cache_ns (xmem_memory(7)).
  */
 
 #define XMEM_KEEP_ALL	UINT64_MAX
 
 /*
  * Find buffers that are no longer used, and give memory back to the system, now.
- * @pool: NULL: each open pool of this process. Then preallocated buffers stay, so that another
- *	allocator of this process can make room by this call.
+ * @pool: NULL: each open pool of this process. Then preallocated buffers stay. Another allocator of
+ *	this process that lacks memory calls this function so.
  * @keep: bytes of this writer's unused files that may stay, the most recently used first;
  *	XMEM_KEEP_ALL: all. A reader has none.
  * @ret_bytes: how many bytes have been given back; or NULL.
  *
  * An acquire that finds nothing, and the release of a buffer's last handle, find unused buffers by
- * themselves. This call is for a program that wants the memory or the numbers to be right at a
- * moment of its choice. With a pool, it gives preallocated buffers back too, so xmem_acquire may
- * fail with ENOSPC afterwards if it makes no buffers on demand.
+ * themselves. Make this call if the memory has to go back, or xmem_pool_stat has to be exact, at a
+ * certain moment. With a pool, this call gives back preallocated buffers too. Afterwards
+ * xmem_acquire may fail with ENOSPC if it makes no buffers on demand.
  *
  * Returns: how many buffers of this writer were found; or -EBADF, -ECHILD; -EINTR: a signal
  * handler ran while another thread made buffers (not with XMEM_KEEP_ALL). Threads: any. Since: 0.4.

@@ -24,7 +24,7 @@
  *	-ENODEV, -ENOMEM, -EINVAL, -EIO  the driver refuses; the error has its result
  *	-EINTR, -ECANCELED  the wait for the stream ended; the work in the stream continues
  *
- * A stream that is captured into a graph takes no call of xmem, also no copy: calls fail with
+ * A stream that is captured into a graph takes no call of xmem, and no copy: these calls fail with
  *	-EPERM	the stream is captured, or is a default stream that is ordered with a captured one
  * before they change anything, and the capture stays valid. Capture only the program's own work,
  * because the graph would repeat a call for the buffer of the capture. Before each cuGraphLaunch,
@@ -71,22 +71,23 @@ int xmem_wait_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
 
 /*
  * Wait in this thread until the contents of a buffer are complete.
- * @timeout_ns: nanoseconds to wait; 0: only look, which xmem_cancel does not end.
+ * @timeout_ns: nanoseconds to wait; 0: only look, which works even after xmem_cancel.
  * Returns: 0, or
  *	-EAGAIN		they are not complete, and timeout_ns is 0; -ETIMEDOUT not complete in time
  *	-EOWNERDEAD  the contents will never be complete: the writer's process has ended
  *	-EIO, -ESHUTDOWN  this process writes the contents, and its GPU or the driver has failed
  *	-EMEDIUMTYPE  the buffer is in memory of the CPU
  *	-EINVAL	also: the timeout is negative
- *	-EINTR, -ECANCELED, -ENOTCONN  as xmem_receive: closing the pool ends waits that are under
- *		way, and a handle that is kept beyond the close can be waited for again
+ *	-EINTR, -ECANCELED, -ENOTCONN  as xmem_receive: xmem_pool_close ends the waits that are
+ *		under way, and after it new waits for buffers that are still held are possible
  * Threads: any. Since: 0.5.
  */
 int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
 
 /*
  * Drop a handle when a stream has done all work that is in the stream at the call.
- * @buffer: any handle for reading, also of memory of the CPU that the stream copies from.
+ * @buffer: any handle for reading. Its buffer may also be in memory of the CPU, if the stream
+ *	copies from there.
  * @stream: its work at the call may still read the contents.
  *
  * The handle is gone for the caller at once, and the buffer is held until the stream has done this

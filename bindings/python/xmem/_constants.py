@@ -98,7 +98,7 @@ class MemoryFlags(enum.IntFlag):
     CUDA = 0x4
     #: readers get it too, not only writers
     READERS = 0x8
-    #: by the driver's IPC handles, even if the GPU can export descriptors
+    #: shared by the driver's IPC handles, even if the GPU can export descriptors
     LEGACY = 0x10
 
 
@@ -113,11 +113,11 @@ class CudaCanFlags(enum.IntFlag):
     EXPORT_POOL = 0x4
     #: streams write and wait for 64 bits
     MEMOPS = 0x8
-    #: host memory is registered,
+    #: it uses registered CPU memory,
     REGISTER = 0x10
-    #: also if it is read-only,
+    #: it reads read-only CPU memory, and
     REGISTER_READ_ONLY = 0x20
-    #: and changed atomically
+    #: it changes CPU memory atomically
     HOST_ATOMICS = 0x40
     #: MPS serves this process: the GPU changes between processes without a delay of 140 us.
     MPS = 0x80
