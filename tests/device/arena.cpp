@@ -182,6 +182,24 @@ TEST(DEVICE_two_threads_at_the_mark_get_two_blocks)
 	SAME(mark_of(memory), room_for(3, 64));
 }
 
+/* Whatever is left at the end of the arena goes to the lists, for smaller requests. */
+TEST(DEVICE_the_end_of_an_arena_that_is_too_small_for_a_thread_is_not_lost)
+{
+	own_arena memory(room_for(1, 1024));
+	void *large = nullptr, *small = nullptr;
+
+	{
+		stopped_thread other(STEP_BUMP, 1, [&] { large = allocate(memory, 1000); });
+
+		small = allocate(memory, 48);
+	}
+	CHECK(small && !large);
+	SAME(mark_of(memory), room_for(1, 1024));
+	SAME(arena_count(memory).failed, 1);
+	CHECK(allocate(memory, 752) && allocate(memory, 176));	/* 768 + 192 + 64 = 1024 */
+	CHECK(!allocate(memory, 16));
+}
+
 TEST(DEVICE_a_block_that_is_given_back_beside_another_one_is_not_lost)
 {
 	own_arena memory(room_for(2, 64));

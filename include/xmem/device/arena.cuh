@@ -14,9 +14,10 @@
  * gave it back, does not put the outdated next block into the list. (It would do so if exactly a
  * multiple of 2^32 changes had come between its read and its write.)
  *
- * If its own list is empty, a thread takes new memory at the mark. If the arena ends there, the
- * thread takes a free block of another shard, or a larger one. Blocks are never divided or joined.
- * The mark never goes back: it is the high-water mark.
+ * If its own list is empty, a thread takes new memory at the mark. It adds to the mark, because of
+ * many threads of a GPU that compare and swap one word only one at a time succeeds. If the arena
+ * ends there, the thread takes a free block of another shard, or a larger one. Blocks are never
+ * divided or joined. The mark never goes back: it is the high-water mark.
  */
 #ifndef XMEM_DEVICE_ARENA_CUH
 #define XMEM_DEVICE_ARENA_CUH
@@ -48,7 +49,7 @@ struct arena_shard {
 struct arena {
 	u64 magic;
 	u64 bytes;			/* of the whole arena */
-	u64 mark;			/* memory from here on was never used; in bytes */
+	u64 mark;			/* no memory from here on was ever used; in bytes */
 	u64 reserved[5];
 	arena_shard shard[ARENA_SHARDS];
 };
@@ -85,6 +86,8 @@ XMEM_DEVICE arena_counts arena_count(const arena *from)
 {
 	arena_counts sum = { 0, 0, 0, load_relaxed(&from->mark) };
 
+	if (sum.mark > from->bytes)
+		sum.mark = from->bytes;
 	for (u32 i = 0; i < ARENA_SHARDS; i++) {
 		sum.made += load_relaxed(&from->shard[i].made);
 		sum.freed += load_relaxed(&from->shard[i].freed);
@@ -158,25 +161,46 @@ XMEM_DEVICE void push(u64 *list, block *freed)
 
 /* ---- Allocation ---- */
 
-/* A block of memory that was never used. A refused one must not move the mark. */
-XMEM_DEVICE block *take_new(arena *from, u32 size_class)
+XMEM_DEVICE block *make_block(arena *from, u64 at, u32 size_class)
 {
-	u64 size = class_size(size_class), mark = load_relaxed(&from->mark), seen;
-	block *made;
+	block *made = block_at(from, u32(at / ARENA_UNIT));
 
-	for (;; mark = seen) {
-		if (size > from->bytes - mark)
-			return nullptr;
-		XMEM_DEVICE_STEP(STEP_BUMP);
-		seen = compare_swap_acq_rel(&from->mark, mark, mark + size);
-		if (seen == mark)
-			break;
-	}
-	made = block_at(from, u32(mark / ARENA_UNIT));
 	store_relaxed(&made->next, 0);
 	made->size_class = size_class;
-	made->back = u32(mark / ARENA_UNIT);
+	made->back = u32(at / ARENA_UNIT);
 	return made;
+}
+
+/* Make free blocks of the end of the arena, which is too small for one thread, and has no other. */
+XMEM_DEVICE void give_end(arena *from, u64 at, u32 shard)
+{
+	while (from->bytes - at >= class_size(0)) {
+		u32 size_class = class_of(from->bytes - at);
+
+		if (class_size(size_class) > from->bytes - at)
+			size_class--;
+		push(&from->shard[shard].free[size_class], make_block(from, at, size_class));
+		at += class_size(size_class);
+	}
+}
+
+/*
+ * A block of memory that was never used. A request that does not fit leaves the mark where it is,
+ * unless another thread has taken the memory since this one looked.
+ */
+XMEM_DEVICE block *take_new(arena *from, u32 size_class, u32 shard)
+{
+	u64 size = class_size(size_class), at = load_relaxed(&from->mark);
+
+	if (at + size > from->bytes)
+		return nullptr;
+	XMEM_DEVICE_STEP(STEP_BUMP);
+	at = fetch_add_relaxed(&from->mark, size);
+	if (at + size <= from->bytes)
+		return make_block(from, at, size_class);
+	if (at < from->bytes)
+		give_end(from, at, shard);
+	return nullptr;
 }
 
 XMEM_DEVICE block *steal(arena *from, u32 size_class, u32 shard)
@@ -210,7 +234,7 @@ XMEM_DEVICE void *allocate_from_heap(u64 bytes)
  * Allocate memory, aligned to 16 bytes and not initialised, from an arena, or from the heap if that
  * is NULL. Returns: NULL if there is none; an arena counts that. Ownership: release() it.
  */
-XMEM_DEVICE void *allocate(arena *from, u64 bytes)
+XMEM_DEVICE_CALLED void *allocate(arena *from, u64 bytes)
 {
 	u32 shard = u32(thread_index() % ARENA_SHARDS), size_class;
 	block *found = nullptr;
@@ -224,7 +248,7 @@ XMEM_DEVICE void *allocate(arena *from, u64 bytes)
 	if (size_class < ARENA_CLASSES) {
 		found = pop(from, &from->shard[shard].free[size_class]);
 		if (!found)
-			found = take_new(from, size_class);
+			found = take_new(from, size_class, shard);
 		if (!found)
 			found = steal(from, size_class, shard);
 	}

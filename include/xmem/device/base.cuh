@@ -22,6 +22,13 @@
 #define XMEM_DEVICE_MEMBER
 #endif
 
+/* A function that a kernel calls, because the code is long and a kernel needs it in many places */
+#if defined(__CUDA_ARCH__)
+#define XMEM_DEVICE_CALLED __attribute__((noinline)) XMEM_DEVICE
+#else
+#define XMEM_DEVICE_CALLED XMEM_DEVICE
+#endif
+
 /* The heap, for blocks that belong to no arena. */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define XMEM_DEVICE_MALLOC(bytes) malloc(bytes)
