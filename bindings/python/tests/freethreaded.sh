@@ -33,7 +33,7 @@ scripts/venv.sh "$venv" bindings/python/requirements/free.txt
 
 cd "$here"
 left_out=(--ignore-glob '*torch*')
-for name in package onnx examples docs docstrings cuda_numba; do
+for name in package onnx examples strings docs docstrings cuda_numba; do
 	left_out+=(--ignore "test_$name.py")
 done
 export PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=$venv/hypothesis
