@@ -10,6 +10,7 @@
 #   make test-all       all tests; hours: docs/testing.md
 #   make test-cuda      the tests of GPUs on this machine's GPU; skipped where there is none
 #   make python         the Python package in build/FLAVOUR/python, for PYTHONPATH
+#   make device         compiles the shims of xmem.numba for GPUs; needs nvcc
 #   make python-wheel   a wheel and a source distribution of it, in build/python/dist
 #   make check-python   its tests; make check-torch: with PyTorch 2 from PyPI, 5.5 GB,
 #                       or make check-torch TORCH=2.5: with that release, 2 GB

@@ -17,7 +17,7 @@ from numba_twin import (ARRAY, COLUMN, FREE, TOP, building, column_kernel,  # no
 from numba import cuda
 from numba.cuda import config, dispatcher, types
 from numba.cuda.compiler import compile_cuda
-from numba.cuda.core.errors import NumbaRuntimeError
+from numba.cuda.core.errors import NumbaRuntimeError, TypingError
 from numba.cuda.descriptor import cuda_target
 from numba.cuda.memory_management.nrt import NRT_LIBRARY
 from xmem.numba import make_string, managed_string, runtime, string_view
@@ -318,6 +318,30 @@ def test_operations_are_pythons(building):
         twin.free(out)
         made, freed, failed = twin.counts()
         assert (made, failed) == (freed, 0), function.__code__
+
+
+def mixes(s):
+    if len(s) > 2:
+        result = s
+    else:
+        result = s + s
+    return result
+
+
+def copies_a_row(strings, out, rows):
+    out[0] = strings[0]
+
+
+def copies_a_literal(strings, out, rows):
+    out[0] = "literal"
+
+
+def test_a_row_does_not_become_a_new_string_by_itself():
+    with pytest.raises(TypingError, match="Cannot unify (managed_string|string_view) and"):
+        ptx_of(column_kernel(mixes), COLUMN)
+    for kernel in copies_a_row, copies_a_literal:
+        with pytest.raises(TypingError, match=r"a new string is wanted here: str\(row\)"):
+            ptx_of(kernel, COLUMN)
 
 
 def test_null_strings_go_through(building):

@@ -238,6 +238,10 @@ def test_modules_have_the_arena_of_their_gpu(monkeypatch):
     unloaded(modules[0])
     runtime.use_arena(0x8000, "third")
     assert list(map(written, modules)) == [None, 0x8000, None]
+    runtime.stop_arena("other")
+    assert list(map(written, modules)) == [None, None, None]
+    runtime.stop_arena("third")
+    assert list(map(written, modules)) == [None, 0, None]
 
 
 # ---- Linking ----

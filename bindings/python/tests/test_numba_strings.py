@@ -92,6 +92,7 @@ def test_the_documents_kernels(numba_cuda: Any) -> None:
                 assert other.hear() == [None if row is None else expected(row) for row in rows]
                 other.end()
             made.release()
+        arena.stop()
 
 
 def test_an_arena_that_is_too_small(numba_cuda: Any) -> None:

@@ -41,11 +41,15 @@ class Arena:
                              "arena: it takes 17 KiB, aligned to 16 bytes")
 
     def use(self) -> None:
-        """Let all kernels of the current GPU allocate from it; it lives as long as it is used.
+        """Let all kernels of the current GPU allocate from it, until stop() or another arena.
 
-        No kernel with strings runs on this GPU meanwhile.
+        It is kept alive until then. No kernel with strings runs on this GPU during the call.
         """
         runtime.use_arena(int(self.memory), self)
+
+    def stop(self) -> None:
+        """Let kernels allocate from the GPU's own heap again, if they use this arena."""
+        runtime.stop_arena(self)
 
     def counts(self) -> ArenaCounts:
         """Wait for the kernels of the default stream, and count."""

@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 from llvmlite import ir
 from numba.cuda import cgutils, types
+from numba.cuda.core.errors import TypingError
 from numba.cuda.core.imputils import impl_ret_new_ref
 from numba.cuda.cudadecl import registry as typings
 from numba.cuda.cudaimpl import lower, lower_cast
@@ -46,6 +47,13 @@ def view_literal(context: Any, builder: Any, fromty: Any, toty: Any, value: Any)
     view.bytes = context.get_constant(types.int32, len(text.encode()))
     view.char_pos = view.byte_pos = context.get_constant(types.int32, 0)
     return view._getvalue()
+
+
+@lower_cast(StringView, ManagedString)
+@lower_cast(types.StringLiteral, ManagedString)
+def refuse(context: Any, builder: Any, fromty: Any, toty: Any, value: Any) -> Any:
+    """A conversion would allocate, and numba drops no reference to the result of one."""
+    raise TypingError("xmem.numba: a new string is wanted here: str(row), make_string(literal)")
 
 
 def _is_string(given: Any) -> bool:

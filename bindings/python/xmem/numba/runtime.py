@@ -72,6 +72,13 @@ def use_arena(address: int, keeper: object) -> None:
             _write(module, address)
 
 
+def stop_arena(keeper: object) -> None:
+    """Let kernels of this GPU allocate from the GPU's heap, if this arena is in use there."""
+    with _lock:
+        if _arenas.get(_gpu(), (0, None))[1] is keeper:
+            use_arena(0, None)
+
+
 class Shims(LinkableCode):
     """The shims as the linker of this process can read them; found out when something is linked.
 
