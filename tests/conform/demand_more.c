@@ -90,37 +90,6 @@ TEST(P9_a_wait_for_a_large_buffer_leaves_the_small_ones)
 	xmem_pool_close(waiter.pool);
 }
 
-/* The larger acquire before the last one does not count. */
-TEST(API_poll_speaks_of_the_last_acquire)
-{
-	const char *name = new_name();
-	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER, .demand_bytes = 5 * MB);
-	struct xmem_pool *reader = open_reader(name);
-	struct xmem_subscription *s = follow(reader, xmem_pool_client(pool), 0);
-	struct xmem_buffer *b[16], *held[4];
-	int i;
-
-	fd_of(pool);
-	for (i = 0; i < 16; i++)
-		b[i] = acquire(pool, MB / 4);
-	for (i = 0; i < 4; i++) {
-		WORKED(xmem_publish(acquire(pool, MB / 4), NULL, NULL));
-		CHECK((held[i] = xmem_receive(s, 0)));
-	}
-	REFUSED(xmem_acquire(pool, 4 * MB, MS), ETIMEDOUT);
-	REFUSED(xmem_acquire(pool, MB / 2, 0), EAGAIN);
-	SAME(by_poll(fd_of(pool), POLLOUT, 0), 0);
-	for (i = 0; i < 4; i++)
-		xmem_release(held[i]);
-	SAME(by_poll(fd_of(pool), POLLOUT, WAIT_MS), POLLOUT);
-	xmem_release(acquire(pool, MB / 2));
-	for (i = 0; i < 16; i++)
-		xmem_release(b[i]);
-	xmem_unsubscribe(s);
-	xmem_pool_close(reader);
-	xmem_pool_close(pool);
-}
-
 /* ---- what keeps the room ---- */
 
 /*

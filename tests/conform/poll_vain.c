@@ -61,6 +61,27 @@ TEST(API_poll_wakes_once_for_each_change)
 	xmem_pool_close(writer);
 }
 
+/* What the writer itself changes is a change, too. */
+TEST(P9_poll_wakes_for_its_own_retractions)
+{
+	const char *name = new_name();
+	struct xmem_pool *writer = OPEN(name, .flags = XMEM_OPEN_WRITER,
+					.wait_bound_ns = XMEM_FOREVER);
+	struct xmem_pool *reader = open_reader(name);
+	struct xmem_subscription *s = follow(reader, xmem_pool_client(writer),
+					     XMEM_SUBSCRIBE_WAITS);
+	uint64_t token;
+
+	WORKED(xmem_preallocate(writer, BYTES, 1, NULL));
+	WORKED(xmem_publish(xmem_acquire(writer, BYTES, 0), NULL, &token));
+	acquire_in_vain(writer, BYTES);
+	WORKED(xmem_retract(writer, token));
+	xmem_release(acquire_by_poll(writer, BYTES, 0));
+	xmem_unsubscribe(s);
+	xmem_pool_close(reader);
+	xmem_pool_close(writer);
+}
+
 /* A stage has no buffers of its own, and waits for room in its ring. */
 TEST(API_poll_says_that_a_forward_may_have_room)
 {
