@@ -61,7 +61,7 @@ TEST(API_poll_wakes_once_for_each_change)
 	xmem_pool_close(writer);
 }
 
-/* What the writer itself changes is a change, too. */
+/* The writer hears of its own changes. */
 TEST(P9_poll_wakes_for_its_own_retractions)
 {
 	const char *name = new_name();
