@@ -5,6 +5,7 @@ external in_c : nativeint -> nativeint -> int -> int -> int = "xmem_bench_in_c"
 
 let bytes = 4096
 let each = 20_000
+let target = 150.
 
 let address it = Ctypes.raw_address_of_ptr (Xmem__Managed.raw it)
 
@@ -40,4 +41,5 @@ let () =
         (c, took (fun () -> in_ocaml writer from)))
   in
   let c = median (List.map fst pairs) and more = median (List.map (fun (c, ml) -> ml -. c) pairs) in
-  Printf.printf "C %.0f ns a hand-over, OCaml %.0f ns more (target: at most 150)\n" c more
+  Printf.printf "C %.0f ns a hand-over, OCaml %.0f ns more (target: at most %.0f)\n" c more target;
+  if more > target then exit 1

@@ -33,8 +33,9 @@ static void drop_buffer(void *handle)
 }
 
 /*
- * The handle that this thread has made last, until a block has it. When a signal has come meanwhile,
- * its function runs before that, and its exception loses the handle: Managed.made drops it then.
+ * The handle that this thread has made last, until a block has it. If a signal has come meanwhile,
+ * its function runs before that. The function's exception would lose the handle, so Managed.made
+ * drops the handle then.
  */
 static _Thread_local struct {
 	void *handle;

@@ -31,6 +31,26 @@ let other_threads_run () =
   Buffer.with_ (Option.get !got) (fun buffer ->
       check_bool "contents" true ((Buffer.data buffer).{0} = 't'))
 
+(* Nothing but the call refers to the subscription. *)
+let a_waiting_subscription_lives () =
+  let name = new_name () in
+  Pool.with_ (open_writer name) @@ fun writer ->
+  let started = Semaphore.Counting.make 0 and got = ref (Ok None) in
+  let wait () =
+    let from = Subscription.subscribe (Pool.open_ name) in
+    Semaphore.Counting.release started;
+    got := catch (fun () -> Subscription.receive from)
+  in
+  let waiting = Thread.create wait () in
+  Semaphore.Counting.acquire started;
+  for _ = 1 to 3 do Gc.full_major (); settle (); Thread.yield () done;
+  put writer;
+  Thread.join waiting;
+  match !got with
+  | Ok (Some buffer) -> Buffer.release buffer
+  | Ok None -> Alcotest.fail "nothing"
+  | Error { message; _ } -> Alcotest.fail message
+
 let cancel_ends_a_wait () =
   let name = new_name () in
   Pool.with_ (open_writer name) @@ fun _ ->
@@ -221,6 +241,7 @@ let all_writers_have_ended () =
 let tests =
   [
     test "other threads run" other_threads_run;
+    test "a waiting subscription lives" a_waiting_subscription_lives;
     test "cancel ends a wait" cancel_ends_a_wait;
     test "an exception of a signal ends a wait" an_exception_of_a_signal_ends_a_wait;
     test "a wait goes on after a signal" a_wait_goes_on_after_a_signal;
