@@ -165,6 +165,16 @@ let in_two_domains () =
   Gc.full_major ();
   check_int "left" 0 (handles ())
 
+(* A writer that waits, and a consumer that forgets its buffers, in two domains, with a heap that
+   makes each full collection expensive. *)
+let no_deadlock_between_domains () =
+  pair ~wait_bound:60. ~waits:true @@ fun writer from ->
+  let live = ballast 3_000_000 in
+  With_domains.both (function
+    | 0 -> Waits_tests.forgetful from 1_000
+    | _ -> Waits_tests.hand_over_all writer 1_000);
+  check_int "strings" 3_000_000 (List.length live)
+
 let tests =
   [
     test "a C finaliser alone starves" a_finaliser_of_c_alone;
@@ -180,4 +190,5 @@ let tests =
     test "handles in use" handles_in_use;
     test "memory is flat" memory_is_flat;
     test "in two domains" in_two_domains;
+    test "no deadlock between domains" no_deadlock_between_domains;
   ]
