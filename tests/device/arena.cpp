@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <random>
-#include <set>
+#include <sys/mman.h>
 
 #include "test.hpp"
 
@@ -52,6 +52,28 @@ TEST(DEVICE_an_arena_is_made_only_where_there_is_room)
 	CHECK(allocate(reinterpret_cast<arena *>(bytes), 16));
 	CHECK(!allocate(reinterpret_cast<arena *>(bytes), 0));
 	SAME(mark_of(reinterpret_cast<arena *>(bytes)), sizeof(arena) + 32);
+}
+
+/* Addresses of 70 GiB, of which only a few pages are ever touched */
+TEST(DEVICE_an_arena_uses_64_gib_at_most)
+{
+	const u64 bytes = 70ull << 30, most = 64ull << 30;
+	void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	arena *made;
+	char *last;
+
+	if (memory == MAP_FAILED)
+		throw skipped("this machine does not give 70 GiB of addresses");
+	made = arena_init(memory, bytes);
+	made->mark = most - 64;
+	last = static_cast<char *>(allocate(made, 48));
+	SAME(last - static_cast<char *>(memory), most - 48);
+	CHECK(!allocate(made, 16));
+	SAME(mark_of(made), most);
+	release(last);
+	SAME(static_cast<char *>(allocate(made, 48)) == last, true);
+	munmap(memory, bytes);
 }
 
 TEST(DEVICE_an_exhausted_arena_says_so_and_is_used_again)
