@@ -136,7 +136,7 @@ suite long python python-wheel 60 "$python" bindings/python/tests/wheel.sh
 # ---- strings in kernels ----
 
 # It needs numba-cuda and compilers for GPUs from PyPI, 820 MB, which the judges use as well.
-suite long device device-numba 60 '' tests/device/numba.sh
+suite long device device-numba 150 '' tests/device/numba.sh
 
 # ---- OCaml ----
 

@@ -10,9 +10,9 @@
 #undef xmem_decref
 
 static const unsigned int MOST = 4096;
-static int row;
-static u64 recorded[MOST];
-static unsigned int records;
+static thread_local int row;
+static thread_local u64 recorded[MOST];
+static thread_local unsigned int records;
 
 static void record(u64 count)
 {
@@ -73,6 +73,18 @@ void twin_at(u64 index, u64 count)
 {
 	row = int(index);
 	set_thread(index, count);
+}
+
+/* This thread calls a function for some rows, as so many threads of a GPU. */
+void twin_rows(int (*kernel)(void **, void *, void *, u64), u64 begin, u64 end, void *strings,
+	       void *out, u64 rows)
+{
+	void *returned;
+
+	for (u64 index = begin; index < end; index++) {
+		twin_at(index, rows);
+		kernel(&returned, strings, out, rows);
+	}
 }
 
 } /* extern "C" */

@@ -8,11 +8,13 @@ the counts that numba-cuda has put there, in one thread, and not a translation o
 from __future__ import annotations
 
 import ast
+import ctypes
 import re
+import threading
 
 import pytest
 
-from numba_twin import (ARRAY, COLUMN, FREE, TOP, building, column_kernel,  # noqa: F401
+from numba_twin import (ARRAY, COLUMN, FREE, TOP, Managed, building, column_kernel,  # noqa: F401
                         column_of, prepared)
 from numba import cuda
 from numba.cuda import config, dispatcher, types
@@ -20,7 +22,7 @@ from numba.cuda.compiler import compile_cuda
 from numba.cuda.core.errors import NumbaRuntimeError, TypingError
 from numba.cuda.descriptor import cuda_target
 from numba.cuda.memory_management.nrt import NRT_LIBRARY
-from xmem.numba import make_string, managed_string, runtime, string_view
+from xmem.numba import NRT_decref, make_string, managed_string, runtime, string_view
 
 CAPABILITIES = [(7, 5), (9, 0), (12, 0)]
 
@@ -225,6 +227,52 @@ def test_an_arena_that_is_full_gives_null_strings(building):
     assert failed >= got.count(None)
     twin.free(out)
     assert twin.counts()[:2] == (made, made)
+
+
+def share(strings, out, rows):
+    row = cuda.grid(1)
+    if row < rows:
+        shared = strings[0]
+        out[row] = shared
+        out[row + rows] = shared + "x"
+
+
+def drop(strings, out, rows):
+    row = cuda.grid(1)
+    if row < rows:
+        NRT_decref(strings[0])
+        NRT_decref(out[row])
+        NRT_decref(out[row + rows])
+
+
+ARRAYS = (types.CPointer(managed_string), types.CPointer(managed_string), types.int64)
+
+
+def test_threads_share_a_string(building):
+    """Numba's code in four threads at once: each drops what each has taken, and one the last."""
+    def echo(s):
+        return s + ""
+    rows, each = 4000, 1000
+    twin = building([echo], [(share, ARRAYS), (drop, ARRAYS)])
+    strings, out = twin.run(twin.kernels[echo], ["shared"]), (Managed * (2 * rows))()
+    strings[0].meminfo[0] += rows           # drop() takes one for each row
+
+    def on_threads(kernel):
+        function = ctypes.cast(getattr(twin.library, twin.names[kernel]), ctypes.c_void_p)
+        threads = [threading.Thread(target=twin.library.twin_rows, args=(
+            function, ctypes.c_uint64(begin), ctypes.c_uint64(begin + each), strings, out,
+            ctypes.c_uint64(rows))) for begin in range(0, rows, each)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    on_threads(share)
+    assert strings[0].meminfo[0] == 1 + 2 * rows
+    assert set(column_of(out)) == {"shared", "sharedx"}
+    on_threads(drop)
+    assert strings[0].meminfo[0] == 1
+    twin.free(strings)
+    assert twin.counts() == (2 + 2 * rows, 2 + 2 * rows, 0)
 
 
 # ---- Operations: as in Python ----

@@ -6,10 +6,12 @@ Kernels of xmem.numba itself run on the CPU, as users' kernels do in test_numba.
 from __future__ import annotations
 
 import ctypes
+import os
 import random
 import re
 import shutil
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy
@@ -242,6 +244,14 @@ def test_modules_have_the_arena_of_their_gpu(monkeypatch):
     assert list(map(written, modules)) == [None, None, None]
     runtime.stop_arena("third")
     assert list(map(written, modules)) == [None, 0, None]
+
+
+def test_the_simulator_is_refused():
+    """It has no compiler, and runs Python's own strings."""
+    done = subprocess.run([sys.executable, "-P", "-c", "import numba_twin"], text=True,
+                          stderr=subprocess.PIPE, env={
+        **os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(TOP / "tests/device")})
+    assert "ImportError: xmem.numba compiles kernels, and numba-cuda's simulator" in done.stderr
 
 
 # ---- Linking ----

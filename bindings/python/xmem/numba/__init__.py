@@ -27,6 +27,12 @@ error: see ``Arena.counts``.
 docs/device.md is the page for this. This module needs numba-cuda 0.30; it compiles kernels without
 a GPU. Nothing else of xmem imports it.
 """
+from numba import cuda as _cuda
+
+if _cuda.config.ENABLE_CUDASIM:
+    raise ImportError("xmem.numba compiles kernels, and numba-cuda's simulator does not "
+                      "(NUMBA_ENABLE_CUDASIM): there a function of strings takes Python's")
+
 from .arena import Arena, ArenaCounts
 from .arrays import (DeviceArray, free_managed_udf_string_array, string_array, view_array)
 from .columns import column_from_managed_udf_string_array
