@@ -248,9 +248,9 @@ module Pool : sig
   (** {1 Event loops} *)
 
   val poll_fd : t -> Unix.file_descr
-  (** The descriptor is readable if a subscription has something, and writable if an {!acquire} with
-      a timeout of 0 finds a buffer. It is the library's: do not close it. Call {!settle} before
-      sleeping on it. *)
+  (** The descriptor is readable if a subscription has something, and writable if something has
+      changed since the last {!acquire} that found no buffer, so it can be writable in vain, once
+      for a change. It is the library's: do not close it. Call {!settle} before sleeping on it. *)
 
   val subscribers_poll_fd : t -> Unix.file_descr
 
