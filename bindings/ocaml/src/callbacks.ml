@@ -22,6 +22,16 @@ let add f =
 
 let remove id = change (Numbers.remove id)
 
+(* For a single call. *)
+let add_once f =
+  let id = ref 0 in
+  let call _ =
+    remove !id;
+    f ()
+  in
+  id := add call;
+  !id
+
 let rec run_from address =
   if address <> 0n then begin
     let next, id, limbo = noted_one address in

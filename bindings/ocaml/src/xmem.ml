@@ -142,7 +142,7 @@ module Buffer = struct
 
   (* There is one view of each form, so a program can ask for it again and again. *)
   let show ?(private_bytes = 0) (it : t) address kind shape : ('a, 'b) array =
-    let key = (address, kind_number kind, shape) in
+    let key = (address, kind_number kind, Stdlib.Array.copy shape) in
     match List.assoc_opt key it.views with
     | Some made -> Obj.obj made
     | None ->
@@ -217,13 +217,15 @@ module Buffer = struct
   let address_of array =
     raw_address_of_ptr (to_voidp (bigarray_start genarray array))
 
-  let copy_from_array ?(stream = 0n) ?(offset = 0) array it =
-    Calls.copy_from_host it offset (address_of array) (Bigarray.Genarray.size_in_bytes array)
-      ~stream;
+  (* Without a stream: the collector would free an array that a stream still uses. *)
+  let copy_from_array ?(offset = 0) array it =
+    let bytes = Bigarray.Genarray.size_in_bytes array in
+    Calls.copy_from_host it offset (address_of array) bytes ~stream:0n;
     M.keep array
 
-  let copy_to_array ?(stream = 0n) ?(offset = 0) array it =
-    Calls.copy_to_host (address_of array) it offset (Bigarray.Genarray.size_in_bytes array) ~stream;
+  let copy_to_array ?(offset = 0) array it =
+    let bytes = Bigarray.Genarray.size_in_bytes array in
+    Calls.copy_to_host (address_of array) it offset bytes ~stream:0n;
     M.keep array
 end
 
@@ -456,7 +458,7 @@ module Cuda = struct
     = "xmem_ml_attach_cuda"
 
   let attach ?(flags = 0) ?finished (pool : Pool.t) address bytes =
-    let id = match finished with Some f -> Callbacks.add (fun _ -> f ()) | None -> 0 in
+    let id = match finished with Some f -> Callbacks.add_once f | None -> 0 in
     M.made @@ fun () ->
     let raw = attach_cuda (raw_address_of_ptr (M.raw pool)) address bytes flags id in
     M.keep pool;

@@ -172,7 +172,8 @@ module Buffer : sig
   (** {1 Copies} *)
 
   val copy : ?stream:nativeint -> from:t -> t -> unit
-  (** Copy contents and description into a buffer that is being written. *)
+  (** Copy contents and description into a buffer that is being written. With a stream, keep [from]
+      until {!Cuda.release_on} of that stream drops it. *)
 
   val copy_range :
     ?stream:nativeint -> from:t -> from_offset:int -> offset:int -> length:int -> t -> unit
@@ -180,10 +181,10 @@ module Buffer : sig
   val copy_to : ?timeout:float -> device:int -> t -> t
   (** A new buffer with a copy, in memory of a GPU, or of the CPU ([Constants.cpu]). *)
 
-  val copy_from_array : ?stream:nativeint -> ?offset:int -> ('a, 'b) array -> t -> unit
+  val copy_from_array : ?offset:int -> ('a, 'b) array -> t -> unit
   (** Copy an array into a buffer, in whichever memory that is. *)
 
-  val copy_to_array : ?stream:nativeint -> ?offset:int -> ('a, 'b) array -> t -> unit
+  val copy_to_array : ?offset:int -> ('a, 'b) array -> t -> unit
   (** Fill an array from the contents. *)
 end
 
@@ -365,6 +366,10 @@ module Cuda : sig
       function of {!Pool.limbo_hook} is, when nobody uses the memory any more. *)
 
   val ptr : Buffer.t -> nativeint
+  (** The address is valid while the handle lives, and the collector drops a handle that nothing
+      refers to. So keep the buffer while a stream uses the address, and let {!release_on} drop
+      it. *)
+
   val ptr_mut : Buffer.t -> nativeint
   val peer : Buffer.t -> device:int -> unit
   val device : Buffer.t -> int
