@@ -34,8 +34,7 @@ BY_HAND = {
     "xmem_strings_get",
 }
 # Where they do not wait, xmem.ml keeps the runtime lock, because its release costs 0.1 us.
-_ALSO_FAST = {"xmem_acquire", "xmem_acquire_cuda", "xmem_receive", "xmem_receive_any",
-              "xmem_publish"}
+_ALSO_FAST = {"xmem_acquire", "xmem_receive", "xmem_receive_any", "xmem_publish"}
 # After a signal the claims may have ended, so a second call would fail.
 _ONCE = {"xmem_void_claims"}
 # Their time is not a time to wait.

@@ -267,9 +267,15 @@ module Pool = struct
     | Ok raw -> raw
     | Error error -> raise (Error.Error error)
 
+  (* Other threads go on while a buffer of so many bytes is made. *)
+  let large = 1 lsl 20
+
   let acquire ?timeout (it : t) bytes =
     M.made @@ fun () ->
-    let now () = M.Fast.acquire (M.raw it) bytes 0L in
+    let now () =
+      if bytes < large then M.Fast.acquire (M.raw it) bytes 0L
+      else M.Slow.acquire (M.raw it) bytes 0L
+    in
     let raw = now () in
     let raw =
       if not (is_null raw) then raw
@@ -282,7 +288,7 @@ module Pool = struct
     M.made @@ fun () ->
     let raw =
       acquire_slowly "acquire_cuda" timeout
-        (fun () -> M.Fast.acquire_cuda (M.raw it) bytes device 0L)
+        (fun () -> M.Slow.acquire_cuda (M.raw it) bytes device 0L)
         (fun ns -> M.Slow.acquire_cuda (M.raw it) bytes device ns)
     in
     M.keep it;

@@ -702,8 +702,6 @@ module Fast (F : Cstubs.FOREIGN) = struct
     let cuda_query = foreign "xmem_cuda_query" ((ptr xmem_cuda_info) @-> returning int)
     let cuda_device_query = foreign "xmem_cuda_device_query" (int @-> (ptr xmem_cuda_device_info)
       @-> returning int)
-    let acquire_cuda = foreign "xmem_acquire_cuda" (xmem_pool @-> camlint @-> int @-> int64_t @->
-      returning xmem_buffer)
     let cuda_device = foreign "xmem_cuda_device" (xmem_buffer @-> returning int)
     let pool_stat = foreign "xmem_pool_stat" (xmem_pool @-> (ptr xmem_pool_info) @-> returning
       int)
