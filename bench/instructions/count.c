@@ -126,6 +126,13 @@ static void poll_in_vain(void)
 		die("nothing has been published, and something was received");
 }
 
+/* The first call takes all buffers. */
+static void acquire_in_vain(void)
+{
+	while (xmem_acquire(pool, BYTES, 0))
+		;
+}
+
 /* ---- what is there beside them ---- */
 
 static void *asleep(void *arg)
@@ -187,6 +194,7 @@ static const struct {
 	{ "cycle,data", cycle_data, NULL },
 	{ "cycle,cuda", cycle_cuda, NULL },
 	{ "poll-in-vain", poll_in_vain, NULL },
+	{ "acquire-in-vain", acquire_in_vain, NULL },
 	{ "publish,1-lossy", publish, one_does_not_read },
 	{ "publish,polls", publish, one_polls },
 	{ "publish,254-lossy", publish, most_do_not_read },
