@@ -408,13 +408,13 @@ val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> 
     - EINVAL: a number is 0 or larger than the pool can have; a flag has no meaning, or does not
     fit the others; `device_id` is not 0, and XMEM_MEMORY_CUDA is not given
     - EPERM: this client is a reader
-    - ENOSPC: the pool has too few free slots for a writer to get so many
-    - EDQUOT: a limit of the host is reached; or the pool has memory of 16 other GPUs: a GPU makes
-    room when the pool has no more memory of it
+    - ENOSPC: the pool has too few free slots for so many buffers of this writer
+    - EDQUOT: a limit of the host is reached; or the pool has memory of 16 other GPUs, and must
+    give back all its memory of one of them first
     - EFBIG: one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
     - ENOMEM: a cgroup, the machine or the GPU has too little memory left; the message names it.
-    Before this, all pools of this process have given back unused memory of the GPU that was made
-    on demand, and memory of it that others have closed
+    For a GPU, all pools of this process have first given back the unused memory there that was
+    made on demand, and the memory there that other processes have closed
     - ENODEV: there is no driver, or no such GPU; the message says why
     - EOPNOTSUPP: this GPU, or its driver, has no way to share memory
     - EMEDIUMTYPE: the host does not take descriptors of this driver (docs/environment.md)
@@ -427,11 +427,11 @@ val collect : Managed.pool -> int -> int * int
 (** Find buffers that are no longer used, and give memory back to the system, now.
 
     An acquire that finds nothing, and the release of a buffer's last handle, find unused buffers
-    by themselves. This call is for a program that wants the memory or the numbers to be right at
-    a moment of its choice. With a pool, it gives preallocated buffers back too, so xmem_acquire
-    may fail with ENOSPC afterwards if it makes no buffers on demand.
-    - pool: NULL: each open pool of this process. Then preallocated buffers stay, so that another
-    allocator of this process can make room by this call.
+    by themselves. Make this call if the memory has to go back, or xmem_pool_stat has to be exact,
+    at a certain moment. With a pool, this call gives back preallocated buffers too. Afterwards
+    xmem_acquire may fail with ENOSPC if it makes no buffers on demand.
+    - pool: NULL: each open pool of this process. Then preallocated buffers stay. Another
+    allocator of this process that lacks memory calls this function so.
     - keep: bytes of this writer's unused files that may stay, the most recently used first;
     XMEM_KEEP_ALL: all. A reader has none.
     - ret_bytes: how many bytes have been given back; or NULL.
@@ -600,9 +600,9 @@ val void_claims : Managed.pool -> int64 -> unit
 
 val copy : Managed.buffer -> Managed.buffer -> stream:nativeint -> unit
 (** Copy the contents and the metadata of one buffer to another one, which may be of another pool.
-    - to: its contents, from xmem_data_mut on, then have the length of those of \@from, whatever
-    length was acquired, and xmem_publish without options publishes them. The time of publication
-    is not copied.
+    - to: afterwards its contents begin at xmem_data_mut, and have the length of the contents of
+    \@from, whatever length was acquired. xmem_publish without options publishes them. The time of
+    publication is not copied.
 
     Errors:
     - ERANGE: the contents are longer than xmem_capacity() of \@to
@@ -628,13 +628,13 @@ val copy_from_host : Managed.buffer -> int -> nativeint -> int -> stream:nativei
 (** Copy memory of this process into a buffer.
 
     The rest of \@to stays, as in xmem_copy_range.
-    - from: \@bytes bytes, even of \@to itself; may be NULL if there are none.
+    - from: \@bytes bytes, which may lie in \@to itself; may be NULL if \@bytes is 0.
 
     Since 0.5. *)
 
 val copy_to_host : nativeint -> Managed.buffer -> int -> int -> stream:nativeint -> unit
 (** Copy contents of a buffer to memory of this process.
-    - to: room for \@bytes bytes; may be NULL if there are none.
+    - to: room for \@bytes bytes; may be NULL if \@bytes is 0.
 
     Since 0.5. *)
 
@@ -668,8 +668,8 @@ val data_private : Managed.buffer -> nativeint
     - ENOMEM: also: the limit of locked memory is reached
     - ENOTCONN: the host has gone, and the contents are not mapped yet
 
-    In C: the library's, until the handle is dropped or xmem_get_mut has made it writable. Stores
-    are lost then
+    In C: the library's, until the handle is dropped or xmem_get_mut has made it writable; then
+    the stores are lost
 
     Since 0.5. *)
 
@@ -728,9 +728,9 @@ val cuda_ptr : Managed.buffer -> nativeint
     - EMEDIUMTYPE: the contents are in memory of the CPU: xmem_data
     - EACCES: this client is a reader, and the owner gives the memory to writers only: the owner
     made the buffer without XMEM_MEMORY_READERS
-    - EOWNERDEAD: the owner has ended or closed its pool, and the memory went by the driver's IPC
-    handles or is of a memory pool of CUDA's; or the writer of the contents ended before they were
-    complete
+    - EOWNERDEAD: the owner has ended or closed its pool, and the memory has gone with it, because
+    it was shared by an IPC handle or is of a memory pool of CUDA's; or the writer of the contents
+    ended before they were complete
     - EINVAL: the driver refuses the owner's handle, perhaps for lack of file descriptors
     - ENODEV: there is no driver, or this process does not see that GPU; the message has its UUID
 
@@ -755,10 +755,11 @@ val cuda_peer : Managed.buffer -> int -> unit
 
     A kernel that uses the address on a GPU without access loses its context.
 
-    Memory by descriptor, and of a memory pool of CUDA's, is open to all peers of its GPU, so the
-    call only answers. Memory by IPC handle is not open to them: the call makes the primary
-    context of \@device if there is none, which takes memory on \@device, and enables access to
-    all memory of the primary context of the buffer's GPU (cuCtxEnablePeerAccess).
+    Memory that is shared by descriptor, or is of a memory pool of CUDA's, is open to all peers of
+    its GPU. For such memory the call changes nothing. Memory that is shared by IPC handle is not
+    open to peers. For such memory the call makes the primary context of \@device if there is
+    none, which takes memory on \@device. Then it gives that context access to all memory of the
+    primary context of the buffer's GPU (cuCtxEnablePeerAccess).
     - device: this process's number of the GPU that is going to use the address.
 
     Errors:
@@ -1011,7 +1012,7 @@ val wait_on : Managed.buffer -> stream:nativeint -> unit
 
 val wait_contents : Managed.buffer -> timeout:int64 -> unit
 (** Wait in this thread until the contents of a buffer are complete.
-    - timeout_ns: nanoseconds to wait; 0: only look, which xmem_cancel does not end.
+    - timeout_ns: nanoseconds to wait; 0: only look, which works even after xmem_cancel.
 
     Errors:
     - EAGAIN: they are not complete, and timeout_ns is 0; -ETIMEDOUT not complete in time
@@ -1019,8 +1020,8 @@ val wait_contents : Managed.buffer -> timeout:int64 -> unit
     - EIO, ESHUTDOWN: this process writes the contents, and its GPU or the driver has failed
     - EMEDIUMTYPE: the buffer is in memory of the CPU
     - EINVAL: also: the timeout is negative
-    - EINTR, ECANCELED, ENOTCONN: as xmem_receive: closing the pool ends waits that are under way,
-    and a handle that is kept beyond the close can be waited for again
+    - EINTR, ECANCELED, ENOTCONN: as xmem_receive: xmem_pool_close ends the waits that are under
+    way, and after it new waits for buffers that are still held are possible
 
     Since 0.5. *)
 
@@ -1032,7 +1033,8 @@ val release_on : Managed.buffer -> stream:nativeint -> unit
     writes a word in memory. So an xmem_acquire that does not wait may find no buffer just after
     the stream has been synchronized. If the process ends before the work does, the host keeps the
     buffer until the GPU can no longer read the contents.
-    - buffer: any handle for reading, also of memory of the CPU that the stream copies from.
+    - buffer: any handle for reading. Its buffer may also be in memory of the CPU, if the stream
+    copies from there.
     - stream: its work at the call may still read the contents.
 
     Errors:

@@ -238,7 +238,7 @@ module Memory = struct
   (** readers get it too, not only writers *)
   let readers = 0x8
 
-  (** by the driver's IPC handles, even if the GPU can export descriptors *)
+  (** shared by the driver's IPC handles, even if the GPU can export descriptors *)
   let legacy = 0x10
 end
 
@@ -257,13 +257,13 @@ module Cuda_can = struct
   (** streams write and wait for 64 bits *)
   let memops = 0x8
 
-  (** host memory is registered, *)
+  (** it uses registered CPU memory, *)
   let register = 0x10
 
-  (** also if it is read-only, *)
+  (** it reads read-only CPU memory, and *)
   let register_read_only = 0x20
 
-  (** and changed atomically *)
+  (** it changes CPU memory atomically *)
   let host_atomics = 0x40
 
   (** MPS serves this process: the GPU changes between processes without a delay of 140 us. *)
