@@ -10,19 +10,19 @@
 
     {b Handles.} A pool, a subscription and a buffer are handles. [with_] and [release] (or
     [close]) drop them, and the garbage collector drops those that a program forgets. A buffer
-    occupies one of the few slots of its pool, of which the collector knows nothing. So use
-    {!Buffer.with_} where you can; the collector is the net below it. A call on a handle that was
+    occupies one of the few slots of its pool, and the collector knows nothing of slots. So use
+    {!Buffer.with_} where you can, and do not rely on the collector. A call on a handle that was
     dropped raises {!Error} with the code [EBADF].
 
-    {b Errors.} A call that fails raises {!Error}, and nothing has changed. {!catch} makes a
-    [result] of it.
+    {b Errors.} A call that fails raises {!Error}, and changes nothing. {!catch} turns the
+    exception into a [result].
 
     {b Times} are seconds. A call without [?timeout] waits for ever.
 
     {b Threads.} Calls that can wait let other threads run. A signal runs its function during a
     wait. If this function raises an exception, the wait ends with it; otherwise the wait goes on.
-    Handles may be used by all threads and domains, but no other call may use a handle while it is
-    published or dropped.
+    All threads and domains may use a handle. But while a call publishes or drops a handle, no other
+    call may use it.
 
     {b Forks.} A child cannot use the handles that it inherits ([ECHILD]). It calls
     {!Pool.reopen}. *)
@@ -50,19 +50,19 @@ val catch : (unit -> 'a) -> ('a, error) result
 val settle : unit -> unit
 (** Let the collector drop the buffers, subscriptions and pools that the program has forgotten. A
     program that sleeps in an event loop of its own calls this first. {!Pool.acquire} and
-    {!Subscription.receive} do it before they sleep. It is a full collection if there are live
-    buffers, and costs nothing otherwise. *)
+    {!Subscription.receive} do it before they sleep. If this process has buffers, it makes a full
+    collection. Otherwise it costs nothing. *)
 
 val handles : unit -> int
-(** How many buffers this process has, with those that were forgotten and not collected yet. *)
+(** How many buffers this process has, also those that were forgotten and not collected yet. *)
 
 type pool = Managed.pool
 type subscription = Managed.subscription
 type buffer = Managed.buffer
 
 module Calls = Calls
-(** The C API, function by function, with the text of the C headers. The modules below are made of
-    it, and wait by a better policy. *)
+(** The C API, function by function, with the text of the C headers. The modules below call
+    it, and let the collector drop forgotten buffers before they wait. *)
 
 (** The names of contents. *)
 module Token : sig
@@ -99,7 +99,7 @@ module Buffer : sig
     t ->
     unit
   (** Publish a buffer that was acquired, or forward one that is held. After success the handle is
-      gone, unless [keep] is true, and views become empty. [timeout] is 0 if it is not given. *)
+      gone and views are empty, unless [keep] is true. [timeout] is 0 if it is not given. *)
 
   val publish_token :
     ?keep:bool ->
@@ -129,16 +129,16 @@ module Buffer : sig
       a pool that was opened with [Constants.Open.shares]. *)
 
   val data_mut : t -> bytes
-  (** The whole buffer, [capacity] bytes, to write. The buffer was acquired ([EPERM]). *)
+  (** The whole buffer, [capacity] bytes, to write. [EPERM]: the buffer is held for reading. *)
 
   val data_private : t -> bytes
   (** A copy of the contents that the program may write, made page by page when it is written. The
       collector knows its size. *)
 
   val tensor : ('a, 'b) Bigarray.kind -> t -> ('a, 'b) array
-  (** The tensor that the publisher has described: rank 0 to 8, to read. Elements that OCaml has no
-      kind for, such as [uint32], [bool] or [bfloat16], are integers of their bits. [EINVAL]: the
-      elements are of another kind, or not one after another. *)
+  (** The tensor that the publisher has described: rank 0 to 8, to read. If OCaml has no kind for
+      the elements, such as [uint32], [bool] or [bfloat16], their bits are shown as integers.
+      [EINVAL]: the elements are of another kind, or not one after another. *)
 
   val tensor_mut :
     ?dtype:Constants.Dtype.t -> ('a, 'b) Bigarray.kind -> int Stdlib.Array.t -> t -> ('a, 'b) array
@@ -239,7 +239,7 @@ module Pool : sig
   val retract : t -> Token.t -> unit
 
   val collect : ?keep:int -> t -> int * int
-  (** Find the buffers that no client uses any more: how many, and their bytes. *)
+  (** Find the buffers that no client uses any more; returns their number and their bytes. *)
 
   val limbo_hook :
     ?bytes:int -> ?count:int -> t -> (Answers.Limbo.t -> unit) option -> unit
@@ -249,9 +249,9 @@ module Pool : sig
   (** {1 Event loops} *)
 
   val poll_fd : t -> Unix.file_descr
-  (** The descriptor is readable if a subscription has something, and writable if something has
-      changed since the last {!acquire} that found no buffer, so it can be writable in vain, once
-      for a change. It is the library's: do not close it. Call {!settle} before sleeping on it. *)
+  (** The descriptor is readable if a subscription has something. It is writable if something has
+      changed since the last {!acquire} that found no buffer. So it can be writable without a
+      buffer, once for each change. Call {!settle} before you sleep on it, and do not close it. *)
 
   val subscribers_poll_fd : t -> Unix.file_descr
 
@@ -304,7 +304,8 @@ module Subscription : sig
       because a writer could be waiting for them. *)
 
   val receive_any : ?timeout:float -> Pool.t -> (Buffer.t * (t -> bool)) option
-  (** Of all subscriptions of a pool. The function says whether a subscription is the one. *)
+  (** As {!receive}, from all subscriptions of a pool. The function says whether a subscription has
+      received this buffer. *)
 
   val iter : (Buffer.t -> unit) -> t -> unit
   (** Receive, call the function and release, until all writers have ended. *)
@@ -362,8 +363,8 @@ module Cuda : sig
 
   val attach :
     ?flags:int -> ?finished:(unit -> unit) -> Pool.t -> nativeint -> int -> Buffer.t
-  (** A buffer whose contents are memory that the program has allocated. [finished] is called as the
-      function of {!Pool.limbo_hook} is, when nobody uses the memory any more. *)
+  (** A buffer whose contents are memory that the program has allocated. When no client uses
+      the memory any more, [finished] is called, as {!Pool.limbo_hook} calls its function. *)
 
   val ptr : Buffer.t -> nativeint
   (** The address is valid while the handle lives, and the collector drops a handle that nothing
