@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counted objects and strings in kernels, in a buffer of xmem or any other memory. Header only, for
- * nvcc, NVRTC, clang's CUDA, and as plain C++14 for the CPU, where a thread plays a thread of the
- * GPU. docs/device.md explains the words.
+ * nvcc, NVRTC, clang's CUDA, and as plain C++14 for the CPU, whose threads then do the work of the
+ * GPU's. docs/device.md explains the words.
  */
 #ifndef XMEM_DEVICE_CUH
 #define XMEM_DEVICE_CUH

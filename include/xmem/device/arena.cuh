@@ -10,12 +10,12 @@
  *
  * Free blocks are in lists: one list for each size and each shard. A thread uses the lists of its
  * own shard first, so that few threads meet at one word. A list's head has a tag, which each change
- * increments. So a thread that has read the next block of a head, while others took the block and
- * gave it back, does not put the outdated next block into the list. (It would do so if exactly a
- * multiple of 2^32 changes had come between its read and its write.)
+ * increments. When a thread has read a head and the next block, others can take the first block and
+ * give it back. The tag has changed then, so the thread does not put the outdated next block into
+ * the list. (It would do so only after exactly a multiple of 2^32 changes.)
  *
- * If its own list is empty, a thread takes new memory at the mark. It adds to the mark, because of
- * many threads of a GPU that compare and swap one word only one at a time succeeds. If the arena
+ * If its own list is empty, a thread takes new memory at the mark. It adds to the mark: if many
+ * threads of a GPU compared and swapped this word, only one at a time would succeed. If the arena
  * ends there, the thread takes a free block of another shard, or a larger one. Blocks are never
  * divided or joined. The mark never goes back: it is the high-water mark.
  */
@@ -171,7 +171,7 @@ XMEM_DEVICE block *make_block(arena *from, u64 at, u32 size_class)
 	return made;
 }
 
-/* Make free blocks of the end of the arena, which is too small for one thread, and has no other. */
+/* Make free blocks of the end of an arena. It fits no request, and no other thread has it. */
 XMEM_DEVICE void give_end(arena *from, u64 at, u32 shard)
 {
 	while (from->bytes - at >= class_size(0)) {
@@ -219,7 +219,7 @@ XMEM_DEVICE block *steal(arena *from, u32 size_class, u32 shard)
 	return nullptr;
 }
 
-/* Allocate from the heap of the C library, or of the GPU's own. */
+/* Allocate from the heap of the C library, or from the GPU's own. */
 XMEM_DEVICE void *allocate_from_heap(u64 bytes)
 {
 	block *made = static_cast<block *>(XMEM_DEVICE_MALLOC(sizeof(*made) + bytes));

@@ -22,7 +22,7 @@
 #define XMEM_DEVICE_MEMBER
 #endif
 
-/* A function that a kernel calls, because the code is long and a kernel needs it in many places */
+/* A kernel calls this function, and does not inline it: it is long and used in many places. */
 #if defined(__CUDA_ARCH__)
 #define XMEM_DEVICE_CALLED __attribute__((noinline)) XMEM_DEVICE
 #else

@@ -70,7 +70,7 @@ XMEM_DEVICE void column_measure(const managed_string *strings, u64 rows, column_
 
 /*
  * Replace the sum of each tile by that of all tiles before it, in one thread. Returns: the sum of
- * all rows, which is behind the last tile, too. More than COLUMN_MAX bytes do not fit into one
+ * all rows, which follows the last tile, too. More than COLUMN_MAX bytes do not fit into one
  * column: xmem_strings_plan refuses them, and the functions below then write nothing.
  */
 XMEM_DEVICE column_sum column_scan(column_sum *sums, u64 rows)

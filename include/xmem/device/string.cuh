@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings of UTF-8 in kernels. A string_view looks at characters that belong to somebody else, such
- * as a row of a column. A managed_string is a new string, whose references are counted.
+ * Strings of UTF-8 in kernels. A string_view shows characters that it does not own, such as a row
+ * of a column. A managed_string is a new string, whose references are counted.
  *
  * A null string is a view without an address, or a managed string without a MemInfo. An operation
  * with a null operand returns a null string, unless its comment says otherwise. An operation that
@@ -194,7 +194,7 @@ XMEM_DEVICE i32 rfind(string_view view, string_view wanted)
 
 /*
  * The places of a string in another one, as str.count and str.replace find them: from the left,
- * none within another one. An empty string is before each character and at the end. next_place()
+ * and no two overlap. An empty string is before each character and at the end. next_place()
  * gives the first place at or after the byte @from, or -1. after_place() gives the byte from which
  * the next place is searched.
  */
@@ -327,7 +327,7 @@ XMEM_DEVICE void copy_bytes(char *to, const char *from, i32 bytes)
 		to[i] = from[i];
 }
 
-/* More bytes than 2^31 - 1 are refused as memory that there is not. */
+/* More than 2^31 - 1 bytes are refused, as if there were no memory. */
 XMEM_DEVICE udf_string make_udf_string(arena *from, u64 bytes)
 {
 	bool fits = bytes <= 0x7fffffff;
