@@ -76,17 +76,17 @@ int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_
 
 #define XMEM_STRINGS_MAX	0x7fffffff	/* rows, and bytes of all strings */
 
-/* Some rows may be null; the contents have a bit for each row that says so. */
+/* Rows may be null: the contents have a bit for each row. */
 #define XMEM_STRINGS_VALIDITY	(1u << 0)
 
 /*
- * A column of strings, laid out as in Arrow's columns: where its parts lie in the contents. Each
- * part begins at a multiple of 64 bytes, and all positions follow from rows, chars and flags.
+ * The places of a column's parts in the contents. The layout is that of Arrow's columns. Each part
+ * begins at a multiple of 64 bytes, and all positions follow from rows, chars and flags.
  *
- * The string of row i is the UTF-8 from byte offset[i] to byte offset[i + 1] of the characters. The
- * offsets are int32_t, rows + 1 of them; the first is 0, none is less than the one before it, and
- * the last is chars. With XMEM_STRINGS_VALIDITY, bit i % 8 of byte i / 8 of the validity is 1 if
- * row i has a string, and 0 if it is null.
+ * The string of row i is the UTF-8 from byte offset[i] to byte offset[i + 1] of the characters.
+ * There are rows + 1 offsets of type int32_t. The first is 0, the last is chars, and none is less
+ * than the one before it. With XMEM_STRINGS_VALIDITY, bit i % 8 of byte i / 8 of the validity is 1
+ * if row i has a string, and 0 if it is null.
  */
 struct xmem_strings {
 	size_t size;			/* in: sizeof(struct xmem_strings); out: valid bytes */
@@ -96,7 +96,7 @@ struct xmem_strings {
 	uint64_t rows;			/* at most XMEM_STRINGS_MAX */
 	uint64_t chars;			/* bytes of all strings, at most XMEM_STRINGS_MAX */
 	uint64_t bytes;			/* of all parts, at least 64 */
-	uint64_t validity_at;		/* bytes from data to the bits; 0 without bits too */
+	uint64_t validity_at;		/* bytes from data to the bits; 0 without them */
 	uint64_t offsets_at;		/* bytes from data to the offsets */
 	uint64_t chars_at;		/* bytes from data to the characters, which end at bytes */
 };
@@ -145,7 +145,7 @@ struct xmem_source {
 };
 
 /*
- * Set what the contents are, who made them, and their time. This time is not that of the
+ * Set the kind of the contents, their maker and their time. This time is not that of the
  * publication, which xmem_publish takes by CLOCK_MONOTONIC.
  * @buffer: being written.
  * Returns: 0, or an error, and then the metadata is as it was:
@@ -257,9 +257,9 @@ int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 
 /*
  * Get the column of strings that the publisher describes: its parts lie within the contents. The
- * offsets are contents, and so are not checked: xmem_strings_get checks those of one row. A program
- * that reads them itself reads each offset once, because a publisher can change it at any moment,
- * and uses it only if it is between 0 and chars.
+ * offsets are not checked, because a publisher can change contents at any moment. xmem_strings_get
+ * checks those of one row. A program that reads them itself reads each offset once, and uses a row
+ * only if 0 <= its begin <= its end <= chars.
  * @flags: 0, or XMEM_VIEW_CUDA.
  * @ret_strings: its size field is set. Unchanged after an error.
  * Returns: as xmem_tensor_view; also -EBADMSG if the contents do not begin at a multiple of 64.
@@ -269,8 +269,9 @@ int xmem_strings_view(struct xmem_buffer *buffer, uint32_t flags,
 		      struct xmem_strings *ret_strings);
 
 /*
- * Get one string of a column in memory of the CPU, whatever the publisher writes there meanwhile.
- * The characters may be anything: whoever needs valid UTF-8 copies them, and checks the copy.
+ * Get one string of a column in memory of the CPU. It lies within the column, even if the publisher
+ * writes there meanwhile. The characters may be anything: a program that needs valid UTF-8 copies
+ * them, and checks the copy.
  * @strings: from xmem_strings_view.
  * @row: below strings->rows.
  * @ret_chars: the first byte, without a NUL at the end; NULL: this row is null. Unchanged after an

@@ -421,11 +421,11 @@ module Pool_entry = struct
   }
 end
 
-(** A column of strings, laid out as in Arrow's columns: where its parts lie in the contents. Each
+(** The places of a column's parts in the contents. The layout is that of Arrow's columns. Each
     part begins at a multiple of 64 bytes, and all positions follow from rows, chars and flags.
     The string of row i is the UTF-8 from byte offset\[i\] to byte offset\[i + 1\] of the
-    characters. The offsets are int32_t, rows + 1 of them; the first is 0, none is less than the
-    one before it, and the last is chars. With XMEM_STRINGS_VALIDITY, bit i % 8 of byte i / 8 of
+    characters. There are rows + 1 offsets of type int32_t. The first is 0, the last is chars, and
+    none is less than the one before it. With XMEM_STRINGS_VALIDITY, bit i % 8 of byte i / 8 of
     the validity is 1 if row i has a string, and 0 if it is null. *)
 module Strings = struct
   type t = {
@@ -442,7 +442,7 @@ module Strings = struct
     bytes : int;
       (** of all parts, at least 64 *)
     validity_at : int;
-      (** bytes from data to the bits; 0 without bits too *)
+      (** bytes from data to the bits; 0 without them *)
     offsets_at : int;
       (** bytes from data to the offsets *)
     chars_at : int;

@@ -1128,7 +1128,7 @@ val describe_strings : Managed.buffer -> int -> int -> int -> unit
 
 val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
   ?timestamp_ns:int64 -> ?clock:string -> Managed.buffer -> unit
-(** Set what the contents are, who made them, and their time.
+(** Set the kind of the contents, their maker and their time.
 
     This time is not that of the publication, which xmem_publish takes by CLOCK_MONOTONIC.
     - buffer: being written.
@@ -1183,9 +1183,9 @@ val image_view : Managed.buffer -> int -> Answers.Image.t
 val strings_view : Managed.buffer -> int -> int * Answers.Strings.t
 (** Get the column of strings that the publisher describes: its parts lie within the contents.
 
-    The offsets are contents, and so are not checked: xmem_strings_get checks those of one row. A
-    program that reads them itself reads each offset once, because a publisher can change it at
-    any moment, and uses it only if it is between 0 and chars.
+    The offsets are not checked, because a publisher can change contents at any moment.
+    xmem_strings_get checks those of one row. A program that reads them itself reads each offset
+    once, and uses a row only if 0 <= its begin <= its end <= chars.
     - flags: 0, or XMEM_VIEW_CUDA.
     - ret_strings: its size field is set. Unchanged after an error.
 

@@ -273,7 +273,7 @@ end
 (** Flags: XMEM_STRINGS_*. *)
 module Strings = struct
 
-  (** Some rows may be null; the contents have a bit for each row that says so. *)
+  (** Rows may be null: the contents have a bit for each row. *)
   let validity = 0x1
 end
 

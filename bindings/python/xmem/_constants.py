@@ -126,7 +126,7 @@ class CudaCanFlags(enum.IntFlag):
 class StringsFlags(enum.IntFlag):
     """Flags: XMEM_STRINGS_*."""
 
-    #: Some rows may be null; the contents have a bit for each row that says so.
+    #: Rows may be null: the contents have a bit for each row.
     VALIDITY = 0x1
 
 
