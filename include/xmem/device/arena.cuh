@@ -171,7 +171,7 @@ XMEM_DEVICE block *make_block(arena *from, u64 at, u32 size_class)
 	return made;
 }
 
-/* Make free blocks of the end of an arena. It fits no request, and no other thread has it. */
+/* Make free blocks of the end of an arena, which was too small for the thread that has it. */
 XMEM_DEVICE void give_end(arena *from, u64 at, u32 shard)
 {
 	while (from->bytes - at >= class_size(0)) {
