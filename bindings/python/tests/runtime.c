@@ -113,6 +113,23 @@ int cudaFree(void *at)
 	return result(err || !at ? err : CALL(cuMemFree_v2, at));
 }
 
+/* The first part of cudaPointerAttributes, which is all that torch reads. */
+struct attributes {
+	int type, device;
+	const void *on_gpu, *on_cpu;
+};
+
+#define ON_GPU		2		/* cudaMemoryTypeDevice */
+#define ORDINAL		9		/* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+
+int cudaPointerGetAttributes(struct attributes *ret, const void *at)
+{
+	int err = entered ? 0 : enter(device);
+
+	*ret = (struct attributes){ .type = ON_GPU, .on_gpu = at };
+	return result(err ? err : CALL(cuPointerGetAttribute, &ret->device, ORDINAL, at));
+}
+
 int cudaGetDeviceCount(int *ret)
 {
 	int err = CALL(cuInit, 0);
@@ -139,7 +156,7 @@ int cudaGetDeviceProperties(char *ret, int number)
 	memset(ret, 0, PROPERTIES);
 	*(int *)(ret + WARP_SIZE) = 32;
 	*(int *)(ret + BLOCK_THREADS) = 1024;
-	*(int *)(ret + MAJOR) = 9;
+	*(int *)(ret + MAJOR) = 8;		/* which every release of torch has kernels for */
 	if (!err)
 		err = CALL(cuDeviceGetName, ret, 256, number);
 	if (!err)
