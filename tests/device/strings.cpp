@@ -205,7 +205,7 @@ TEST(DEVICE_operations_make_strings_without_an_arena)
 
 TEST(DEVICE_a_string_of_2_gib_is_refused)
 {
-	const i32 most = 0x7fffffff;
+	const i32 most = MOST_BYTES;
 	std::string many(65536, 'a');
 	own_arena memory(1 << 20);
 	managed_string (*const make)(arena *, u64) = make_string;
@@ -219,6 +219,15 @@ TEST(DEVICE_a_string_of_2_gib_is_refused)
 	CHECK(is_null(replace(memory, view(many), view(""), view(many))));
 	SAME(arena_count(memory).failed, 5);
 	SAME(arena_count(memory).made, 0);
+}
+
+/* At the end of the longest view there is an empty string, and no byte follows it. */
+TEST(DEVICE_the_last_place_in_a_string_of_2_gib_is_the_last)
+{
+	string_view longest = view_of("a", 0x7fffffff), empty = view_of("", 0);
+
+	SAME(after_place(longest, empty, longest.bytes), -1);
+	SAME(next_place(longest, empty, -1), -1);
 }
 
 /* The fields of a view that cuDF has for a place that is known already. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import struct
 from typing import Any
 
 import numpy
@@ -275,6 +276,10 @@ def test_other_arrays_of_strings_become_columns(pool: Tally) -> None:
         pool.writer.acquire_strings([b"\xff"], timeout=0)
     with pytest.raises(pa.ArrowException):
         pool.writer.acquire_strings(pa.array([[1]]), timeout=0)
+    for offsets in (0, 8, 2, 4), (0, 1, 2, 99), (-1, 1, 2, 4):
+        parts = [None, pa.py_buffer(struct.pack("4i", *offsets)), pa.py_buffer(b"abcd")]
+        with pytest.raises(pa.ArrowInvalid):
+            pool.writer.acquire_strings(pa.Array.from_buffers(pa.string(), 3, parts), timeout=0)
 
 
 def test_a_column_outlives_guard_and_pool() -> None:

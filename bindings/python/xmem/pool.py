@@ -338,7 +338,8 @@ class BufferPool(CudaPool):
         strings; or what pyarrow.array() makes such an array of, as a list of str and None.
         device_id: this process's number of a GPU, for a buffer there; CPU: in memory of the CPU.
         Raises what acquire_cpu and acquire_cuda raise; ImportError without pyarrow;
-        pyarrow.ArrowInvalid if the strings have more than 2^31 - 1 bytes.
+        pyarrow.ArrowInvalid if the strings have more than 2^31 - 1 bytes, or the array's offsets
+        or characters are impossible.
         """
         column = Column(source)
         plan = column.plan

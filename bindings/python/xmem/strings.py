@@ -42,6 +42,7 @@ class Column:
         array = array.cast(pyarrow.string())
         if isinstance(array, pyarrow.ChunkedArray):
             array = array.combine_chunks()
+        array.validate(full=True)
         rows = len(array)
         bits, offsets, chars = (_bytes(part) for part in array.buffers())
         if rows and (array.offset or offsets[:4].cast("i")[0]):     # a slice of another column

@@ -35,8 +35,8 @@
 #define XMEM_DEVICE_FREE(memory) free(memory)
 #else
 #if defined(__CUDA__)
-extern "C" __attribute__((host, device)) void *malloc(decltype(sizeof(0)));
-extern "C" __attribute__((host, device)) void free(void *);
+extern "C" __attribute__((device)) void *malloc(decltype(sizeof(0)));
+extern "C" __attribute__((device)) void free(void *);
 #endif
 #define XMEM_DEVICE_MALLOC(bytes) __builtin_malloc(bytes)
 #define XMEM_DEVICE_FREE(memory) __builtin_free(memory)

@@ -16,9 +16,12 @@
 namespace xmem {
 namespace device {
 
+/* So a string has at most 2^31 - 1 places, each of which i32 can count. */
+constexpr i32 MOST_BYTES = 0x7ffffffe;
+
 struct string_view {
 	const char *p;			/* NULL: a null string */
-	i32 bytes;
+	i32 bytes;			/* at most MOST_BYTES */
 	i32 char_pos;			/* character number char_pos begins at byte byte_pos; */
 	i32 byte_pos;			/* 0 and 0 are always right */
 };
@@ -196,16 +199,18 @@ XMEM_DEVICE i32 rfind(string_view view, string_view wanted)
  * The places of a string in another one, as str.count and str.replace find them: from the left,
  * and no two overlap. An empty string is before each character and at the end. next_place()
  * gives the first place at or after the byte @from, or -1. after_place() gives the byte from which
- * the next place is searched.
+ * the next place is searched, or -1 after the last place.
  */
 XMEM_DEVICE i32 next_place(string_view view, string_view wanted, i32 from)
 {
-	return from > view.bytes ? -1 : find_byte(view, wanted, from);
+	return from < 0 || from > view.bytes ? -1 : find_byte(view, wanted, from);
 }
 
 XMEM_DEVICE i32 after_place(string_view view, string_view wanted, i32 place)
 {
-	return wanted.bytes ? place + wanted.bytes : end_of_character(view.p, view.bytes, place);
+	if (wanted.bytes)
+		return place + wanted.bytes;
+	return place < view.bytes ? end_of_character(view.p, view.bytes, place) : -1;
 }
 
 /* Returns: how often str.count finds the wanted string; 0 if one is null. */
@@ -327,10 +332,10 @@ XMEM_DEVICE void copy_bytes(char *to, const char *from, i32 bytes)
 		to[i] = from[i];
 }
 
-/* More than 2^31 - 1 bytes are refused, as if there were no memory. */
+/* More than MOST_BYTES are refused, as if there were no memory. */
 XMEM_DEVICE udf_string make_udf_string(arena *from, u64 bytes)
 {
-	bool fits = bytes <= 0x7fffffff;
+	bool fits = bytes <= u64(MOST_BYTES);
 	udf_string made;
 
 	made.m_data = static_cast<char *>(allocate(from, fits ? bytes : ~0ull));
