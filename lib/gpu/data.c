@@ -67,7 +67,7 @@ u64 xl_cuda_address(struct xmem_buffer *buffer)
 	u64 address;
 
 	if (!(traits & XMEM_TRAIT_CUDA))
-		return xl_not_cuda();
+		return xl_not_cuda(pool);
 	if (has_ended(row, traits))
 		return owner_ended();
 	address = placed(pool, buffer->slot, row);

@@ -11,8 +11,8 @@ u64 xl_cuda_address(struct xmem_buffer *buffer);
 /* The device address of contents that may be written; 0: the error is noted. */
 u64 xl_cuda_address_mut(struct xmem_buffer *buffer);
 
-/* EMEDIUMTYPE, noted: the contents are in memory of the CPU. Returns 0. */
-u64 xl_not_cuda(void) __attribute__((cold));
+/* Note EMEDIUMTYPE: the contents are in memory of the CPU; or ENOTCONN. Returns 0. */
+u64 xl_not_cuda(struct xmem_pool *pool) __attribute__((cold));
 
 /* The GPU that has a buffer. NULL: the error is noted. */
 struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer);

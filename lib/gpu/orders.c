@@ -4,6 +4,7 @@
 
 #include "lib/gpu/data.h"
 #include "lib/gpu/order.h"
+#include "lib/host/died.h"
 #include "lib/payload/payload.h"
 
 static struct xl_orders *make(const struct xmem_pool *pool)
@@ -78,9 +79,13 @@ int xl_order_check_capture(struct xl_gpu *gpu, CUstream stream, const char *what
 	       captured(what, !result) : 0;
 }
 
-XL_COLD u64 xl_not_cuda(void)
+/* An evicted client reads zeros in the pages, so it cannot know where the contents are. */
+XL_COLD u64 xl_not_cuda(struct xmem_pool *pool)
 {
-	xl_fail_fast(EMEDIUMTYPE, "the contents are in memory of the CPU: use xmem_data");
+	if (xl_host_died(pool))
+		xl_fail_died(pool);
+	else
+		xl_fail_fast(EMEDIUMTYPE, "the contents are in memory of the CPU: use xmem_data");
 	return 0;
 }
 
@@ -90,6 +95,6 @@ struct xl_gpu *xl_cuda_gpu(const struct xmem_buffer *buffer)
 
 	if (traits & XMEM_TRAIT_CUDA)
 		return xl_payload_gpu(buffer->pool, traits);
-	xl_not_cuda();
+	xl_not_cuda(buffer->pool);
 	return NULL;
 }

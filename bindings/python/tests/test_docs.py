@@ -164,4 +164,7 @@ def test_each_test_that_the_page_of_the_design_documents_names_exists():
     assert {name for name in files if not (TOP / name).exists()} == set()
     rows = [line.split(" | ") for line in (TOP / "docs/seeds.md").read_text().splitlines()
             if re.match(r"\| (?!--)", line) and not re.search("not (yet|ours)", line)]
-    assert [row[0] for row in rows if not re.search(r"`|^test \|", row[-1])] == []
+    assert [row[0] for row in rows if not re.search(r"[`\"]|^test \|", row[-1])] == []
+    in_ocaml = "".join(path.read_text() for path in (TOP / "bindings/ocaml/test").glob("*.ml"))
+    assert [name for row in rows for name in re.findall(r'"([^"]+)"', row[-1])
+            if name not in in_ocaml] == []
