@@ -291,9 +291,9 @@ try() {
 		{ echo "FAIL $name: does not build"; end_of "$copy/log"; return; }
 	run "$copy" "$red"
 	rc=$?
-	found=':[FE]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+|^FAIL [^:]+'
+	found=':[FES]:[a-z]+:[A-Za-z0-9_]+|^FAILED [A-Za-z0-9_]+|^FAIL [^:]+'
 	found=$(grep -av 'Test timeout expired' "$copy/log" | grep -aoE "$found" | head -1 |
-		sed -E 's/^:[FE]:[a-z]+:|^FAIL(ED)? //')
+		sed -E 's/^:[FES]:[a-z]+:|^FAIL(ED)? //')
 	if [ $rc = 0 ] && tail -1 "$copy/log" | grep -qE '^0 passed, 0 failed, [1-9]'; then
 		said="SKIP $name: its command cannot run here"
 	elif [ $rc = 0 ]; then
