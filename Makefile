@@ -5,7 +5,7 @@
 #   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file;
 #                       MODE=claims: buffers handed over by count; GPU=1: frames on a GPU;
-#                       OCAML=1: the histogram is a program in OCaml
+#                       OCAML=1: the producer and the histogram are in OCaml
 #   make test           every change must pass it; minutes; installs first what is missing
 #   make test-all       all tests; hours: docs/testing.md
 #   make test-cuda      the tests of GPUs on this machine's GPU; skipped where there is none

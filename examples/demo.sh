@@ -9,7 +9,7 @@
 # daemon, or empty: the library's choice), DEMO_PROGRAMS (their folder), DEMO_MODE
 # (empty: the pipeline; claims: buffers handed over by count), DEMO_GPU (1: frames are in
 # the memory of a GPU, or without a GPU in that of the driver of tests/fakecuda), DEMO_FOLDER
-# (for the results), DEMO_OCAML (1: the histogram is a program in OCaml).
+# (for the results), DEMO_OCAML (1: the producer and the histogram are in OCaml).
 set -euo pipefail
 
 video=${DEMO_VIDEO:-/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg}

@@ -24,13 +24,13 @@ $(B)/$(1): $(patsubst %,$(B)/obj/examples/demo/%.o,$($(1)_OBJ)) $(B)/libxmem.a
 endef
 $(foreach program,$(notdir $(DEMO_PROGRAMS)),$(eval $(call demo_program,$(program))))
 
-# "make demo OCAML=1": the histogram in OCaml.
-$(B)/demo-histogram-ocaml: examples/demo/ocaml/histogram.ml examples/demo/ocaml/checksum.c \
-		ocaml-prefix
+# "make demo OCAML=1": the producer and the histogram in OCaml.
+DEMO_OCAML_PROGRAMS := $(addprefix $(B)/demo-,producer-ocaml histogram-ocaml)
+$(DEMO_OCAML_PROGRAMS): $(B)/demo-%-ocaml: $(wildcard examples/demo/ocaml/*) ocaml-prefix
 	$(say) OCAML $@
-	$(Q)mkdir -p build/ocaml/demo && cp examples/demo/ocaml/* build/ocaml/demo
-	$(Q)cd build/ocaml/demo && OCAMLPATH='$(CURDIR)/$(OCAML_PREFIX)/lib' ocamlfind ocamlopt \
-		-package xmem -linkpkg checksum.c histogram.ml -cclib -lxxhash \
+	$(Q)mkdir -p build/ocaml/demo/$* && cp examples/demo/ocaml/* build/ocaml/demo/$*
+	$(Q)cd build/ocaml/demo/$* && OCAMLPATH='$(CURDIR)/$(OCAML_PREFIX)/lib' ocamlfind ocamlopt \
+		-package xmem -linkpkg stubs.c common.ml $*.ml -cclib -lxxhash \
 		-o '$(CURDIR)/$@'
 
 # One file is one program, as a stranger would compile it: standard C, no private header.
@@ -103,7 +103,7 @@ demo:
 	$(Q)examples/demo.sh look
 	$(Q)needs=$$(examples/demo.sh needs) && scripts/needs.sh $$needs
 	$(Q)$(MAKE) --no-print-directory $(if $(filter claims,$(MODE)),$(B)/xmemd $(B)/claims, \
-		demo-programs $(if $(OCAML),$(B)/demo-histogram-ocaml))
+		demo-programs $(if $(OCAML),$(DEMO_OCAML_PROGRAMS)))
 	$(Q)if examples/demo.sh lacks-gpu; then \
 		scripts/needs.sh fakecuda && $(MAKE) -s --no-print-directory $(FAKECUDA); fi
 	$(Q)examples/demo.sh run

@@ -37,7 +37,7 @@ static const char *folder = ".";
 static const char *wait_ms = "200";
 static bool only_look;
 static bool only_gpu;
-static bool in_ocaml;			/* the histogram */
+static bool in_ocaml;			/* the producer and the histogram */
 static struct xmem_pool *pool;
 static struct xmem_pool *empty_pool;	/* with this handle the daemon, and its memory, stays */
 static char pool_name[32];
@@ -86,7 +86,8 @@ static bool open_pool(void)
 static bool start_producer(void)
 {
 	const char *arguments[] = {
-		"demo-producer", "-g", pool_name, video_path, wait_ms, NULL,
+		in_ocaml ? "demo-producer-ocaml" : "demo-producer",
+		"-g", pool_name, video_path, wait_ms, NULL,
 	};
 
 	if (!report.on_gpu)
@@ -411,7 +412,7 @@ static int usage(const char *program)
 		"  -w MILLISECONDS  how long the producer waits for slow consumers (200)\n"
 		"  -g               frames are in the memory of a GPU\n"
 		"  -G               only look whether there is a GPU, and print which\n"
-		"  -l               the histogram is the program in OCaml\n"
+		"  -l               producer and histogram are the programs in OCaml\n"
 		"  -p               plain lines, also on a terminal\n"
 		"  -c               only look whether VIDEO is one\n", program);
 	return 2;

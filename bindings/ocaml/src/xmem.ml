@@ -446,8 +446,14 @@ module Metadata = struct
   let describe_source ?content_type ?producer ?timestamp_ns ?clock it =
     Calls.describe_source ?content_type ?producer ?timestamp_ns ?clock it
 
+  let writable it = M.once "metadata_mut" is_null (fun () -> M.Fast.metadata_mut (M.raw it))
+
+  let set_id it id =
+    setf !@(writable it) D.xmem_metadata_id (Unsigned.UInt64.of_int id);
+    M.keep it
+
   let set_user it user =
-    let metadata = M.once "metadata_mut" is_null (fun () -> M.Fast.metadata_mut (M.raw it)) in
+    let metadata = writable it in
     let place = getf !@metadata D.xmem_metadata_user in
     Array.iteri (fun i word -> CArray.set place i (Unsigned.UInt64.of_int64 word)) user;
     M.keep it

@@ -351,6 +351,9 @@ module Metadata : sig
     Buffer.t ->
     unit
 
+  val set_id : Buffer.t -> int -> unit
+  (** A number of the program's own for the contents, in a buffer that is being written. *)
+
   val set_user : Buffer.t -> int64 array -> unit
   (** At most eight numbers of the program's own, in a buffer that is being written. *)
 end

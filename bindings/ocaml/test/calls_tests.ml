@@ -137,6 +137,7 @@ let descriptions () =
       Metadata.describe_image buffer format ~width:10 ~height:20;
       Metadata.describe_source buffer ~content_type:"image/raw" ~producer:"ml" ~timestamp_ns:5L
         ~clock:"frames";
+      Metadata.set_id buffer 3;
       Metadata.set_user buffer [| 1L; -1L |];
       Buffer.publish ~timestamp_ns:17L buffer);
   Buffer.with_ (take from) @@ fun buffer ->
@@ -147,10 +148,12 @@ let descriptions () =
   check_int "bytes of a row" 30 image.plane.(0).row_bytes;
   Alcotest.(check string) "type" "image/raw" metadata.content_type;
   Alcotest.(check string) "clock" "frames" metadata.clock;
+  check_bool "id" true (metadata.id = 3);
   check_bool "user" true (metadata.user.(0) = 1L && metadata.user.(1) = -1L);
   check_bool "time" true ((Buffer.stat buffer).timestamp_ns = 17L);
   let tensor = Buffer.tensor Bigarray.int8_unsigned buffer in
   check_bool "as a tensor" true (Bigarray.Genarray.dims tensor = [| 20; 10; 3 |]);
+  fails EPERM (fun () -> Metadata.set_id buffer 1);
   fails EPERM (fun () -> Metadata.set_user buffer [| 1L |])
 
 let copies () =

@@ -1,72 +1,18 @@
 (* SPDX-License-Identifier: MIT *)
 (* demo-histogram-ocaml: how often each luma value occurs, over all frames. It takes the place of
    demo-histogram in "make demo OCAML=1", obeys the director, and verifies each frame when it has
-   received it and before it releases it. ../control.h and ../frame.h describe the messages and
-   frames. *)
+   received it and before it releases it. ../frame.h describes the frames. *)
 open Xmem
+open Common
 
-external checksum : Buffer.bytes -> int64 = "demo_checksum"
-
-(* ---- the director *)
-
-let say_ready = 1
-let say_frame = 2
-let say_holding = 3
-let say_paused = 4
-let say_done = 7
-let say_error = 8
-let tell_go = 9
-let tell_hold = 10
-let tell_pause = 11
-let message_bytes = 240
-let text_at = 40
-let text_bytes = 200
-
-type life = {
-  director : Unix.file_descr option;
-  mutable frames : int;
-  mutable lost : int;
-  mutable corrupt : int;
-  mutable first : int;  (** the sequence of the first publication that can come *)
-  mutable hold : bool;
-}
-
-let say life ?(text = "") ?(value = 0) kind =
-  let message = Bytes.make message_bytes '\000' in
-  let put at number = Bytes.set_int64_le message at (Int64.of_int number) in
-  let passed = if life.frames = 0 then 0 else life.first + life.frames + life.lost in
-  Bytes.set_int32_le message 0 (Int32.of_int kind);
-  Bytes.set_int32_le message 4 (Int32.of_int value);
-  List.iter2 put [ 8; 16; 24; 32 ] [ life.frames; life.lost; life.corrupt; passed ];
-  Bytes.blit_string text 0 message text_at (min (String.length text) (text_bytes - 1));
-  match life.director with
-  | None -> ()
-  | Some socket ->
-    if Unix.write socket message 0 message_bytes <> message_bytes then exit 1
-
-let fail life text =
-  if life.director = None then prerr_endline ("demo: " ^ text);
-  say life ~text say_error;
-  exit 1
-
-(* The next thing told, or 0. The process ends with the director. *)
-let told life ~wait =
-  match life.director with
-  | None -> 0
-  | Some socket -> (
-    match Unix.select [ socket ] [] [] (if wait then -1. else 0.) with
-    | [], _, _ -> 0
-    | _ ->
-      let message = Bytes.create message_bytes in
-      if Unix.read socket message 0 message_bytes <> message_bytes then exit 1;
-      Int32.to_int (Bytes.get_int32_le message 0))
+let hold = ref false
 
 let obey life =
   let kind = told life ~wait:false in
-  if kind = tell_hold then life.hold <- true
+  if kind = tell_hold then hold := true
   else if kind = tell_pause then begin
     say life say_paused;
-    while told life ~wait:true <> tell_go do () done
+    ignore (await life [ tell_go ])
   end
 
 (* ---- frames *)
@@ -103,15 +49,15 @@ let work life from buffer =
   let metadata = Metadata.view buffer in
   let pixels = luma life buffer metadata in
   let frame = contents buffer metadata in
-  let intact () = checksum frame = metadata.user.(0) in
+  let intact () = checksum frame (Bigarray.Array1.dim frame) = metadata.user.(0) in
   let first = intact () in
   for i = 0 to pixels - 1 do
     let value = Char.code (Bigarray.Array1.unsafe_get frame i) in
     total.(value) <- total.(value) + 1
   done;
-  if life.hold then begin
+  if !hold then begin
     say life ~value:1 say_holding;
-    while true do ignore (told life ~wait:true) done
+    ignore (await life [])
   end;
   if not (first && intact ()) then life.corrupt <- life.corrupt + 1
 
@@ -145,18 +91,12 @@ let result life =
     (percentile pixels 5) (percentile pixels 95)
 
 let () =
-  let argument i = if Array.length Sys.argv > i then Some Sys.argv.(i) else None in
   let name =
     match argument 1 with
     | Some name -> name
     | None -> prerr_endline "usage: demo-histogram-ocaml POOL [PUBLISHER FOLDER [SOCKET]]"; exit 2
   in
-  let socket number : Unix.file_descr = Obj.magic (int_of_string number : int) in
-  let life =
-    { director = Option.map socket (argument 4); frames = 0; lost = 0; corrupt = 0; first = 0;
-      hold = false }
-  in
-  Option.iter Unix.set_close_on_exec life.director;
+  let life = life (argument 4) in
   try
     let pool = Pool.open_ ~flags:Constants.Open.existing ~label:"histogram" name in
     let publisher = Option.map int_of_string (argument 2) in
