@@ -107,6 +107,8 @@ _DESCRIPTIONS = """\
    Made by bindings/generate.py from the public headers. *)
 open Ctypes
 
+(* A stub takes an argument of type camlint through an int of C, which cuts a size. *)
+let of_size = view nativeint ~read:Nativeint.to_int ~write:Nativeint.of_int
 let const_char_p = typedef (ptr char) "const char *"
 let const_void_p = typedef (ptr void) "const void *"
 let const_int64_p = typedef (ptr int64_t) "const int64_t *"
@@ -190,7 +192,8 @@ def descriptions(api: Json) -> str:
              [x for x in functions if _slow(x)])):
         text += f"\n(* {what} *)\nmodule {module} (F : Cstubs.FOREIGN) = struct\n  open F\n"
         for each in chosen:
-            kinds = [_argument(api, one["type"]) for one in each["parameters"]] or ["void"]
+            kinds = ["of_size" if one["type"] == "size_t" else _argument(api, one["type"])
+                     for one in each["parameters"]] or ["void"]
             line = (f"  let {_name(each['name'])} = foreign \"{each['name']}\""
                     f" ({' @-> '.join(kinds)} @-> returning {_argument(api, each['returns'])})")
             text += "\n".join(textwrap.wrap(line, 98, subsequent_indent="      ",
@@ -354,6 +357,8 @@ class _Call:
 
     def __init__(self, api: Json, each: Json) -> None:
         self.api, self.each = api, each
+        self.short = each["name"].removeprefix("xmem_")
+        self.checks: list[str] = []     # of parameters
         self.heads: list[str] = []      # parameters
         self.types: list[str] = []      # their types
         self.before: list[str] = []     # steps before the call
@@ -371,6 +376,12 @@ class _Call:
             self.heads.append("()")
             self.types.append("unit")
 
+    def _check(self, kind: str, name: str) -> str:
+        """The number, or an error if it is out of the range of its type."""
+        of = {"uint32_t": "uint32", "unsigned int": "uint32", "int": "int32", "int32_t": "int32",
+              "size_t": "size", "uint64_t": "size"}.get(kind)
+        return f'(C.{of} "{self.short}" {name})' if of else ""
+
     def _add(self, head: str, kind: str, given: str) -> None:
         self.heads.append(head)
         self.types.append(kind)
@@ -386,7 +397,7 @@ class _Call:
                 continue
             write = f"C.set o D.{name}_{field['name']}"
             if kind == "const char *":
-                self.before.append(f"let {key} = C.c_text {key} in")
+                self.before.append(f"let {key} = C.c_text \"{self.short}\" {key} in")
                 self.before.append(f"{write} (fun x -> x) {key};")
                 self.kept.append(key)
                 shown = "string"
@@ -395,7 +406,10 @@ class _Call:
                 shown = "nativeint"
             else:
                 wide = _wide(field["name"])
-                self.before.append(f"{write} C.to_{_bare(kind)}{'_wide' * wide} {key};")
+                convert = f"C.to_{_bare(kind)}{'_wide' * wide}"
+                check = "" if wide else self._check(_bare(kind), "n")
+                self.before.append(f"{write} {check and f'(fun n -> {convert} {check})' or convert}"
+                                   f" {key};")
                 shown = "int64" if wide else "int"
             self.heads.append(f"?{key}")
             self.types.append(f"?{key}:{shown}")
@@ -434,9 +448,11 @@ class _Call:
             self.before.append(f"let {name} = C.int64s {'' if optional else '(Some '}{name}"
                                f"{'' if optional else ')'} in")
             self._add(optional + name, f"{optional and '?strides:'}int array", f"(C.start {name})")
+            given = name if optional else f"(Some {name})"
+            self.checks.append(f"C.check_length \"{self.short}\" ndim {given};")
             self.kept.append(name)
         elif kind == "const char *":
-            self.before.append(f"let {name} = C.c_text {name} in")
+            self.before.append(f"let {name} = C.c_text \"{self.short}\" {name} in")
             self._add(name, "string option", f"(C.or_null {name})")
             self.kept.append(name)
         elif bare == "void *":
@@ -446,7 +462,8 @@ class _Call:
         elif _wide(name) or bare == "int64_t":
             self._add(name, "int64", f"(C.to_{bare}_wide {name})")
         else:
-            self._add(name, "int", f"(C.to_uint64_t {name})" if bare == "uint64_t" else name)
+            checked = self._check(bare, name) or name
+            self._add(name, "int", f"(C.to_uint64_t {checked})" if bare == "uint64_t" else checked)
 
     def _outcome(self) -> tuple[str, str, str]:
         """When it has failed, what is returned, and the type of that."""
@@ -489,7 +506,8 @@ class _Call:
         waits = any(x["name"] == "timeout_ns" for x in self.each["parameters"]) and \
             name not in _NO_WAIT
         again = "EINTR" in self.each.get("raises", []) and name not in _ONCE
-        lines = [f"let {short} {' '.join(self.heads)} =", *(f"  {x}" for x in self.before)]
+        lines = [f"let {short} {' '.join(self.heads)} =", 
+                 *(f"  {x}" for x in [*self.checks, *self.before])]
         if self.each.get("drops") == "on success":
             handle = _name(self.each["parameters"][0]["name"])
             inner = call.replace(f"(M.raw {handle})", "raw")

@@ -239,25 +239,28 @@ let clear_last_error () =
 
 let pool_open ?flags ?slots ?clients ?ring_entries ?wait_bound_ns ?label ?demand_bytes
     ?cache_bytes ?cache_ns ?memory ?keep ?mode ?gid ?limbo_bytes ?fd name =
-  let name = C.c_text name in
+  let name = C.c_text "pool_open" name in
   let o = make D.xmem_pool_options in
   setf o D.xmem_pool_options_size (Unsigned.Size_t.of_int (sizeof D.xmem_pool_options));
-  C.set o D.xmem_pool_options_flags C.to_uint32_t flags;
-  C.set o D.xmem_pool_options_slots C.to_uint32_t slots;
-  C.set o D.xmem_pool_options_clients C.to_uint32_t clients;
-  C.set o D.xmem_pool_options_ring_entries C.to_uint32_t ring_entries;
+  C.set o D.xmem_pool_options_flags (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) flags;
+  C.set o D.xmem_pool_options_slots (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) slots;
+  C.set o D.xmem_pool_options_clients (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) clients;
+  C.set o D.xmem_pool_options_ring_entries (fun n -> C.to_uint32_t (C.uint32 "pool_open" n))
+    ring_entries;
   C.set o D.xmem_pool_options_wait_bound_ns C.to_int64_t_wide wait_bound_ns;
-  let label = C.c_text label in
+  let label = C.c_text "pool_open" label in
   C.set o D.xmem_pool_options_label (fun x -> x) label;
   C.set o D.xmem_pool_options_demand_bytes C.to_uint64_t_wide demand_bytes;
-  C.set o D.xmem_pool_options_cache_bytes C.to_uint64_t cache_bytes;
+  C.set o D.xmem_pool_options_cache_bytes (fun n -> C.to_uint64_t (C.size "pool_open" n))
+    cache_bytes;
   C.set o D.xmem_pool_options_cache_ns C.to_int64_t_wide cache_ns;
-  C.set o D.xmem_pool_options_memory C.to_uint32_t memory;
-  C.set o D.xmem_pool_options_keep C.to_uint32_t keep;
-  C.set o D.xmem_pool_options_mode C.to_uint32_t mode;
-  C.set o D.xmem_pool_options_gid C.to_uint32_t gid;
-  C.set o D.xmem_pool_options_limbo_bytes C.to_uint64_t limbo_bytes;
-  C.set o D.xmem_pool_options_fd C.to_int32_t fd;
+  C.set o D.xmem_pool_options_memory (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) memory;
+  C.set o D.xmem_pool_options_keep (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) keep;
+  C.set o D.xmem_pool_options_mode (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) mode;
+  C.set o D.xmem_pool_options_gid (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) gid;
+  C.set o D.xmem_pool_options_limbo_bytes (fun n -> C.to_uint64_t (C.size "pool_open" n))
+    limbo_bytes;
+  C.set o D.xmem_pool_options_fd (fun n -> C.to_int32_t (C.int32 "pool_open" n)) fd;
   M.made @@ fun () ->
   let r = M.again "pool_open" is_null (fun () -> Slow.pool_open (C.or_null name) (addr o)) in
   M.keep name; M.keep label; M.keep o;
@@ -285,7 +288,8 @@ let pool_fd pool =
   r
 
 let pool_fd_narrow fd roles =
-  let r = M.once "pool_fd_narrow" M.negative (fun () -> Fast.pool_fd_narrow fd roles) in
+  let r = M.once "pool_fd_narrow" M.negative (fun () -> Fast.pool_fd_narrow (C.int32
+    "pool_fd_narrow" fd) (C.uint32 "pool_fd_narrow" roles)) in
   r
 
 let pool_backend pool =
@@ -301,13 +305,15 @@ let pool_client pool =
 let subscribe ?flags ?publisher ?timeout_ns ?history ?depth ?label pool =
   let o = make D.xmem_subscribe_options in
   setf o D.xmem_subscribe_options_size (Unsigned.Size_t.of_int (sizeof D.xmem_subscribe_options));
-  C.set o D.xmem_subscribe_options_flags C.to_uint32_t flags;
-  C.set o D.xmem_subscribe_options_publisher C.to_uint32_t publisher;
+  C.set o D.xmem_subscribe_options_flags (fun n -> C.to_uint32_t (C.uint32 "subscribe" n)) flags;
+  C.set o D.xmem_subscribe_options_publisher (fun n -> C.to_uint32_t (C.uint32 "subscribe" n))
+    publisher;
   C.set o D.xmem_subscribe_options_timeout_ns C.to_int64_t_wide timeout_ns;
   let left = M.left (Option.value timeout_ns ~default:0L) in
-  C.set o D.xmem_subscribe_options_history C.to_uint32_t history;
-  C.set o D.xmem_subscribe_options_depth C.to_uint32_t depth;
-  let label = C.c_text label in
+  C.set o D.xmem_subscribe_options_history (fun n -> C.to_uint32_t (C.uint32 "subscribe" n))
+    history;
+  C.set o D.xmem_subscribe_options_depth (fun n -> C.to_uint32_t (C.uint32 "subscribe" n)) depth;
+  let label = C.c_text "subscribe" label in
   C.set o D.xmem_subscribe_options_label (fun x -> x) label;
   M.made @@ fun () ->
   let r = M.again "subscribe" is_null (fun () -> setf o D.xmem_subscribe_options_timeout_ns (left
@@ -382,8 +388,8 @@ let buffer_stat buffer =
 
 let acquire pool bytes ~timeout =
   M.made @@ fun () ->
-  let r = M.within timeout "acquire" is_null (fun timeout -> Slow.acquire (M.raw pool) bytes
-    timeout) in
+  let r = M.within timeout "acquire" is_null (fun timeout -> Slow.acquire (M.raw pool) (C.size
+    "acquire" bytes) timeout) in
   M.keep pool;
   M.with_gc M.Buffer ~parent:pool.pool r
 
@@ -402,51 +408,55 @@ let preallocate ?flags ?device_id pool bytes count =
   let o = make D.xmem_preallocate_options in
   setf o D.xmem_preallocate_options_size (Unsigned.Size_t.of_int (sizeof
     D.xmem_preallocate_options));
-  C.set o D.xmem_preallocate_options_flags C.to_uint32_t flags;
-  C.set o D.xmem_preallocate_options_device_id C.to_int32_t device_id;
-  let _ = M.again "preallocate" M.negative (fun () -> Slow.preallocate (M.raw pool) bytes count
-    (addr o)) in
+  C.set o D.xmem_preallocate_options_flags (fun n -> C.to_uint32_t (C.uint32 "preallocate" n))
+    flags;
+  C.set o D.xmem_preallocate_options_device_id (fun n -> C.to_int32_t (C.int32 "preallocate" n))
+    device_id;
+  let _ = M.again "preallocate" M.negative (fun () -> Slow.preallocate (M.raw pool) (C.size
+    "preallocate" bytes) (C.uint32 "preallocate" count) (addr o)) in
   M.keep pool; M.keep o;
   ()
 
 let collect pool keep =
   let o = allocate uint64_t Unsigned.UInt64.zero in
-  let r = M.again "collect" M.negative (fun () -> Slow.collect (M.raw pool) (C.to_uint64_t keep)
-    o) in
+  let r = M.again "collect" M.negative (fun () -> Slow.collect (M.raw pool) (C.to_uint64_t (C.size
+    "collect" keep)) o) in
   M.keep pool; M.keep o;
   (r, C.uint64_t !@o)
 
 let pool_set_mode pool mode gid =
-  let _ = M.once "pool_set_mode" M.negative (fun () -> Fast.pool_set_mode (M.raw pool) mode gid)
-    in
+  let _ = M.once "pool_set_mode" M.negative (fun () -> Fast.pool_set_mode (M.raw pool) (C.uint32
+    "pool_set_mode" mode) (C.uint32 "pool_set_mode" gid)) in
   M.keep pool;
   ()
 
 let pool_evict pool client incarnation =
-  let _ = M.once "pool_evict" M.negative (fun () -> Slow.pool_evict (M.raw pool) client
-    (C.to_uint64_t_wide incarnation)) in
+  let _ = M.once "pool_evict" M.negative (fun () -> Slow.pool_evict (M.raw pool) (C.uint32
+    "pool_evict" client) (C.to_uint64_t_wide incarnation)) in
   M.keep pool;
   ()
 
 let pool_drain pool flags =
-  let r = M.once "pool_drain" M.negative (fun () -> Slow.pool_drain (M.raw pool) flags) in
+  let r = M.once "pool_drain" M.negative (fun () -> Slow.pool_drain (M.raw pool) (C.uint32
+    "pool_drain" flags)) in
   M.keep pool;
   r
 
 let pool_grant pool client incarnation =
-  let _ = M.once "pool_grant" M.negative (fun () -> Slow.pool_grant (M.raw pool) client
-    (C.to_uint64_t_wide incarnation)) in
+  let _ = M.once "pool_grant" M.negative (fun () -> Slow.pool_grant (M.raw pool) (C.uint32
+    "pool_grant" client) (C.to_uint64_t_wide incarnation)) in
   M.keep pool;
   ()
 
 let set_ref_count buffer count ~timeout =
-  let _ = M.again "set_ref_count" M.negative (fun () -> Slow.set_ref_count (M.raw buffer) count
-    timeout) in
+  let _ = M.again "set_ref_count" M.negative (fun () -> Slow.set_ref_count (M.raw buffer)
+    (C.uint32 "set_ref_count" count) timeout) in
   M.keep buffer;
   ()
 
 let offer buffer more ~timeout =
-  let _ = M.again "offer" M.negative (fun () -> Slow.offer (M.raw buffer) more timeout) in
+  let _ = M.again "offer" M.negative (fun () -> Slow.offer (M.raw buffer) (C.uint32 "offer" more)
+    timeout) in
   M.keep buffer;
   ()
 
@@ -484,27 +494,30 @@ let copy to_ from ~stream =
   ()
 
 let copy_range to_ to_offset from from_offset bytes ~stream =
-  let _ = M.again "copy_range" M.negative (fun () -> Slow.copy_range (M.raw to_) to_offset (M.raw
-    from) from_offset bytes (ptr_of_raw_address stream)) in
+  let _ = M.again "copy_range" M.negative (fun () -> Slow.copy_range (M.raw to_) (C.size
+    "copy_range" to_offset) (M.raw from) (C.size "copy_range" from_offset) (C.size "copy_range"
+    bytes) (ptr_of_raw_address stream)) in
   M.keep to_; M.keep from;
   ()
 
 let copy_from_host to_ offset from bytes ~stream =
-  let _ = M.again "copy_from_host" M.negative (fun () -> Slow.copy_from_host (M.raw to_) offset
-    (ptr_of_raw_address from) bytes (ptr_of_raw_address stream)) in
+  let _ = M.again "copy_from_host" M.negative (fun () -> Slow.copy_from_host (M.raw to_) (C.size
+    "copy_from_host" offset) (ptr_of_raw_address from) (C.size "copy_from_host" bytes)
+    (ptr_of_raw_address stream)) in
   M.keep to_;
   ()
 
 let copy_to_host to_ from offset bytes ~stream =
   let _ = M.again "copy_to_host" M.negative (fun () -> Slow.copy_to_host (ptr_of_raw_address to_)
-    (M.raw from) offset bytes (ptr_of_raw_address stream)) in
+    (M.raw from) (C.size "copy_to_host" offset) (C.size "copy_to_host" bytes) (ptr_of_raw_address
+    stream)) in
   M.keep from;
   ()
 
 let copy_to from device_id ~timeout =
   M.made @@ fun () ->
-  let r = M.within timeout "copy_to" is_null (fun timeout -> Slow.copy_to (M.raw from) device_id
-    timeout) in
+  let r = M.within timeout "copy_to" is_null (fun timeout -> Slow.copy_to (M.raw from) (C.int32
+    "copy_to" device_id) timeout) in
   M.keep from;
   M.with_gc M.Buffer ~parent:from.pool r
 
@@ -523,15 +536,15 @@ let cuda_query () =
 let cuda_device_query device =
   let o = make D.xmem_cuda_device_info in
   setf o D.xmem_cuda_device_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_cuda_device_info));
-  let _ = M.once "cuda_device_query" M.negative (fun () -> Fast.cuda_device_query device (addr o))
-    in
+  let _ = M.once "cuda_device_query" M.negative (fun () -> Fast.cuda_device_query (C.int32
+    "cuda_device_query" device) (addr o)) in
   M.keep o;
   cuda_device_info o
 
 let acquire_cuda pool bytes device ~timeout =
   M.made @@ fun () ->
   let r = M.within timeout "acquire_cuda" is_null (fun timeout -> Slow.acquire_cuda (M.raw pool)
-    bytes device timeout) in
+    (C.size "acquire_cuda" bytes) (C.int32 "acquire_cuda" device) timeout) in
   M.keep pool;
   M.with_gc M.Buffer ~parent:pool.pool r
 
@@ -546,7 +559,8 @@ let cuda_ptr_mut buffer =
   raw_address_of_ptr (to_voidp r)
 
 let cuda_peer buffer device =
-  let _ = M.again "cuda_peer" M.negative (fun () -> Slow.cuda_peer (M.raw buffer) device) in
+  let _ = M.again "cuda_peer" M.negative (fun () -> Slow.cuda_peer (M.raw buffer) (C.int32
+    "cuda_peer" device)) in
   M.keep buffer;
   ()
 
@@ -566,21 +580,21 @@ let pool_client_info pool client =
   let o = make D.xmem_client_info in
   setf o D.xmem_client_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_client_info));
   let _ = M.once "pool_client_info" M.negative (fun () -> Fast.pool_client_info (M.raw pool)
-    client (addr o)) in
+    (C.uint32 "pool_client_info" client) (addr o)) in
   M.keep pool; M.keep o;
   client_info o
 
 let subscriber_next pool first =
   let o = make D.xmem_subscriber_info in
   setf o D.xmem_subscriber_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_subscriber_info));
-  let _ = M.once "subscriber_next" M.negative (fun () -> Slow.subscriber_next (M.raw pool) first
-    (addr o)) in
+  let _ = M.once "subscriber_next" M.negative (fun () -> Slow.subscriber_next (M.raw pool)
+    (C.uint32 "subscriber_next" first) (addr o)) in
   M.keep pool; M.keep o;
   subscriber_info o
 
 let wait_subscribers pool count ~timeout =
   let r = M.within timeout "wait_subscribers" M.negative (fun timeout -> Slow.wait_subscribers
-    (M.raw pool) count timeout) in
+    (M.raw pool) (C.uint32 "wait_subscribers" count) timeout) in
   M.keep pool;
   r
 
@@ -593,8 +607,8 @@ let subscribers_poll_fd pool =
 let pool_slot_info pool slot =
   let o = make D.xmem_slot_info in
   setf o D.xmem_slot_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_slot_info));
-  let _ = M.once "pool_slot_info" M.negative (fun () -> Fast.pool_slot_info (M.raw pool) slot
-    (addr o)) in
+  let _ = M.once "pool_slot_info" M.negative (fun () -> Fast.pool_slot_info (M.raw pool) (C.uint32
+    "pool_slot_info" slot) (addr o)) in
   M.keep pool; M.keep o;
   slot_info o
 
@@ -602,12 +616,13 @@ let pool_device_info pool device =
   let o = make D.xmem_device_info in
   setf o D.xmem_device_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_device_info));
   let _ = M.once "pool_device_info" M.negative (fun () -> Fast.pool_device_info (M.raw pool)
-    device (addr o)) in
+    (C.uint32 "pool_device_info" device) (addr o)) in
   M.keep pool; M.keep o;
   device_info o
 
 let pool_holds pool client slot =
-  let r = M.once "pool_holds" M.negative64 (fun () -> Fast.pool_holds (M.raw pool) client slot) in
+  let r = M.once "pool_holds" M.negative64 (fun () -> Fast.pool_holds (M.raw pool) (C.uint32
+    "pool_holds" client) (C.uint32 "pool_holds" slot)) in
   M.keep pool;
   Int64.to_int r
 
@@ -621,23 +636,24 @@ let host_query () =
 let limit_next pool number =
   let o = make D.xmem_limit_info in
   setf o D.xmem_limit_info_size (Unsigned.Size_t.of_int (sizeof D.xmem_limit_info));
-  let _ = M.once "limit_next" M.negative (fun () -> Slow.limit_next (M.raw pool) number (addr o))
-    in
+  let _ = M.once "limit_next" M.negative (fun () -> Slow.limit_next (M.raw pool) (C.uint32
+    "limit_next" number) (addr o)) in
   M.keep pool; M.keep o;
   limit_info o
 
 let pool_next after =
   let o = make D.xmem_pool_entry in
   setf o D.xmem_pool_entry_size (Unsigned.Size_t.of_int (sizeof D.xmem_pool_entry));
-  let _ = M.once "pool_next" M.negative (fun () -> Fast.pool_next (C.to_uint64_t after) (addr o))
-    in
+  let _ = M.once "pool_next" M.negative (fun () -> Fast.pool_next (C.to_uint64_t (C.size
+    "pool_next" after)) (addr o)) in
   M.keep o;
   pool_entry o
 
 let attach_fd pool fd offset length flags =
   M.made @@ fun () ->
-  let r = M.again "attach_fd" is_null (fun () -> Slow.attach_fd (M.raw pool) fd (C.to_uint64_t
-    offset) (C.to_uint64_t length) flags) in
+  let r = M.again "attach_fd" is_null (fun () -> Slow.attach_fd (M.raw pool) (C.int32 "attach_fd"
+    fd) (C.to_uint64_t (C.size "attach_fd" offset)) (C.to_uint64_t (C.size "attach_fd" length))
+    (C.uint32 "attach_fd" flags)) in
   M.keep pool;
   M.with_gc M.Buffer ~parent:pool.pool r
 
@@ -662,48 +678,55 @@ let release_on buffer ~stream =
   M.consume "release_on" buffer (fun raw -> Fast.release_on raw (ptr_of_raw_address stream))
 
 let describe_tensor ?strides buffer dtype ndim shape =
+  C.check_length "describe_tensor" ndim (Some shape);
+  C.check_length "describe_tensor" ndim strides;
   let shape = C.int64s (Some shape) in
   let strides = C.int64s strides in
-  let _ = M.once "describe_tensor" M.negative (fun () -> Fast.describe_tensor (M.raw buffer) dtype
-    ndim (C.start shape) (C.start strides)) in
+  let _ = M.once "describe_tensor" M.negative (fun () -> Fast.describe_tensor (M.raw buffer)
+    (C.uint32 "describe_tensor" dtype) (C.uint32 "describe_tensor" ndim) (C.start shape) (C.start
+    strides)) in
   M.keep buffer; M.keep shape; M.keep strides;
   ()
 
 let describe_image buffer format width height stride =
-  let _ = M.once "describe_image" M.negative (fun () -> Fast.describe_image (M.raw buffer) format
-    width height stride) in
+  let _ = M.once "describe_image" M.negative (fun () -> Fast.describe_image (M.raw buffer)
+    (C.uint32 "describe_image" format) (C.uint32 "describe_image" width) (C.uint32
+    "describe_image" height) (C.size "describe_image" stride)) in
   M.keep buffer;
   ()
 
 let image_bytes format width height stride =
-  let r = M.once "image_bytes" M.negative64 (fun () -> Fast.image_bytes format width height
-    stride) in
+  let r = M.once "image_bytes" M.negative64 (fun () -> Fast.image_bytes (C.uint32 "image_bytes"
+    format) (C.uint32 "image_bytes" width) (C.uint32 "image_bytes" height) (C.size "image_bytes"
+    stride)) in
   Int64.to_int r
 
 let strings_plan rows chars flags =
   let o = make D.xmem_strings in
   setf o D.xmem_strings_size (Unsigned.Size_t.of_int (sizeof D.xmem_strings));
-  let _ = M.once "strings_plan" M.negative (fun () -> Fast.strings_plan (C.to_uint64_t rows)
-    (C.to_uint64_t chars) flags (addr o)) in
+  let _ = M.once "strings_plan" M.negative (fun () -> Fast.strings_plan (C.to_uint64_t (C.size
+    "strings_plan" rows)) (C.to_uint64_t (C.size "strings_plan" chars)) (C.uint32 "strings_plan"
+    flags) (addr o)) in
   M.keep o;
   strings o
 
 let describe_strings buffer rows chars flags =
   let _ = M.once "describe_strings" M.negative (fun () -> Fast.describe_strings (M.raw buffer)
-    (C.to_uint64_t rows) (C.to_uint64_t chars) flags) in
+    (C.to_uint64_t (C.size "describe_strings" rows)) (C.to_uint64_t (C.size "describe_strings"
+    chars)) (C.uint32 "describe_strings" flags)) in
   M.keep buffer;
   ()
 
 let describe_source ?flags ?content_type ?producer ?timestamp_ns ?clock buffer =
   let o = make D.xmem_source in
   setf o D.xmem_source_size (Unsigned.Size_t.of_int (sizeof D.xmem_source));
-  C.set o D.xmem_source_flags C.to_uint32_t flags;
-  let content_type = C.c_text content_type in
+  C.set o D.xmem_source_flags (fun n -> C.to_uint32_t (C.uint32 "describe_source" n)) flags;
+  let content_type = C.c_text "describe_source" content_type in
   C.set o D.xmem_source_content_type (fun x -> x) content_type;
-  let producer = C.c_text producer in
+  let producer = C.c_text "describe_source" producer in
   C.set o D.xmem_source_producer (fun x -> x) producer;
   C.set o D.xmem_source_timestamp_ns C.to_uint64_t_wide timestamp_ns;
-  let clock = C.c_text clock in
+  let clock = C.c_text "describe_source" clock in
   C.set o D.xmem_source_clock (fun x -> x) clock;
   let _ = M.once "describe_source" M.negative (fun () -> Fast.describe_source (M.raw buffer) (addr
     o)) in
@@ -720,23 +743,23 @@ let metadata_view buffer =
 let tensor_view buffer flags =
   let o = make D.xmem_tensor in
   setf o D.xmem_tensor_size (Unsigned.Size_t.of_int (sizeof D.xmem_tensor));
-  let _ = M.again "tensor_view" M.negative (fun () -> Slow.tensor_view (M.raw buffer) flags (addr
-    o)) in
+  let _ = M.again "tensor_view" M.negative (fun () -> Slow.tensor_view (M.raw buffer) (C.uint32
+    "tensor_view" flags) (addr o)) in
   M.keep buffer; M.keep o;
   tensor o
 
 let image_view buffer flags =
   let o = make D.xmem_image in
   setf o D.xmem_image_size (Unsigned.Size_t.of_int (sizeof D.xmem_image));
-  let _ = M.again "image_view" M.negative (fun () -> Slow.image_view (M.raw buffer) flags (addr
-    o)) in
+  let _ = M.again "image_view" M.negative (fun () -> Slow.image_view (M.raw buffer) (C.uint32
+    "image_view" flags) (addr o)) in
   M.keep buffer; M.keep o;
   image o
 
 let strings_view buffer flags =
   let o = make D.xmem_strings in
   setf o D.xmem_strings_size (Unsigned.Size_t.of_int (sizeof D.xmem_strings));
-  let r = M.again "strings_view" M.negative (fun () -> Slow.strings_view (M.raw buffer) flags
-    (addr o)) in
+  let r = M.again "strings_view" M.negative (fun () -> Slow.strings_view (M.raw buffer) (C.uint32
+    "strings_view" flags) (addr o)) in
   M.keep buffer; M.keep o;
   (r, strings o)

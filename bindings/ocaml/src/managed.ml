@@ -74,6 +74,7 @@ external drop_unclaimed : unit -> unit = "xmem_ml_drop_unclaimed"
 
 (* Make a handle, and a managed one of it. The function of a signal can run in between. *)
 let[@inline] made f =
+  if pending () then work_off ();
   try f ()
   with problem ->
     let trace = Printexc.get_raw_backtrace () in

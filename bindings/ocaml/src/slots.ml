@@ -48,4 +48,5 @@ let find call ~timeout now wait =
     |> if_holding (fun () -> tried (fun () -> wait (min first_wait (left ()))))
     ||| fun () ->
     if holds () then full ();
+    M.work_off ();
     tried (fun () -> wait (left ()))

@@ -103,5 +103,7 @@ value xmem_ml_view_empty(value array)
 	finalise(array);
 	it->proxy = NULL;
 	it->data = NULL;
+	/* OCaml makes no proxy of its own for parts of memory that is not managed. */
+	it->flags = (it->flags & ~CAML_BA_MANAGED_MASK) | CAML_BA_EXTERNAL;
 	return Val_unit;
 }

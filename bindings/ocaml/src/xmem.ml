@@ -285,6 +285,7 @@ module Pool = struct
     M.with_gc_quickly ~acquired:true it.pool raw
 
   let acquire_cuda ?timeout ~device (it : t) bytes =
+    let device = Convert.int32 "acquire_cuda" device in
     M.made @@ fun () ->
     let raw =
       acquire_slowly "acquire_cuda" timeout
@@ -455,6 +456,8 @@ module Metadata = struct
   let set_user it user =
     let metadata = writable it in
     let place = getf !@metadata D.xmem_metadata_user in
+    if Array.length user > CArray.length place then
+      M.refuse Code.EINVAL "metadata_mut" "set_user: there are more numbers than places";
     Array.iteri (fun i word -> CArray.set place i (Unsigned.UInt64.of_int64 word)) user;
     M.keep it
 end

@@ -244,7 +244,8 @@ module Pool : sig
   val limbo_hook :
     ?bytes:int -> ?count:int -> t -> (Answers.Limbo.t -> unit) option -> unit
   (** Call a function when more bytes or more buffers than these are in limbo. It is called by the
-      next call of this library that makes a handle, or by {!settle}. *)
+      next call of this library that makes or releases a handle, by {!collect}, {!stat} or
+      {!settle}, and must not raise an exception. *)
 
   (** {1 Event loops} *)
 
@@ -292,8 +293,9 @@ module Subscription : sig
     ?label:string ->
     Pool.t ->
     t
-  (** Follow the writers of a pool, each from its next publication on. With [waits] they wait for
-      this subscriber. [flags] are those of {!Constants.Subscribe}. *)
+  (** Follow the writers of a pool, each from its next publication on. If the pool has no writer
+      yet, wait for the first one. With [waits] they wait for this subscriber. [flags] are those of
+      {!Constants.Subscribe}. *)
 
   val with_ : t -> (t -> 'a) -> 'a
   val close : t -> unit

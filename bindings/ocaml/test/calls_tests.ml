@@ -293,10 +293,43 @@ let a_descriptor_is_ready () =
   let rec drained () = ready 0. && Subscription.receive ~timeout:0. from = None && drained () in
   ignore (drained ())
 
+(* The pool is full of clients that the program has forgotten. *)
+let forgotten_pools_end () =
+  let name = new_name () in
+  Pool.with_ (Pool.open_ ~writer:true ~clients:4 name) @@ fun _ ->
+  for _ = 1 to 3 do
+    ignore (Sys.opaque_identity (Pool.open_ name))
+  done;
+  Gc.full_major ();
+  Pool.with_ (Pool.open_ name) ignore
+
+(* A number that C would cut is refused, and so is a text that C would cut. *)
+let arguments_are_not_cut () =
+  pair @@ fun writer _ ->
+  let high = 1 lsl 32 in
+  (match Pool.acquire ~timeout:0. writer (high + bytes) with
+  | buffer -> Alcotest.failf "%d bytes" (Buffer.capacity buffer)
+  | exception Error _ -> ());
+  fails EINVAL (fun () -> Pool.preallocate writer ~bytes ~count:(high + 1));
+  fails EINVAL (fun () -> Pool.preallocate writer ~bytes:(-1) ~count:1);
+  fails EINVAL (fun () -> Pool.client_info writer high);
+  fails EINVAL (fun () -> Pool.open_ "a\000b");
+  fails EINVAL (fun () -> Pool.open_ ~label:"a\000b" (new_name ()));
+  Buffer.with_ (Pool.acquire writer bytes) @@ fun buffer ->
+  let one = Bigarray.(Genarray.create Char c_layout [| 1 |]) in
+  fails ERANGE (fun () -> Buffer.copy_from_array ~offset:high one buffer);
+  fails EINVAL (fun () -> Buffer.copy_to_array ~offset:(-1) one buffer);
+  fails EINVAL (fun () -> Claims.set buffer (high + 2));
+  fails EINVAL (fun () -> Metadata.describe_tensor ~strides:[| 1 |] buffer Uint8 [| 2; 2 |]);
+  fails EINVAL (fun () -> Calls.describe_tensor buffer 1 8 [| 1 |]);
+  fails EINVAL (fun () -> Metadata.set_user buffer (Array.make 9 0L))
+
 let tests =
   [
     test "errors say what is wrong" errors_say_what_is_wrong;
     test "results" results;
+    test "forgotten pools end" forgotten_pools_end;
+    test "arguments are not cut" arguments_are_not_cut;
     test "codes are numbers" codes_are_numbers;
     test "pools answer" pools_answer;
     test "several subscriptions" several_subscriptions;

@@ -44,6 +44,20 @@ let a_released_view_is_empty () =
   Alcotest.check_raises "bounds" (Invalid_argument "index out of bounds") (fun () ->
       ignore view.{0})
 
+(* OCaml shares its own proxy between parts. It must not be taken for a view's. *)
+let parts_of_an_empty_view () =
+  pair @@ fun writer _ ->
+  let drop = [ Buffer.release; (fun buffer -> Buffer.publish buffer) ] in
+  List.iter
+    (fun drop ->
+      let buffer = Pool.acquire writer bytes in
+      let view = Buffer.data_mut buffer in
+      drop buffer;
+      check_int "empty" 0 (Array1.dim (Array1.sub view 0 0));
+      check_int "empty" 0 (Genarray.nth_dim (reshape (genarray_of_array1 view) [| 0; 3 |]) 0);
+      Gc.full_major ())
+    drop
+
 let parts_outlive_a_release () =
   pair @@ fun writer from ->
   put ~value:'a' writer;
@@ -225,6 +239,7 @@ let tests =
     test "parts keep the hold" parts_keep_the_hold;
     test "a view outlives the forgotten buffer" a_view_outlives_the_forgotten_buffer;
     test "a released view is empty" a_released_view_is_empty;
+    test "parts of an empty view" parts_of_an_empty_view;
     test "parts outlive a release" parts_outlive_a_release;
     test "parts outlive publishing" parts_outlive_publishing;
     test "parts outlive forgetting" parts_outlive_forgetting;

@@ -3,6 +3,8 @@
    Made by bindings/generate.py from the public headers. *)
 open Ctypes
 
+(* A stub takes an argument of type camlint through an int of C, which cuts a size. *)
+let of_size = view nativeint ~read:Nativeint.to_int ~write:Nativeint.of_int
 let const_char_p = typedef (ptr char) "const char *"
 let const_void_p = typedef (ptr void) "const void *"
 let const_int64_p = typedef (ptr int64_t) "const int64_t *"
@@ -691,7 +693,7 @@ module Fast (F : Cstubs.FOREIGN) = struct
     let metadata_ptr = foreign "xmem_metadata_ptr" (xmem_buffer @-> returning
       const_xmem_metadata_p)
     let metadata_mut = foreign "xmem_metadata_mut" (xmem_buffer @-> returning (ptr xmem_metadata))
-    let acquire = foreign "xmem_acquire" (xmem_pool @-> camlint @-> int64_t @-> returning
+    let acquire = foreign "xmem_acquire" (xmem_pool @-> of_size @-> int64_t @-> returning
       xmem_buffer)
     let data_mut = foreign "xmem_data_mut" (xmem_buffer @-> returning (ptr void))
     let publish = foreign "xmem_publish" (xmem_buffer @-> const_xmem_publish_options_p @-> (ptr
@@ -720,8 +722,8 @@ module Fast (F : Cstubs.FOREIGN) = struct
     let describe_tensor = foreign "xmem_describe_tensor" (xmem_buffer @-> camlint @-> camlint @->
       const_int64_p @-> const_int64_p @-> returning int)
     let describe_image = foreign "xmem_describe_image" (xmem_buffer @-> camlint @-> camlint @->
-      camlint @-> camlint @-> returning int)
-    let image_bytes = foreign "xmem_image_bytes" (camlint @-> camlint @-> camlint @-> camlint @->
+      camlint @-> of_size @-> returning int)
+    let image_bytes = foreign "xmem_image_bytes" (camlint @-> camlint @-> camlint @-> of_size @->
       returning int64_t)
     let strings_plan = foreign "xmem_strings_plan" (uint64_t @-> uint64_t @-> camlint @-> (ptr
       xmem_strings) @-> returning int)
@@ -756,11 +758,11 @@ module Slow (F : Cstubs.FOREIGN) = struct
     let subscription_poll_fd = foreign "xmem_subscription_poll_fd" (xmem_subscription @->
       returning int)
     let data = foreign "xmem_data" (xmem_buffer @-> returning const_void_p)
-    let acquire = foreign "xmem_acquire" (xmem_pool @-> camlint @-> int64_t @-> returning
+    let acquire = foreign "xmem_acquire" (xmem_pool @-> of_size @-> int64_t @-> returning
       xmem_buffer)
     let publish = foreign "xmem_publish" (xmem_buffer @-> const_xmem_publish_options_p @-> (ptr
       uint64_t) @-> returning int)
-    let preallocate = foreign "xmem_preallocate" (xmem_pool @-> camlint @-> camlint @->
+    let preallocate = foreign "xmem_preallocate" (xmem_pool @-> of_size @-> camlint @->
       const_xmem_preallocate_options_p @-> returning int)
     let collect = foreign "xmem_collect" (xmem_pool @-> uint64_t @-> (ptr uint64_t) @-> returning
       int)
@@ -778,16 +780,16 @@ module Slow (F : Cstubs.FOREIGN) = struct
     let claims = foreign "xmem_claims" (xmem_pool @-> uint64_t @-> returning int)
     let void_claims = foreign "xmem_void_claims" (xmem_pool @-> uint64_t @-> returning int)
     let copy = foreign "xmem_copy" (xmem_buffer @-> xmem_buffer @-> stream @-> returning int)
-    let copy_range = foreign "xmem_copy_range" (xmem_buffer @-> camlint @-> xmem_buffer @->
-      camlint @-> camlint @-> stream @-> returning int)
-    let copy_from_host = foreign "xmem_copy_from_host" (xmem_buffer @-> camlint @-> const_void_p
-      @-> camlint @-> stream @-> returning int)
-    let copy_to_host = foreign "xmem_copy_to_host" ((ptr void) @-> xmem_buffer @-> camlint @->
-      camlint @-> stream @-> returning int)
+    let copy_range = foreign "xmem_copy_range" (xmem_buffer @-> of_size @-> xmem_buffer @->
+      of_size @-> of_size @-> stream @-> returning int)
+    let copy_from_host = foreign "xmem_copy_from_host" (xmem_buffer @-> of_size @-> const_void_p
+      @-> of_size @-> stream @-> returning int)
+    let copy_to_host = foreign "xmem_copy_to_host" ((ptr void) @-> xmem_buffer @-> of_size @->
+      of_size @-> stream @-> returning int)
     let copy_to = foreign "xmem_copy_to" (xmem_buffer @-> int @-> int64_t @-> returning
       xmem_buffer)
     let data_private = foreign "xmem_data_private" (xmem_buffer @-> returning (ptr void))
-    let acquire_cuda = foreign "xmem_acquire_cuda" (xmem_pool @-> camlint @-> int @-> int64_t @->
+    let acquire_cuda = foreign "xmem_acquire_cuda" (xmem_pool @-> of_size @-> int @-> int64_t @->
       returning xmem_buffer)
     let cuda_ptr = foreign "xmem_cuda_ptr" (xmem_buffer @-> returning const_void_p)
     let cuda_ptr_mut = foreign "xmem_cuda_ptr_mut" (xmem_buffer @-> returning (ptr void))
