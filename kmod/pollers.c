@@ -25,7 +25,7 @@ static enum hrtimer_restart xk_pollers_timeout(struct hrtimer *timer)
 
 /*
  * A thread of the client is about to look for a slot: wake the pollers when time alone has changed
- * something (core/poll.h). After a time that has passed already it looks itself.
+ * something (core/poll.h). If that time has passed already, a poll finds it (xm_writable).
  */
 void xk_pollers_wake_at(struct xk_client *client)
 {

@@ -76,7 +76,7 @@ int xl_fail_polling(int error, const char *message);
 struct xl_later {
 	bool (*make)(const struct xl_later *later, char *ret, size_t bytes);
 	struct xmem_pool *pool;
-	u64 incarnation;		/* of the client that @pool was */
+	u32 opened;			/* pool->calls.opened then */
 	const void *about;
 	u64 bytes;
 };

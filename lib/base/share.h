@@ -24,6 +24,7 @@ struct xl_share {
 
 /* The calls that use the pool's handle: calls.h. */
 struct xl_calls {
+	u32 opened;			/* how many pools this struct has served, with this one */
 	u32 waiting;			/* how many calls; atomic, a futex */
 	u32 cancels;			/* whether their waits are cancelled: XL_CANCEL_*; atomic */
 };

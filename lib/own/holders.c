@@ -236,7 +236,7 @@ static bool describe_later(const struct xl_later *later, char *ret, size_t bytes
 	struct xl_text text = { .used = 0 };
 	XL_USE(pool);
 
-	if (!pool || !xl_is_open(pool) || pool->link.join.incarnation != later->incarnation)
+	if (!pool || !xl_is_open(pool) || xm_load(&pool->calls.opened) != later->opened)
 		return false;
 	xl_lock(&pool->owned.lock);
 	describe_all(pool, later->about, later->bytes, &text);
@@ -248,7 +248,7 @@ static bool describe_later(const struct xl_later *later, char *ret, size_t bytes
 int xl_fail_no_buffer(struct xmem_pool *pool, const struct xl_chain *chain, u64 bytes, int error)
 {
 	struct xl_later later = {
-		.make = describe_later, .pool = pool, .incarnation = pool->link.join.incarnation,
+		.make = describe_later, .pool = pool, .opened = pool->calls.opened,
 		.about = chain, .bytes = bytes,
 	};
 	struct xl_text text = { .used = 0 };

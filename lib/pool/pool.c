@@ -44,8 +44,11 @@ static struct xmem_pool *new_pool(void)
 	else
 		memset(&pool->calls.cancels, 0,
 		       sizeof(*pool) - offsetof(struct xmem_pool, calls.cancels));
-	if (!pool)
+	if (!pool) {
 		xl_fail(ENOMEM, "no memory for a pool's handle");
+		return NULL;
+	}
+	xm_store(&pool->calls.opened, pool->calls.opened + 1);
 	return pool;
 }
 

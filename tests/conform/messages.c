@@ -476,6 +476,15 @@ TEST(API_acquire_describes_the_pool_when_its_message_is_read)
 	SAYS(EAGAIN, "held", "acquire: the pool has been closed since");
 	xmem_pool_close(other);
 	xmem_pool_close(reader);
+	/* The first client of one pool has the incarnation of the first client of another. */
+	writer = open_writer(new_name(), 1, BYTES);
+	b = xmem_acquire(writer, BYTES, 0);
+	REFUSED(xmem_acquire(writer, BYTES, 0), EAGAIN);
+	xmem_release(b);
+	xmem_pool_close(writer);
+	other = open_writer(new_name(), 2, BYTES);
+	SAYS(EAGAIN, "held", "acquire: the pool has been closed since");
+	xmem_pool_close(other);
 }
 
 TEST(API_acquire_counts_those_that_are_large_enough)

@@ -39,7 +39,7 @@ _COUNT = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t])
 #: there, by their handles.
 _arenas: dict[int, tuple[int, object]] = {}
 _modules: dict[int, dict[int, Any]] = {}
-_lock = threading.RLock()       # protects both; a finalizer may interrupt who has it
+_lock = threading.RLock()       # protects both; a finalizer may run in its holder
 
 
 def _gpu() -> int:
