@@ -90,9 +90,9 @@ class Header:
         return " ".join(" ".join(lines or self.above(line)).split())
 
     def opening(self) -> list[str]:
-        """The description of the header: its first comment of more than one line."""
+        """The description of the header: its first comment after the licence."""
         for comment in self.comments:
-            if comment.last > comment.first:
+            if not comment.lines[0].strip().startswith("SPDX-"):
                 return comment.lines
         return []
 

@@ -67,7 +67,8 @@ class Extractor:
         except Complaint as complaint:
             self.complain(function.header, f"{function.name}: {complaint}")
             return Doc()
-        needed = ["Threads", "Since"]
+        doc.sections.setdefault("Threads", ["any"])
+        needed = ["Since"]
         if function.type != "void":
             needed.append("Returns")
         if function.type.endswith("*"):

@@ -18,6 +18,14 @@ Pages = dict[str, str]
 Notes = dict[str, Any]
 
 
+# The rules of xmem.h for parameters about which a function's comment says nothing.
+_GENERAL = {
+    "options": "NULL stands for options that are all zero.",
+    "timeout_ns": "Nanoseconds to wait. 0 does not wait, and XMEM_FOREVER waits without end.",
+}
+_ANSWER = "The answer. Its size field is set before the call. Unchanged after an error."
+
+
 def _safe(text: str) -> str:
     """Text as roff takes it."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha")
@@ -114,6 +122,14 @@ def _notes(page: str, notes: Notes) -> str:
     return ".SH NOTES\n" + _prose(notes[page]) if page in notes else ""
 
 
+def _general(parameter: Json, api: Json) -> str:
+    """The general rule for a parameter, or nothing."""
+    name = parameter["name"]
+    sized = any(parameter["type"] == f"struct {each['name']} *"
+                and each["fields"][0]["name"] == "size" for each in api["structs"])
+    return _ANSWER if sized and name.startswith("ret_") else _GENERAL.get(name, "")
+
+
 def _page(function: Json, siblings: list[Json], api: Json, notes: Notes) -> str:
     group = [function, *siblings]
     names = ", ".join(each["name"] for each in group)
@@ -130,8 +146,9 @@ def _page(function: Json, siblings: list[Json], api: Json, notes: Notes) -> str:
         if each.get("text"):
             text += ".PP\n" + _prose(each["text"])
     for each in function["parameters"]:
-        if "text" in each:
-            text += f".TP\n.I {each['name']}\n{_safe(pretty.sentence(each['text']))}\n"
+        said = pretty.sentence(each.get("text")) or _general(each, api)
+        if said:
+            text += f".TP\n.I {each['name']}\n{_safe(said)}\n"
     result, errors = _split(function)
     if result:
         text += ".SH RETURN VALUE\n" + _prose(_result(result))
@@ -152,13 +169,21 @@ def _header_page(header: str) -> str:
     return header.removesuffix(".h").replace("/", "_")
 
 
+def _topic(header: Json) -> str:
+    return pretty.sentence(header["text"]).split(". ")[0].rstrip(".")
+
+
 def _overview(header: Json, api: Json, notes: Notes) -> str:
     """The page of a header: its description of the topic, and its contents."""
     name = _header_page(header["name"])
-    first = pretty.sentence(header["text"]).split(". ")[0].rstrip(".")
-    text = _title(name, 7, api) + f".SH NAME\n{name} \\- {_safe(first)}\n"
+    text = _title(name, 7, api) + f".SH NAME\n{name} \\- {_safe(_topic(header))}\n"
     text += ".SH SYNOPSIS\n.nf\n.B #include <xmem.h>\n.fi\n.SH DESCRIPTION\n"
     text += _prose(header["text"])
+    if name == "xmem":
+        text += ".SH TOPICS\n"
+        for each in api["headers"]:
+            if each is not header:
+                text += f".TP\n.BR {_header_page(each['name'])} (7)\n{_safe(_topic(each))}.\n"
     mine = [each for each in api["functions"] if each["header"] == header["name"]]
     if mine:
         text += ".SH FUNCTIONS\n"

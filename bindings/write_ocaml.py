@@ -545,7 +545,8 @@ class _Call:
                 for x in self.each["errors"] if x.get("text")]
         if self.each.get("ownership"):
             said.append("In C: " + _said(pretty.sentence(self.each["ownership"])))
-        said.append(f"Since {self.each['since']}.")
+        said.append(f"The page {self.each['name']}(3) of the manual says more. Since"
+                    f" {self.each['since']}.")
         return "\n".join(textwrap.wrap(line.replace("M.", "Managed."), 98,
                                        subsequent_indent="  ", break_on_hyphens=False)) + \
             "\n" + _comment(said)

@@ -15,64 +15,51 @@
  *	look_at(xmem_data(frame), xmem_size(frame));
  *	xmem_release(frame);
  *
- * Each topic has a header of its own. This header includes all of them:
- *	error.h		the last error
- *	pool.h		pools
- *	subscription.h	receiving
- *	buffer.h	contents, tokens
- *	publish.h	writing, publishing, forwarding
- *	memory.h	making buffers ahead and on demand
- *	metadata.h, tensor.h	describing contents: tensors, images
- *	claims.h	handing buffers over by count
- *	payload.h	memory that exists already; writing in place
- *	copy.h		copies
- *	cuda.h, stream.h	memory of GPUs
- *	info.h		looking at the clients and slots of pools
- *	access.h	permissions of clients
+ * The end of this file lists the headers, one for each topic. Their comments are short: the manual
+ * pages have them and more, such as xmem_publish(3) and xmem(7).
  *
  * Errors. A function that makes a handle returns NULL when it fails; the others return a negative
  * errno. xmem_get_last_error() then gives the calling thread the error and a message that says what
  * was tried and what to do. After an error nothing has changed. The comments of functions name the
- * following errors and leave out the cause, because it is always one of these:
- *	EINVAL	NULL, a negative timeout, an unknown flag, a size field that is too small; or a
- *		cause that the comment names
+ * following errors without a cause, and give a cause only if it is another one:
+ *	EINVAL	NULL, a negative timeout, an unknown flag, a size field that is too small
  *	E2BIG	a struct asks for something that only a newer library has
+ *	EPERM	the call is for writers, and this client is a reader
  *	EINTR	a signal handler ran while the function waited
  *	ECANCELED  xmem_cancel was called before or during the wait, or xmem_pool_close during it
+ *	EBADF	the handle has been dropped
  *	ECHILD	the handle is inherited from the process that forked this one
  *	EOVERFLOW  this client has 2^28 handles of the buffer
  *	EDQUOT	a limit of the host is reached (xmem_limit_next)
+ *	ENOTCONN  the host has gone, or has ended this client: close the pool and open it again
  *	ENOMEM, EMFILE, ENFILE  memory or descriptors have run out
  * Every function that makes a handle can fail with ENOMEM, and every function that waits for an
- * answer from the host can fail with EINTR. After the host has gone, a function
- * fails with ENOTCONN if it makes a handle of a buffer or of a subscription, if it publishes, or if
- * it needs an answer from the host. Opening, preallocating, waiting, and mapping data for the first
- * time need an answer. Buffers that are held stay readable. To go on, the program must close the
- * pool and open it again.
+ * answer from the host can fail with EINTR. A function fails with ENOTCONN if it makes a handle of
+ * a buffer or of a subscription, publishes, or needs an answer from the host. Opening,
+ * preallocating, waiting, and mapping data for the first time need an answer. Buffers that are held
+ * stay readable.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep their pool
- * alive, so handles can be dropped in any order and by any thread. Every function accepts NULL for
- * a handle: functions without a result do nothing, those that return a size or a token return 0,
- * and the others fail with EINVAL. The use of a handle after it was dropped is detected: the
- * function fails with EBADF, or does nothing. A function of buffers that does nothing leaves EBADF
- * as the last error.
+ * alive, so handles can be dropped in any order. Every function accepts NULL for a handle:
+ * functions without a result do nothing, those that return a size or a token return 0, and the
+ * others fail with EINVAL. The use of a dropped handle is detected: the function fails with EBADF,
+ * or does nothing. A function of buffers that does nothing leaves EBADF as the last error.
  *
- * Threads. Each function says which threads may call it. "any" is any thread at any time, even with
- * handles that other threads are using; the comment of xmem_pool_close has exceptions. No function
- * is async-signal-safe, and none is a cancellation point. After fork the child cannot use the
- * handles that it inherited (ECHILD): it joins the pool anew by xmem_pool_reopen.
+ * Threads. Any thread may call a function at any time, even with handles that other threads are
+ * using, unless the comment of the function or of xmem_pool_close says otherwise. No function is
+ * async-signal-safe, and none is a cancellation point. After fork the child cannot use the handles
+ * that it inherited (ECHILD): it joins the pool anew by xmem_pool_reopen.
  *
- * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without end. A
- * wait ends early with EINTR when a signal handler has run; after a handler that was installed with
- * SA_RESTART, most waits go on. If the daemon is stopped, a function that needs its answer waits
- * for it within the timeout of the function (xmem(7)).
+ * Time. Timeouts are nanoseconds from now. 0 does not wait, and XMEM_FOREVER waits without end.
+ * After a signal handler that was installed with SA_RESTART, most waits go on. If the daemon is
+ * stopped, a function that needs its answer waits for it within the timeout (xmem(7)).
  *
  * Structs. Every struct of options or answers begins with its size, which the caller sets to sizeof
- * the struct. Options that an older, shorter struct lacks have their default, which is zero. A
- * newer, longer struct is accepted if the fields that the library does not know are zero, and fails
- * with E2BIG otherwise. The library writes no more of an answer than the caller's size. It sets
- * size to the number of bytes that it has written, and does not change fields that it does not
- * know.
+ * the struct (XMEM_INIT, XMEM_OPTIONS). All other fields of options may be 0, which is the default,
+ * and NULL in place of options stands for the default of each. Reserved fields must be 0. Options
+ * of an older, shorter struct are accepted, and so are those of a newer, longer one if the fields
+ * that the library does not know are 0 (otherwise E2BIG). The library writes no more of an answer
+ * than the caller's size, and sets size to the number of bytes that it has written.
  */
 #ifndef XMEM_H
 #define XMEM_H
@@ -80,7 +67,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "xmem/metadata.h"
+#include "xmem/metadata.h"	/* struct xmem_metadata, formats of images */
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,12 +84,9 @@ struct xmem_buffer;
 struct xmem_subscription;
 
 /*
- * Initialize a struct of options or answers: its size is set, and all other fields are 0. In C++
- * the structs of xmem.hpp do so by themselves.
- *
- *	struct xmem_pool_info info = XMEM_INIT(info);
- *
- * In C++, -Wmissing-field-initializers warns of it.
+ * Initialize a struct of options or answers: struct xmem_pool_info info = XMEM_INIT(info). Its size
+ * is set, and all other fields are 0. In C++, -Wmissing-field-initializers warns of it, and the
+ * structs of xmem.hpp need no macro.
  */
 #ifdef __cplusplus
 #define XMEM_INIT(object)	{ sizeof(object) }
@@ -112,9 +96,7 @@ struct xmem_subscription;
 
 /*
  * Make a struct of options in place, in C. The named fields, at least one, are set, and the others
- * are 0.
- *
- *	pool = xmem_pool_open("camera", XMEM_OPTIONS(xmem_pool_options, .slots = 64));
+ * are 0: xmem_pool_open("camera", XMEM_OPTIONS(xmem_pool_options, .slots = 64)).
  */
 #define XMEM_OPTIONS(type, ...)	(&(const struct type){ .size = sizeof(struct type), __VA_ARGS__ })
 
@@ -122,21 +104,21 @@ struct xmem_subscription;
 }
 #endif
 
-#include "xmem/error.h"
-#include "xmem/pool.h"
-#include "xmem/subscription.h"
-#include "xmem/buffer.h"
-#include "xmem/publish.h"
-#include "xmem/memory.h"
-#include "xmem/access.h"
-#include "xmem/claims.h"
-#include "xmem/copy.h"
-#include "xmem/cuda.h"
-#include "xmem/info.h"
-#include "xmem/payload.h"
-#include "xmem/stream.h"
-#include "xmem/tensor.h"
+#include "xmem/error.h"		/* the last error of a thread */
+#include "xmem/pool.h"		/* joining and leaving pools */
+#include "xmem/subscription.h"	/* receiving */
+#include "xmem/buffer.h"		/* contents and tokens of buffers */
+#include "xmem/publish.h"	/* writing, publishing, forwarding */
+#include "xmem/memory.h"		/* making buffers ahead and on demand */
+#include "xmem/access.h"		/* permissions of clients */
+#include "xmem/claims.h"		/* handing buffers over by count */
+#include "xmem/copy.h"		/* copies */
+#include "xmem/cuda.h"		/* memory of GPUs */
+#include "xmem/info.h"		/* looking at hosts, pools, clients and slots */
+#include "xmem/payload.h"	/* memory that exists already; writing in place */
+#include "xmem/stream.h"		/* order on streams of GPUs */
+#include "xmem/tensor.h"		/* describing tensors, images and strings */
 
-#include "xmem/api.h"
+#include "xmem/api.h"		/* a table of all functions, for plug-ins */
 
 #endif

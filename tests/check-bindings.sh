@@ -57,7 +57,7 @@ enum xmem_zz_kind { XMEM_KIND_A = 7, XMEM_KIND_B };
 /*
  * Do it. At once.
  * @user: for XMEM_ZZ_*.
- * Returns: 0; -ENOENT: there is none (at all); EPERM (no), -EBADF; or as xmem_get. Threads: any.
+ * Returns: 0; -ENOENT: there is none (at all); EPERM (no), -EBADF; or as xmem_get.
  * Since: 0.5; before: no.
  */
 int xmem_zz_hook(struct xmem_pool *pool, void (*fn)(void *user, uint64_t bytes), void *user)
@@ -149,8 +149,6 @@ refused() {
 end='Threads: any. Since: 0.1. */'
 refused "/* Do it. Threads: any. */
 void xmem_zz_a(void);
-/* Do it. Since: 0.1. */
-void xmem_zz_b(void);
 /* Do it. $end
 int xmem_zz_c(void);
 /* Do it. Returns: it. $end
@@ -175,7 +173,7 @@ int xmem_zz_j(void);
 void xmem_zz_k(void);
 /* Do it. Threads: one. $end
 void xmem_zz_m(void);" \
-	"xmem_zz_a lacks 'Since:'" "xmem_zz_b lacks 'Threads:'" "xmem_zz_c lacks 'Returns:'" \
+	"xmem_zz_a lacks 'Since:'" "xmem_zz_c lacks 'Returns:'" \
 	"xmem_zz_d lacks 'Ownership:'" 'xmem_zz_e does not say what it is for' \
 	"xmem_zz_f lacks 'Since:'" 'xmem_zz_g has no parameter @that' \
 	'xmem_zz_h: EFOO is no error' 'xmem_zz_i: there is no function xmem_zz_z' \

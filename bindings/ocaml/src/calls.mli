@@ -9,9 +9,9 @@ val limbo :
 (** The argument of the function that [Pool.limbo_hook] sets. *)
 
 val clear_last_error : unit -> unit
-(** Forget the last error of the calling thread, and the driver's result.
+(** Forget the calling thread's last error and the driver's result.
 
-    Since 0.1. *)
+    The page xmem_clear_last_error(3) of the manual says more. Since 0.1. *)
 
 val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
   ?wait_bound_ns:int64 -> ?label:string -> ?demand_bytes:int64 -> ?cache_bytes:int ->
@@ -64,7 +64,7 @@ val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
 
     In C: the caller calls xmem_pool_close
 
-    Since 0.1. *)
+    The page xmem_pool_open(3) of the manual says more. Since 0.1. *)
 
 val cancel : Managed.pool -> unit
 (** End all waiting in a pool handle and its subscriptions, now and for ever.
@@ -75,7 +75,7 @@ val cancel : Managed.pool -> unit
 
     Errors:
 
-    Since 0.3. *)
+    The page xmem_cancel(3) of the manual says more. Since 0.3. *)
 
 val pool_poll_fd : Managed.pool -> int
 (** Get the descriptor of a pool for poll, select and epoll.
@@ -105,7 +105,7 @@ val pool_poll_fd : Managed.pool -> int
     In C: the library's, valid until the handles that keep the pool alive are dropped; the program
     neither reads, writes nor closes it
 
-    Since 0.3. *)
+    The page xmem_pool_poll_fd(3) of the manual says more. Since 0.3. *)
 
 val pool_reopen : Managed.pool -> Managed.pool
 (** Join the pool of a handle anew: in a child that inherited the handle by fork, after the host
@@ -124,7 +124,7 @@ val pool_reopen : Managed.pool -> Managed.pool
 
     In C: the caller calls xmem_pool_close
 
-    Since 0.4. *)
+    The page xmem_pool_reopen(3) of the manual says more. Since 0.4. *)
 
 val pool_fd : Managed.pool -> int
 (** Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
@@ -139,7 +139,7 @@ val pool_fd : Managed.pool -> int
 
     In C: the caller closes it
 
-    Since 0.2. *)
+    The page xmem_pool_fd(3) of the manual says more. Since 0.2. *)
 
 val pool_fd_narrow : int -> int -> int
 (** Make a descriptor for fewer roles from a descriptor of a pool, before it is passed on.
@@ -155,21 +155,21 @@ val pool_fd_narrow : int -> int -> int
 
     In C: the caller closes it
 
-    Since 0.5. *)
+    The page xmem_pool_fd_narrow(3) of the manual says more. Since 0.5. *)
 
 val pool_backend : Managed.pool -> string
 (** Get the name of the host: 'kernel' or 'daemon'.
 
     In C: valid as long as the pool
 
-    Since 0.1. *)
+    The page xmem_pool_backend(3) of the manual says more. Since 0.1. *)
 
 val pool_client : Managed.pool -> int
 (** Get the id of this client in the pool.
 
     Errors:
 
-    Since 0.1. *)
+    The page xmem_pool_client(3) of the manual says more. Since 0.1. *)
 
 val subscribe : ?flags:int -> ?publisher:int -> ?timeout_ns:int64 -> ?history:int -> ?depth:int ->
   ?label:string -> Managed.pool -> Managed.subscription
@@ -199,7 +199,7 @@ val subscribe : ?flags:int -> ?publisher:int -> ?timeout_ns:int64 -> ?history:in
 
     In C: the caller calls xmem_unsubscribe
 
-    Since 0.1. *)
+    The page xmem_subscribe(3) of the manual says more. Since 0.1. *)
 
 val receive : Managed.subscription -> timeout:int64 -> Managed.buffer
 (** Receive the next publication and hold it for reading.
@@ -219,7 +219,7 @@ val receive : Managed.subscription -> timeout:int64 -> Managed.buffer
 
     In C: the caller calls xmem_release
 
-    Since 0.1. *)
+    The page xmem_receive(3) of the manual says more. Since 0.1. *)
 
 val subscription_poll_fd : Managed.subscription -> int
 (** Get the descriptor of one subscription, which is readable and hung up like a pool's, and never
@@ -229,7 +229,7 @@ val subscription_poll_fd : Managed.subscription -> int
 
     In C: the library's, valid until xmem_unsubscribe
 
-    Since 0.3. *)
+    The page xmem_subscription_poll_fd(3) of the manual says more. Since 0.3. *)
 
 val subscription_stat : Managed.subscription -> Answers.Subscription_info.t
 (** Get the state of a subscription, without waiting.
@@ -238,7 +238,7 @@ val subscription_stat : Managed.subscription -> Answers.Subscription_info.t
     Errors:
     - EBADF: the subscription has been dropped
 
-    Since 0.5. *)
+    The page xmem_subscription_stat(3) of the manual says more. Since 0.5. *)
 
 val data : Managed.buffer -> nativeint
 (** Get the contents, xmem_size() bytes, which do not change while the buffer is held.
@@ -250,7 +250,7 @@ val data : Managed.buffer -> nativeint
 
     In C: valid until the handle of the buffer is dropped
 
-    Since 0.1. *)
+    The page xmem_data(3) of the manual says more. Since 0.1. *)
 
 val size : Managed.buffer -> int
 (** Get the number of bytes of contents.
@@ -258,12 +258,12 @@ val size : Managed.buffer -> int
     While the buffer is written, these are the bytes that were acquired, or copied into it by
     xmem_copy.
 
-    Since 0.1. *)
+    The page xmem_size(3) of the manual says more. Since 0.1. *)
 
 val token : Managed.buffer -> int64
 (** Get the token of a buffer, which names its contents for ever.
 
-    Since 0.1. *)
+    The page xmem_token(3) of the manual says more. Since 0.1. *)
 
 val get : Managed.pool -> int64 -> Managed.buffer
 (** Get the buffer that a token names, and hold it for reading.
@@ -282,7 +282,7 @@ val get : Managed.pool -> int64 -> Managed.buffer
 
     In C: the caller calls xmem_release
 
-    Since 0.1. *)
+    The page xmem_get(3) of the manual says more. Since 0.1. *)
 
 val clone : Managed.buffer -> Managed.buffer
 (** Make another handle of a buffer, for reading.
@@ -293,7 +293,7 @@ val clone : Managed.buffer -> Managed.buffer
 
     In C: the caller calls xmem_release
 
-    Since 0.1. *)
+    The page xmem_clone(3) of the manual says more. Since 0.1. *)
 
 val slot : Managed.buffer -> int
 (** Get the number of a buffer's slot, even while the buffer is written.
@@ -302,14 +302,14 @@ val slot : Managed.buffer -> int
 
     Errors:
 
-    Since 0.5. *)
+    The page xmem_slot(3) of the manual says more. Since 0.5. *)
 
 val capacity : Managed.buffer -> int
 (** Get the number of bytes of the whole buffer, of which the contents are a part.
 
     After xmem_get_mut these are the bytes from the contents on, because only they can be written.
 
-    Since 0.2. *)
+    The page xmem_capacity(3) of the manual says more. Since 0.2. *)
 
 val buffer_stat : Managed.buffer -> Answers.Buffer_info.t
 (** Get the properties of a buffer, whether it is written or held.
@@ -320,7 +320,7 @@ val buffer_stat : Managed.buffer -> Answers.Buffer_info.t
     Errors:
     - EINVAL: also: the size field is smaller than itself
 
-    Since 0.5. *)
+    The page xmem_buffer_stat(3) of the manual says more. Since 0.5. *)
 
 val acquire : Managed.pool -> int -> timeout:int64 -> Managed.buffer
 (** Acquire a buffer to write into: the smallest free one that is large enough, or a new one.
@@ -348,7 +348,7 @@ val acquire : Managed.pool -> int -> timeout:int64 -> Managed.buffer
 
     In C: ends in xmem_publish or xmem_release
 
-    Since 0.1. *)
+    The page xmem_acquire(3) of the manual says more. Since 0.1. *)
 
 val data_mut : Managed.buffer -> nativeint
 (** Get the bytes of a buffer that can be written, xmem_capacity() bytes.
@@ -362,7 +362,7 @@ val data_mut : Managed.buffer -> nativeint
 
     In C: valid until the buffer is published or released
 
-    Since 0.1. *)
+    The page xmem_data_mut(3) of the manual says more. Since 0.1. *)
 
 val retract : Managed.pool -> int64 -> unit
 (** Take a publication of this client back: no subscriber receives it any more, and none loses
@@ -380,7 +380,7 @@ val retract : Managed.pool -> int64 -> unit
     - EINVAL: there is no such slot
     - EPERM: it is another client's, and not in this client's ring
 
-    Since 0.4. *)
+    The page xmem_retract(3) of the manual says more. Since 0.4. *)
 
 val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> unit
 (** Make buffers: allocate their memory, all of it now, and attach them to the pool.
@@ -421,7 +421,7 @@ val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> 
     - ECHILD: as all functions of cuda.h
     - EIO: the driver failed; xmem_get_last_error says how
 
-    Since 0.1. *)
+    The page xmem_preallocate(3) of the manual says more. Since 0.1. *)
 
 val collect : Managed.pool -> int -> int * int
 (** Find buffers that are no longer used, and give memory back to the system, now.
@@ -439,7 +439,7 @@ val collect : Managed.pool -> int -> int * int
     Errors:
     - EINTR: a signal handler ran while another thread made buffers (not with XMEM_KEEP_ALL)
 
-    Since 0.4. *)
+    The page xmem_collect(3) of the manual says more. Since 0.4. *)
 
 val pool_set_mode : Managed.pool -> int -> int -> unit
 (** Change who may join a pool from now on.
@@ -455,13 +455,13 @@ val pool_set_mode : Managed.pool -> int -> int -> unit
     - EOPNOTSUPP: xmemd is the host, whose pools are for one user
     - EINVAL: there is no such mode
 
-    Since 0.5. *)
+    The page xmem_pool_set_mode(3) of the manual says more. Since 0.5. *)
 
 val pool_evict : Managed.pool -> int -> int64 -> unit
 (** End another client of the pool, even one that is stopped or hangs.
 
-    Its references, claims and buffers end as if its process had been killed. The process gets no
-    signal; its calls in this pool fail with ENOTCONN and say why.
+    Its references, claims and buffers end as if its process had been killed; it gets no signal,
+    and its calls in this pool fail with ENOTCONN and say why.
     - client: of that client, from xmem_pool_client_info.
     - incarnation: of that client, from xmem_pool_client_info.
 
@@ -471,19 +471,18 @@ val pool_evict : Managed.pool -> int -> int64 -> unit
     - EINVAL: it is this client, or there is no such number
     - EOPNOTSUPP: xmemd is the host, which cannot unmap memory of a live process
 
-    Since 0.5. *)
+    The page xmem_pool_evict(3) of the manual says more. Since 0.5. *)
 
 val pool_drain : Managed.pool -> int -> int
-(** Close the pool for good to clients that would join it, by its name or by a descriptor
-    (ESHUTDOWN).
+(** Close the pool for good to clients that would join it by its name or a descriptor (ESHUTDOWN).
 
-    Clients that have joined stay. After the last client has left and the last descriptor is
-    closed, the pool is gone and its name is free.
+    Clients that have joined stay. The pool is gone, and its name is free, after the last client
+    has left and the last descriptor is closed.
     - flags: XMEM_DRAIN_EVICTS, or 0.
 
     Errors:
 
-    Since 0.5. *)
+    The page xmem_pool_drain(3) of the manual says more. Since 0.5. *)
 
 val pool_grant : Managed.pool -> int -> int64 -> unit
 (** Let another client hold this client's present and later buffers, although it is of another
@@ -494,11 +493,10 @@ val pool_grant : Managed.pool -> int -> int64 -> unit
     - incarnation: of that client, from xmem_pool_client_info.
 
     Errors:
-    - EPERM: this client is a reader and has no buffers
     - ESTALE: that client has ended
     - EINVAL: there is no such number
 
-    Since 0.5. *)
+    The page xmem_pool_grant(3) of the manual says more. Since 0.5. *)
 
 val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
 (** Set how many references a buffer has.
@@ -521,7 +519,7 @@ val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
     - EINTR, ECANCELED, EOWNERDEAD, ENOTCONN, EIO, ESHUTDOWN: after xmem_get_mut of memory of a
     GPU, for whose contents it waits: as xmem_wait_contents
 
-    Since 0.4. *)
+    The page xmem_set_ref_count(3) of the manual says more. Since 0.4. *)
 
 val offer : Managed.buffer -> int -> timeout:int64 -> unit
 (** Set further references of a held buffer aside.
@@ -534,7 +532,7 @@ val offer : Managed.buffer -> int -> timeout:int64 -> unit
     is another client's
     - EINTR: a signal handler ran (xmem_claims(7))
 
-    Since 0.4. *)
+    The page xmem_offer(3) of the manual says more. Since 0.4. *)
 
 val forget : Managed.buffer -> unit
 (** Drop the handle of a buffer and leave its reference to the next client that gets the buffer.
@@ -547,7 +545,7 @@ val forget : Managed.buffer -> unit
     - ERANGE: there are 65535 claims
     - EINTR: as xmem_offer
 
-    Since 0.4. *)
+    The page xmem_forget(3) of the manual says more. Since 0.4. *)
 
 val add_ref : Managed.pool -> int64 -> unit
 (** Set one more reference aside without a handle, for at least 10 seconds.
@@ -558,7 +556,7 @@ val add_ref : Managed.pool -> int64 -> unit
     - ESTALE, EINVAL, EAGAIN, EACCES: as xmem_get
     - EINTR: as xmem_offer
 
-    Since 0.4. *)
+    The page xmem_add_ref(3) of the manual says more. Since 0.4. *)
 
 val drop_ref : Managed.pool -> int64 -> unit
 (** Drop one claim without a handle: for a consumer that does not want the buffer any more.
@@ -568,7 +566,7 @@ val drop_ref : Managed.pool -> int64 -> unit
     - ERANGE: there is no claim
     - ESTALE, EINVAL, EAGAIN, EOVERFLOW: as xmem_get
 
-    Since 0.4. *)
+    The page xmem_drop_ref(3) of the manual says more. Since 0.4. *)
 
 val claims : Managed.pool -> int64 -> int
 (** Count the claims of contents.
@@ -580,7 +578,7 @@ val claims : Managed.pool -> int64 -> int
     Errors:
     - ESTALE, EINVAL, EBADF, ECHILD, ENOTCONN: as xmem_add_ref
 
-    Since 0.5. *)
+    The page xmem_claims(3) of the manual says more. Since 0.5. *)
 
 val void_claims : Managed.pool -> int64 -> unit
 (** End all claims of a buffer before their time: for a supervisor that knows that no client will
@@ -596,7 +594,7 @@ val void_claims : Managed.pool -> int64 -> unit
     its claims aside, and its user neither made the pool nor may administrate
     - EINTR: a signal handler ran before the host had answered; the claims may end even so
 
-    Since 0.4. *)
+    The page xmem_void_claims(3) of the manual says more. Since 0.4. *)
 
 val copy : Managed.buffer -> Managed.buffer -> stream:nativeint -> unit
 (** Copy the contents and the metadata of one buffer to another one, which may be of another pool.
@@ -610,7 +608,7 @@ val copy : Managed.buffer -> Managed.buffer -> stream:nativeint -> unit
     - EINVAL: NULL, or both are one handle
     - EIO, ENOMEM, EMFILE, ENOTCONN, EINTR: as xmem_data
 
-    Since 0.4. *)
+    The page xmem_copy(3) of the manual says more. Since 0.4. *)
 
 val copy_range : Managed.buffer -> int -> Managed.buffer -> int -> int -> stream:nativeint -> unit
 (** Copy a part of one buffer to another one.
@@ -622,7 +620,7 @@ val copy_range : Managed.buffer -> int -> Managed.buffer -> int -> int -> stream
     Errors:
     - ERANGE: the part reaches beyond xmem_capacity() of \@to, or beyond the contents of \@from
 
-    Since 0.5. *)
+    The page xmem_copy_range(3) of the manual says more. Since 0.5. *)
 
 val copy_from_host : Managed.buffer -> int -> nativeint -> int -> stream:nativeint -> unit
 (** Copy memory of this process into a buffer.
@@ -630,13 +628,13 @@ val copy_from_host : Managed.buffer -> int -> nativeint -> int -> stream:nativei
     The rest of \@to stays, as in xmem_copy_range.
     - from: \@bytes bytes, which may lie in \@to itself; may be NULL if \@bytes is 0.
 
-    Since 0.5. *)
+    The page xmem_copy_from_host(3) of the manual says more. Since 0.5. *)
 
 val copy_to_host : nativeint -> Managed.buffer -> int -> int -> stream:nativeint -> unit
 (** Copy contents of a buffer to memory of this process.
     - to: room for \@bytes bytes; may be NULL if \@bytes is 0.
 
-    Since 0.5. *)
+    The page xmem_copy_to_host(3) of the manual says more. Since 0.5. *)
 
 val copy_to : Managed.buffer -> int -> timeout:int64 -> Managed.buffer
 (** Copy the contents and the metadata of a buffer to a new one of its pool, which is then being
@@ -648,7 +646,7 @@ val copy_to : Managed.buffer -> int -> timeout:int64 -> Managed.buffer
 
     In C: ends in xmem_publish or xmem_release
 
-    Since 0.5. *)
+    The page xmem_copy_to(3) of the manual says more. Since 0.5. *)
 
 val data_private : Managed.buffer -> nativeint
 (** Get the contents as memory that the caller may write, and that only this handle shows:
@@ -671,7 +669,7 @@ val data_private : Managed.buffer -> nativeint
     In C: the library's, until the handle is dropped or xmem_get_mut has made it writable; then
     the stores are lost
 
-    Since 0.5. *)
+    The page xmem_data_private(3) of the manual says more. Since 0.5. *)
 
 val cuda_query : unit -> Answers.Cuda_info.t
 (** Find the driver, and get its properties.
@@ -684,7 +682,7 @@ val cuda_query : unit -> Answers.Cuda_info.t
     - EIO, ENOMEM: the driver does not start or does not describe its devices; the message has the
     driver's result
 
-    Since 0.5. *)
+    The page xmem_cuda_query(3) of the manual says more. Since 0.5. *)
 
 val cuda_device_query : int -> Answers.Cuda_device_info.t
 (** Get the properties of a device.
@@ -696,7 +694,7 @@ val cuda_device_query : int -> Answers.Cuda_device_info.t
     Errors:
     - ENODEV: also if there is no such device
 
-    Since 0.5. *)
+    The page xmem_cuda_device_query(3) of the manual says more. Since 0.5. *)
 
 val acquire_cuda : Managed.pool -> int -> int -> timeout:int64 -> Managed.buffer
 (** Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU.
@@ -715,7 +713,7 @@ val acquire_cuda : Managed.pool -> int -> int -> timeout:int64 -> Managed.buffer
 
     In C: ends in xmem_publish or xmem_release
 
-    Since 0.5. *)
+    The page xmem_acquire_cuda(3) of the manual says more. Since 0.5. *)
 
 val cuda_ptr : Managed.buffer -> nativeint
 (** Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU; xmem_cuda_peer
@@ -736,7 +734,7 @@ val cuda_ptr : Managed.buffer -> nativeint
 
     In C: valid until the handle of the buffer is dropped
 
-    Since 0.5. *)
+    The page xmem_cuda_ptr(3) of the manual says more. Since 0.5. *)
 
 val cuda_ptr_mut : Managed.buffer -> nativeint
 (** Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes, like
@@ -747,7 +745,7 @@ val cuda_ptr_mut : Managed.buffer -> nativeint
 
     In C: valid until the buffer is published or released
 
-    Since 0.5. *)
+    The page xmem_cuda_ptr_mut(3) of the manual says more. Since 0.5. *)
 
 val cuda_peer : Managed.buffer -> int -> unit
 (** Let another GPU of this process use the address of a buffer (xmem_cuda_ptr,
@@ -769,7 +767,7 @@ val cuda_peer : Managed.buffer -> int -> unit
     - EUSERS: the driver has as many peers of \@device as it can have
     - ENODEV: also: there is no GPU \@device
 
-    Since 0.5. *)
+    The page xmem_cuda_peer(3) of the manual says more. Since 0.5. *)
 
 val cuda_device : Managed.buffer -> int
 (** Get the number of the GPU that a buffer is on.
@@ -778,7 +776,7 @@ val cuda_device : Managed.buffer -> int
     - EMEDIUMTYPE: the contents are in memory of the CPU
     - ENODEV: there is no driver, or this process does not see that GPU
 
-    Since 0.5. *)
+    The page xmem_cuda_device(3) of the manual says more. Since 0.5. *)
 
 val pool_stat : Managed.pool -> Answers.Pool_info.t
 (** Get the numbers of a pool, from its pages.
@@ -786,7 +784,7 @@ val pool_stat : Managed.pool -> Answers.Pool_info.t
 
     Errors:
 
-    Since 0.1. *)
+    The page xmem_pool_stat(3) of the manual says more. Since 0.1. *)
 
 val pool_client_info : Managed.pool -> int -> Answers.Client_info.t
 (** Get the properties of one client of a pool.
@@ -797,7 +795,7 @@ val pool_client_info : Managed.pool -> int -> Answers.Client_info.t
     - ENOENT: no client has that id
     - EINVAL: no client can have it
 
-    Since 0.2. *)
+    The page xmem_pool_client_info(3) of the manual says more. Since 0.2. *)
 
 val subscriber_next : Managed.pool -> int -> Answers.Subscriber_info.t
 (** Get the next client that subscribes to this writer.
@@ -817,7 +815,7 @@ val subscriber_next : Managed.pool -> int -> Answers.Subscriber_info.t
     - EPERM: this client is a reader
     - ENOTCONN: the host has gone, or has ended this client
 
-    Since 0.5. *)
+    The page xmem_subscriber_next(3) of the manual says more. Since 0.5. *)
 
 val wait_subscribers : Managed.pool -> int -> timeout:int64 -> int
 (** Wait until clients subscribe to this writer.
@@ -835,7 +833,7 @@ val wait_subscribers : Managed.pool -> int -> timeout:int64 -> int
     - EINVAL: the timeout is negative, or \@count is more than the pool's clients_max
     - ENOTCONN: the host has gone, or has ended this client
 
-    Since 0.5. *)
+    The page xmem_wait_subscribers(3) of the manual says more. Since 0.5. *)
 
 val subscribers_poll_fd : Managed.pool -> int
 (** Get a descriptor for poll, select and epoll that is about the clients that subscribe to this
@@ -850,7 +848,7 @@ val subscribers_poll_fd : Managed.pool -> int
 
     In C: the library's, valid as long as that of xmem_pool_poll_fd
 
-    Since 0.5. *)
+    The page xmem_subscribers_poll_fd(3) of the manual says more. Since 0.5. *)
 
 val pool_slot_info : Managed.pool -> int -> Answers.Slot_info.t
 (** Get the properties of one slot of a pool.
@@ -860,7 +858,7 @@ val pool_slot_info : Managed.pool -> int -> Answers.Slot_info.t
     Errors:
     - EINVAL: there is no such slot
 
-    Since 0.2. *)
+    The page xmem_pool_slot_info(3) of the manual says more. Since 0.2. *)
 
 val pool_device_info : Managed.pool -> int -> Answers.Device_info.t
 (** Get the numbers of a pool's memory on one GPU.
@@ -873,7 +871,7 @@ val pool_device_info : Managed.pool -> int -> Answers.Device_info.t
     - ENOENT: the pool has no GPU of that number
     - EINVAL: no pool can have it
 
-    Since 0.5. *)
+    The page xmem_pool_device_info(3) of the manual says more. Since 0.5. *)
 
 val pool_holds : Managed.pool -> int -> int -> int
 (** Count the references that one client has of one slot: at least one if it writes the slot in
@@ -883,7 +881,7 @@ val pool_holds : Managed.pool -> int -> int -> int
     - ENOENT: no client has that id
     - EINVAL: no client can have it, or there is no such slot
 
-    Since 0.2. *)
+    The page xmem_pool_holds(3) of the manual says more. Since 0.2. *)
 
 val host_query : unit -> Answers.Host_info.t
 (** Get the properties of the host, without joining a pool or starting a daemon.
@@ -895,7 +893,7 @@ val host_query : unit -> Answers.Host_info.t
     - EDQUOT: the host has as many connections as it may have
     - EINVAL: also: XMEM_BACKEND (docs/environment.md) is wrong
 
-    Since 0.2. *)
+    The page xmem_host_query(3) of the manual says more. Since 0.2. *)
 
 val limit_next : Managed.pool -> int -> Answers.Limit_info.t
 (** Get one of the host's limits, and its use.
@@ -914,7 +912,7 @@ val limit_next : Managed.pool -> int -> Answers.Limit_info.t
     - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
     - EDQUOT, EINVAL: as xmem_host_query
 
-    Since 0.5. *)
+    The page xmem_limit_next(3) of the manual says more. Since 0.5. *)
 
 val pool_next : int -> Answers.Pool_entry.t
 (** Get the host's next pool that this process may join by its name, or that is its user's own,
@@ -929,7 +927,7 @@ val pool_next : int -> Answers.Pool_entry.t
     - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
     - EDQUOT, EINVAL: as xmem_host_query
 
-    Since 0.2. *)
+    The page xmem_pool_next(3) of the manual says more. Since 0.2. *)
 
 val attach_fd : Managed.pool -> int -> int -> int -> int -> Managed.buffer
 (** Make a buffer of a file with existing contents, without copying them.
@@ -963,7 +961,7 @@ val attach_fd : Managed.pool -> int -> int -> int -> int -> Managed.buffer
 
     In C: ends in xmem_publish or xmem_release
 
-    Since 0.4. *)
+    The page xmem_attach_fd(3) of the manual says more. Since 0.4. *)
 
 val get_mut : Managed.buffer -> unit
 (** Write received contents in place: their only holder becomes their writer.
@@ -989,7 +987,7 @@ val get_mut : Managed.buffer -> unit
 
     In C: ends in xmem_publish or xmem_release
 
-    Since 0.4. *)
+    The page xmem_get_mut(3) of the manual says more. Since 0.4. *)
 
 val wait_on : Managed.buffer -> stream:nativeint -> unit
 (** Let a stream wait until the contents of a buffer are complete: work that is put into the
@@ -1008,7 +1006,7 @@ val wait_on : Managed.buffer -> stream:nativeint -> unit
     - EPERM: the stream is captured
     - EINTR, ECANCELED, ENOTCONN: the thread had to wait: as xmem_receive
 
-    Since 0.5. *)
+    The page xmem_wait_on(3) of the manual says more. Since 0.5. *)
 
 val wait_contents : Managed.buffer -> timeout:int64 -> unit
 (** Wait in this thread until the contents of a buffer are complete.
@@ -1023,7 +1021,7 @@ val wait_contents : Managed.buffer -> timeout:int64 -> unit
     - EINTR, ECANCELED, ENOTCONN: as xmem_receive: xmem_pool_close ends the waits that are under
     way, and after it new waits for buffers that are still held are possible
 
-    Since 0.5. *)
+    The page xmem_wait_contents(3) of the manual says more. Since 0.5. *)
 
 val release_on : Managed.buffer -> stream:nativeint -> unit
 (** Drop a handle when a stream has done all work that is in the stream at the call.
@@ -1042,7 +1040,7 @@ val release_on : Managed.buffer -> stream:nativeint -> unit
 
     In C: ends here
 
-    Since 0.5. *)
+    The page xmem_release_on(3) of the manual says more. Since 0.5. *)
 
 val describe_tensor : ?strides:int array -> Managed.buffer -> int -> int -> int array -> unit
 (** Describe the contents as a tensor whose first element is the first byte.
@@ -1062,7 +1060,7 @@ val describe_tensor : ?strides:int array -> Managed.buffer -> int -> int -> int 
     - ERANGE: the tensor has more bytes than were acquired, or than 63 bits can count
     - EPERM: the buffer is held for reading
 
-    Since 0.4. *)
+    The page xmem_describe_tensor(3) of the manual says more. Since 0.4. *)
 
 val describe_image : Managed.buffer -> int -> int -> int -> int -> unit
 (** Describe the contents as an image whose first row begins at the first byte.
@@ -1081,7 +1079,7 @@ val describe_image : Managed.buffer -> int -> int -> int -> int -> unit
     - ERANGE: the image has more bytes than were acquired: see xmem_image_bytes
     - EPERM: the buffer is held for reading
 
-    Since 0.4. *)
+    The page xmem_describe_image(3) of the manual says more. Since 0.4. *)
 
 val image_bytes : int -> int -> int -> int -> int
 (** Get the number of bytes of an image, from its first byte to its last one, in order to acquire
@@ -1094,7 +1092,7 @@ val image_bytes : int -> int -> int -> int -> int
     Errors:
     - EINVAL: there is no such format, or a number is out of its range; the message says which
 
-    Since 0.5. *)
+    The page xmem_image_bytes(3) of the manual says more. Since 0.5. *)
 
 val strings_plan : int -> int -> int -> Answers.Strings.t
 (** Plan a column of strings, in order to acquire its bytes and to write its parts.
@@ -1107,7 +1105,7 @@ val strings_plan : int -> int -> int -> Answers.Strings.t
     - EINVAL: a number is out of its range, a flag has no meaning, or the size field is smaller
     than itself
 
-    Since 0.5. *)
+    The page xmem_strings_plan(3) of the manual says more. Since 0.5. *)
 
 val describe_strings : Managed.buffer -> int -> int -> int -> unit
 (** Describe the contents as a column of strings that begins at the first byte.
@@ -1124,7 +1122,7 @@ val describe_strings : Managed.buffer -> int -> int -> int -> unit
     - ERANGE: the column has more bytes than were acquired: see xmem_strings_plan
     - EPERM: the buffer is held for reading
 
-    Since 0.5. *)
+    The page xmem_describe_strings(3) of the manual says more. Since 0.5. *)
 
 val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
   ?timestamp_ns:int64 -> ?clock:string -> Managed.buffer -> unit
@@ -1138,7 +1136,7 @@ val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
     is not 0, or the size is below the minimum; the message says which
     - EPERM: the buffer is held for reading
 
-    Since 0.5. *)
+    The page xmem_describe_source(3) of the manual says more. Since 0.5. *)
 
 val metadata_view : Managed.buffer -> Answers.Metadata.t
 (** Get a copy of the metadata that does not change any more.
@@ -1152,7 +1150,7 @@ val metadata_view : Managed.buffer -> Answers.Metadata.t
 
     In C: the copy is the caller's
 
-    Since 0.4. *)
+    The page xmem_metadata_view(3) of the manual says more. Since 0.4. *)
 
 val tensor_view : Managed.buffer -> int -> Answers.Tensor.t
 (** Get the tensor that the publisher describes, checked.
@@ -1169,7 +1167,7 @@ val tensor_view : Managed.buffer -> int -> Answers.Tensor.t
 
     In C: data is valid until the handle of the buffer is dropped
 
-    Since 0.4. *)
+    The page xmem_tensor_view(3) of the manual says more. Since 0.4. *)
 
 val image_view : Managed.buffer -> int -> Answers.Image.t
 (** Get the image that the publisher describes, checked.
@@ -1178,7 +1176,7 @@ val image_view : Managed.buffer -> int -> Answers.Image.t
 
     In C: as xmem_tensor_view
 
-    Since 0.4. *)
+    The page xmem_image_view(3) of the manual says more. Since 0.4. *)
 
 val strings_view : Managed.buffer -> int -> int * Answers.Strings.t
 (** Get the column of strings that the publisher describes: its parts lie within the contents.
@@ -1193,4 +1191,4 @@ val strings_view : Managed.buffer -> int -> int * Answers.Strings.t
 
     In C: data is valid until the handle of the buffer is dropped
 
-    Since 0.5. *)
+    The page xmem_strings_view(3) of the manual says more. Since 0.5. *)
