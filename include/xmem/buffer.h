@@ -17,80 +17,56 @@ struct xmem_buffer;
 
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
- * Returns: their address, or NULL: EMEDIUMTYPE (they are on a GPU: xmem_cuda_ptr or
- *	xmem_copy_to_host), EIO (the publisher gave a wrong place, or they cannot be mapped),
- *	ENOMEM, EMFILE, ENOTCONN (the host has gone, and they are not mapped yet), EINTR.
- * Ownership: valid until the handle of the buffer is dropped. Threads: any. Since: 0.1.
+ * Returns: their address, or NULL: EMEDIUMTYPE (they are on a GPU: xmem_cuda_ptr), EIO (the
+ * publisher gave a wrong place, or they cannot be mapped), ENOMEM, EMFILE, ENOTCONN, EINTR.
+ * Ownership: valid until the handle of the buffer is dropped. Since: 0.1.
  */
 const void *xmem_data(struct xmem_buffer *buffer);
 
-/*
- * Get the number of bytes of contents. While the buffer is written, these are the bytes that were
- * acquired, or copied into it by xmem_copy.
- * Returns: the number; 0 for NULL. Threads: any. Since: 0.1.
- */
+/* Get the number of bytes of contents. Returns: the number; 0 for NULL. Since: 0.1. */
 size_t xmem_size(struct xmem_buffer *buffer);
 
 /*
  * Drop the handle of a buffer. A buffer that was acquired and not published is given up.
- * Threads: any, but no other call may use this handle meanwhile. Since: 0.1.
+ * Threads: no other call may use this handle meanwhile. Since: 0.1.
  */
 void xmem_release(struct xmem_buffer *buffer);
 
-/* ---- tokens ---- */
+/* ---- tokens: a token names the contents of a buffer for ever, and is never 0 ---- */
 
-/*
- * Get the token of a buffer, which names its contents for ever.
- * Returns: the token; 0 for NULL and while the buffer is written. Threads: any. Since: 0.1.
- */
+/* Get the token of a buffer. Returns: the token, or 0 while the buffer is written. Since: 0.1. */
 uint64_t xmem_token(struct xmem_buffer *buffer);
 
-/*
- * In place of a token: the present contents of a slot. Two clients mean one buffer by it only while
- * the contents are held or have claims.
- */
+/* In place of a token: the slot's present contents, which last while they are held or claimed. */
 #define XMEM_SLOT(number)	(0xffffffffffff0000ULL | (number))
 
 /*
  * Get the buffer that a token names, and hold it for reading. If the buffer has claims (claims.h),
  * the call takes one.
- * @token: from xmem_publish or xmem_token of any client of this pool, or XMEM_SLOT(xmem_slot(...)).
- *	No token is 0.
- * Returns: the buffer, or NULL:
- *	ESTALE	those contents are gone, or the token belongs to another pool; or the slot has none:
- *		its buffer is free or being written
- *	EINVAL	there is no such slot
- *	EAGAIN	the owner keeps scanning the buffer; retry
- *	EACCES	the buffer is another user's, and its owner has not let this client in: see
- *		xmem_pool_grant
- *	EOVERFLOW
- * Ownership: the caller calls xmem_release. Threads: any, but not while another one closes @pool
- * (xmem_pool_close). Since: 0.1.
+ * @token: of any client of this pool, or XMEM_SLOT.
+ * Returns: the buffer, or NULL: ESTALE: those contents are gone, or the token is of another pool;
+ * EINVAL: there is no such slot; EAGAIN: the owner keeps scanning the buffer, so retry; EACCES: the
+ * owner is another user's client, and has not let this one in (xmem_pool_grant); EOVERFLOW.
+ * Ownership: the caller calls xmem_release. Threads: not while one closes @pool. Since: 0.1.
  */
 struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
 
 /*
  * Make another handle of a buffer, for reading.
- * Returns: the handle, or NULL: EPERM (the buffer is being written), EOVERFLOW (this client has
- * 2^28 handles of the buffer). Ownership: the caller calls xmem_release. Threads: any. Since: 0.1.
+ * Returns: the handle, or NULL: EPERM (the buffer is being written), EOVERFLOW.
+ * Ownership: the caller calls xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
 
 /* ---- more about a buffer ---- */
 
 /*
- * Get the number of a buffer's slot, even while the buffer is written. It is the lower 16 bits of
- * the token.
- * Returns: the number, from 0 to slots - 1 of struct xmem_pool_info, or -EINVAL, -EBADF, -ECHILD.
- * Threads: any. Since: 0.5.
+ * Get the number of a buffer's slot, the lower 16 bits of the token, even while it is written.
+ * Returns: the number, or -EINVAL, -EBADF, -ECHILD. Since: 0.5.
  */
 int xmem_slot(struct xmem_buffer *buffer);
 
-/*
- * Get the number of bytes of the whole buffer, of which the contents are a part. After xmem_get_mut
- * these are the bytes from the contents on, because only they can be written.
- * Returns: the number; 0 for NULL. Threads: any. Since: 0.2.
- */
+/* Get the number of bytes of the whole buffer. Returns: the number; 0 for NULL. Since: 0.2. */
 size_t xmem_capacity(struct xmem_buffer *buffer);
 
 #define XMEM_BUFFER_SHARED	(1u << 0)	/* xmem_get_mut can write it */
@@ -103,46 +79,42 @@ size_t xmem_capacity(struct xmem_buffer *buffer);
 #define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_MEMORY_READERS */
 #define XMEM_BUFFER_CLAIMED	(1u << 31)	/* xmem_get took a claim for this handle */
 
-/* The properties of a handle. While the buffer is written, this client is the publisher. */
+/*
+ * The properties of a handle. While the buffer is written, this client is the publisher. sequence
+ * and timestamp_ns are 0 if the buffer is written, or was got by its token.
+ */
 struct xmem_buffer_info {
 	size_t size;			/* in: sizeof(struct xmem_buffer_info); out: valid bytes */
 	uint32_t flags;			/* XMEM_BUFFER_*, also bits that later versions define */
 	uint32_t slot;			/* xmem_slot */
 	uint64_t token;			/* xmem_token: 0 while the buffer is written */
-	uint64_t sequence;		/* number of the publication, from 0 for each publisher; 0
-					 * if the buffer is written or was got by its token */
-	uint64_t timestamp_ns;		/* of the publisher, by CLOCK_MONOTONIC; 0: none, or the
-					 * buffer is written or was got by its token */
+	uint64_t sequence;		/* number of the publication, from 0 for each publisher */
+	uint64_t timestamp_ns;		/* of the publisher, by CLOCK_MONOTONIC; 0: none */
 	uint64_t bytes;			/* xmem_size */
 	uint64_t capacity;		/* xmem_capacity */
-	uint32_t publisher;		/* client id; XMEM_NOBODY: the buffer was got by its token,
-					 * and its publisher has ended long ago */
-	char label[16];			/* of the publisher, NUL-terminated; empty: it has none, or
-					 * has ended and its label is forgotten */
+	uint32_t publisher;		/* client id; XMEM_NOBODY: it has ended long ago */
+	char label[16];			/* of the publisher, NUL-terminated; empty: not known */
 	uint32_t reserved;
 };
 
 /*
- * Get the properties of a buffer, whether it is written or held. The call asks and maps nothing.
- * @ret_info: its size field is set. Unchanged after an error.
- * Returns: 0, -EINVAL (also: the size field is smaller than itself), -EBADF, -ECHILD.
- * Threads: any. Since: 0.5.
+ * Get the properties of a buffer that is written or held. The call asks and maps nothing. Returns:
+ * 0, -EINVAL, -EBADF, -ECHILD. Since: 0.5.
  */
 int xmem_buffer_stat(struct xmem_buffer *buffer, struct xmem_buffer_info *ret_info);
 
 /*
- * Get the address of the metadata, to read a few fields without a copy. The publisher can write to
- * it at any time: if you do not trust the publisher, call xmem_metadata_view (tensor.h).
- * Returns: the address, or NULL. Ownership: valid until the handle is dropped; after xmem_get_mut
- * until the buffer is published or its references are counted. Threads: any. Since: 0.2.
+ * Get the address of the metadata. The publisher can write to it at any time; xmem_metadata_view
+ * (tensor.h) gets a copy that does not change. Returns: the address, or NULL.
+ * Ownership: valid until the handle is dropped; after xmem_get_mut until the buffer is published or
+ * its references are counted. Since: 0.2.
  */
 const struct xmem_metadata *xmem_metadata_ptr(struct xmem_buffer *buffer);
 
 /*
- * Get the metadata of a buffer that is being written. It still has the values of an earlier
- * publication.
- * Returns: the metadata, or NULL: EPERM (the buffer is held for reading). Ownership: valid until
- * the buffer is published or released. Threads: any. Since: 0.2.
+ * Get the metadata of a buffer that is being written, with the values of an earlier publication.
+ * Returns: the metadata, or NULL: EPERM (the buffer is held for reading).
+ * Ownership: valid until the buffer is published or released. Since: 0.2.
  */
 struct xmem_metadata *xmem_metadata_mut(struct xmem_buffer *buffer);
 

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* The last error. cuda_result is of the last call of the GPUs' driver that failed in the library. */
+/* The last error; and the result of the last failed call of the GPUs' driver in this library. */
 struct xmem_error {
 	size_t size;			/* in: sizeof(struct xmem_error); out: valid bytes */
 	int32_t error;			/* a negative errno; 0: no call has failed */
@@ -23,15 +23,15 @@ struct xmem_error {
  * Get the last error of the calling thread and the driver's result, and forget both.
  * @ret_error: its size field is set; may be NULL.
  * Returns: a negative errno; 0: no call has failed since the error was last forgotten. -EINVAL is
- * also the error of this call if the size field is smaller than itself. Ownership: the message is
- * valid until the thread's next xmem call; the name is constant. Threads: each has its own last
- * error. Since: 0.1.
+ * also the error of this call if the size field is smaller than itself.
+ * Ownership: the message is valid until the thread's next xmem call; the name is constant.
+ * Threads: each thread has its own last error. Since: 0.1.
  */
 int xmem_get_last_error(struct xmem_error *ret_error);
 
 /*
- * Get the last error and the driver's result without forgetting them. Parameters, Returns,
- * Ownership, Threads: as xmem_get_last_error. Since: 0.1.
+ * Get the last error and the driver's result without forgetting them.
+ * Parameters, Returns, Ownership, Threads: as xmem_get_last_error. Since: 0.1.
  */
 int xmem_peek_last_error(struct xmem_error *ret_error);
 

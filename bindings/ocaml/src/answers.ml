@@ -83,7 +83,8 @@ module Subscription_info = struct
   }
 end
 
-(** The properties of a handle. While the buffer is written, this client is the publisher. *)
+(** The properties of a handle. While the buffer is written, this client is the publisher.
+    sequence and timestamp_ns are 0 if the buffer is written, or was got by its token. *)
 module Buffer_info = struct
   type t = {
     flags : int;
@@ -93,21 +94,17 @@ module Buffer_info = struct
     token : int64;
       (** xmem_token: 0 while the buffer is written *)
     sequence : int;
-      (** number of the publication, from 0 for each publisher; 0 if the buffer is written or was
-          got by its token *)
+      (** number of the publication, from 0 for each publisher *)
     timestamp_ns : int64;
-      (** of the publisher, by CLOCK_MONOTONIC; 0: none, or the buffer is written or was got by
-          its token *)
+      (** of the publisher, by CLOCK_MONOTONIC; 0: none *)
     bytes : int;
       (** xmem_size *)
     capacity : int;
       (** xmem_capacity *)
     publisher : int;
-      (** client id; XMEM_NOBODY: the buffer was got by its token, and its publisher has ended
-          long ago *)
+      (** client id; XMEM_NOBODY: it has ended long ago *)
     label : string;
-      (** of the publisher, NUL-terminated; empty: it has none, or has ended and its label is
-          forgotten *)
+      (** of the publisher, NUL-terminated; empty: not known *)
   }
 end
 

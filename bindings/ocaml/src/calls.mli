@@ -244,9 +244,8 @@ val data : Managed.buffer -> nativeint
 (** Get the contents, xmem_size() bytes, which do not change while the buffer is held.
 
     Errors:
-    - EMEDIUMTYPE: they are on a GPU: xmem_cuda_ptr or xmem_copy_to_host
+    - EMEDIUMTYPE: they are on a GPU: xmem_cuda_ptr
     - EIO: the publisher gave a wrong place, or they cannot be mapped
-    - ENOTCONN: the host has gone, and they are not mapped yet
 
     In C: valid until the handle of the buffer is dropped
 
@@ -255,13 +254,10 @@ val data : Managed.buffer -> nativeint
 val size : Managed.buffer -> int
 (** Get the number of bytes of contents.
 
-    While the buffer is written, these are the bytes that were acquired, or copied into it by
-    xmem_copy.
-
     The page xmem_size(3) of the manual says more. Since 0.1. *)
 
 val token : Managed.buffer -> int64
-(** Get the token of a buffer, which names its contents for ever.
+(** Get the token of a buffer.
 
     The page xmem_token(3) of the manual says more. Since 0.1. *)
 
@@ -269,16 +265,13 @@ val get : Managed.pool -> int64 -> Managed.buffer
 (** Get the buffer that a token names, and hold it for reading.
 
     If the buffer has claims (claims.h), the call takes one.
-    - token: from xmem_publish or xmem_token of any client of this pool, or
-    XMEM_SLOT(xmem_slot(...)). No token is 0.
+    - token: of any client of this pool, or XMEM_SLOT.
 
     Errors:
-    - ESTALE: those contents are gone, or the token belongs to another pool; or the slot has none:
-    its buffer is free or being written
+    - ESTALE: those contents are gone, or the token is of another pool
     - EINVAL: there is no such slot
-    - EAGAIN: the owner keeps scanning the buffer; retry
-    - EACCES: the buffer is another user's, and its owner has not let this client in: see
-    xmem_pool_grant
+    - EAGAIN: the owner keeps scanning the buffer, so retry
+    - EACCES: the owner is another user's client, and has not let this one in (xmem_pool_grant)
 
     In C: the caller calls xmem_release
 
@@ -289,36 +282,29 @@ val clone : Managed.buffer -> Managed.buffer
 
     Errors:
     - EPERM: the buffer is being written
-    - EOVERFLOW: this client has 2^28 handles of the buffer
 
     In C: the caller calls xmem_release
 
     The page xmem_clone(3) of the manual says more. Since 0.1. *)
 
 val slot : Managed.buffer -> int
-(** Get the number of a buffer's slot, even while the buffer is written.
-
-    It is the lower 16 bits of the token.
+(** Get the number of a buffer's slot, the lower 16 bits of the token, even while it is written.
 
     Errors:
 
     The page xmem_slot(3) of the manual says more. Since 0.5. *)
 
 val capacity : Managed.buffer -> int
-(** Get the number of bytes of the whole buffer, of which the contents are a part.
-
-    After xmem_get_mut these are the bytes from the contents on, because only they can be written.
+(** Get the number of bytes of the whole buffer.
 
     The page xmem_capacity(3) of the manual says more. Since 0.2. *)
 
 val buffer_stat : Managed.buffer -> Answers.Buffer_info.t
-(** Get the properties of a buffer, whether it is written or held.
+(** Get the properties of a buffer that is written or held.
 
     The call asks and maps nothing.
-    - ret_info: its size field is set. Unchanged after an error.
 
     Errors:
-    - EINVAL: also: the size field is smaller than itself
 
     The page xmem_buffer_stat(3) of the manual says more. Since 0.5. *)
 
@@ -444,40 +430,36 @@ val collect : Managed.pool -> int -> int * int
 val pool_set_mode : Managed.pool -> int -> int -> unit
 (** Change who may join a pool from now on.
 
-    Clients that have joined stay. Descriptors of the pool stay valid unless the mode has
-    XMEM_MODE_STRICT.
+    Clients that have joined stay.
     - mode: as in struct xmem_pool_options; 0: unchanged.
-    - gid: the pool's group, one of this user's (or any with CAP_CHOWN); XMEM_GID_SAME: unchanged.
+    - gid: the pool's group, one of this user's; XMEM_GID_SAME: unchanged.
 
     Errors:
-    - EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN, or the caller is not
-    in that group
-    - EOPNOTSUPP: xmemd is the host, whose pools are for one user
+    - EPERM: the pool is another user's, or this user is not in that group
+    - EOPNOTSUPP: xmemd is the host
     - EINVAL: there is no such mode
 
     The page xmem_pool_set_mode(3) of the manual says more. Since 0.5. *)
 
 val pool_evict : Managed.pool -> int -> int64 -> unit
-(** End another client of the pool, even one that is stopped or hangs.
+(** End another client of the pool, even one that hangs, as if its process had been killed.
 
-    Its references, claims and buffers end as if its process had been killed; it gets no signal,
-    and its calls in this pool fail with ENOTCONN and say why.
+    The process gets no signal. Its calls in this pool fail with ENOTCONN and say why.
     - client: of that client, from xmem_pool_client_info.
     - incarnation: of that client, from xmem_pool_client_info.
 
     Errors:
-    - EPERM: the pool is another user's and the caller lacks CAP_SYS_ADMIN
+    - EPERM: the pool is another user's
     - ESTALE: that client has ended
     - EINVAL: it is this client, or there is no such number
-    - EOPNOTSUPP: xmemd is the host, which cannot unmap memory of a live process
+    - EOPNOTSUPP: xmemd is the host
 
     The page xmem_pool_evict(3) of the manual says more. Since 0.5. *)
 
 val pool_drain : Managed.pool -> int -> int
-(** Close the pool for good to clients that would join it by its name or a descriptor (ESHUTDOWN).
+(** Close the pool for good to clients that would join it (ESHUTDOWN).
 
-    Clients that have joined stay. The pool is gone, and its name is free, after the last client
-    has left and the last descriptor is closed.
+    Clients that have joined stay.
     - flags: XMEM_DRAIN_EVICTS, or 0.
 
     Errors:
@@ -485,8 +467,8 @@ val pool_drain : Managed.pool -> int -> int
     The page xmem_pool_drain(3) of the manual says more. Since 0.5. *)
 
 val pool_grant : Managed.pool -> int -> int64 -> unit
-(** Let another client hold this client's present and later buffers, although it is of another
-    user and does not subscribe to this client.
+(** Let another client hold this client's buffers, although it is of another user and does not
+    subscribe to this client.
 
     This lasts until one of the two ends.
     - client: of that client, from xmem_pool_client_info.

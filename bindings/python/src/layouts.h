@@ -100,21 +100,17 @@ static const struct xp_field xmem_buffer_info_fields[] = {
 	XP_FIELD(xmem_buffer_info, token, XP_UNSIGNED, 0,
 		"xmem_token: 0 while the buffer is written"),
 	XP_FIELD(xmem_buffer_info, sequence, XP_UNSIGNED, 0,
-		"number of the publication, from 0 for each publisher; 0 if the buffer is "
-		"written or was got by its token"),
+		"number of the publication, from 0 for each publisher"),
 	XP_FIELD(xmem_buffer_info, timestamp_ns, XP_UNSIGNED, 0,
-		"of the publisher, by CLOCK_MONOTONIC; 0: none, or the buffer is written or "
-		"was got by its token"),
+		"of the publisher, by CLOCK_MONOTONIC; 0: none"),
 	XP_FIELD(xmem_buffer_info, bytes, XP_UNSIGNED, 0,
 		"xmem_size"),
 	XP_FIELD(xmem_buffer_info, capacity, XP_UNSIGNED, 0,
 		"xmem_capacity"),
 	XP_FIELD(xmem_buffer_info, publisher, XP_UNSIGNED, 0,
-		"client id; XMEM_NOBODY: the buffer was got by its token, and its publisher "
-		"has ended long ago"),
+		"client id; XMEM_NOBODY: it has ended long ago"),
 	XP_FIELD(xmem_buffer_info, label, XP_CHARS, 16,
-		"of the publisher, NUL-terminated; empty: it has none, or has ended and its "
-		"label is forgotten"),
+		"of the publisher, NUL-terminated; empty: not known"),
 };
 
 static const struct xp_field xmem_limbo_fields[] = {
@@ -410,7 +406,8 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"The state of a subscription."),
 	[XP_BUFFER_INFO] = XP_LAYOUT(xmem_buffer_info, "xmem.BufferInfo",
 		"The properties of a handle. While the buffer is written, this client is the "
-		"publisher."),
+		"publisher. sequence and timestamp_ns are 0 if the buffer is written, or was "
+		"got by its token."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
 		"Limbo: buffers that are used longer than they should be. Either their owner "
 		"has ended, and clients hold them or have yet to receive them. Or they are "

@@ -78,7 +78,9 @@ class SubscriptionInfo(tuple[Any, ...]):
 
 @final
 class BufferInfo(tuple[Any, ...]):
-    """The properties of a handle. While the buffer is written, this client is the publisher."""
+    """The properties of a handle. While the buffer is written, this client is the publisher.
+    sequence and timestamp_ns are 0 if the buffer is written, or was got by its token.
+    """
 
     #: XMEM_BUFFER_*, also bits that later versions define
     flags: Final[int]
@@ -86,21 +88,17 @@ class BufferInfo(tuple[Any, ...]):
     slot: Final[int]
     #: xmem_token: 0 while the buffer is written
     token: Final[int]
-    #: number of the publication, from 0 for each publisher; 0 if the buffer is written or was got
-    #: by its token
+    #: number of the publication, from 0 for each publisher
     sequence: Final[int]
-    #: of the publisher, by CLOCK_MONOTONIC; 0: none, or the buffer is written or was got by its
-    #: token
+    #: of the publisher, by CLOCK_MONOTONIC; 0: none
     timestamp_ns: Final[int]
     #: xmem_size
     bytes: Final[int]
     #: xmem_capacity
     capacity: Final[int]
-    #: client id; XMEM_NOBODY: the buffer was got by its token, and its publisher has ended long
-    #: ago
+    #: client id; XMEM_NOBODY: it has ended long ago
     publisher: Final[int]
-    #: of the publisher, NUL-terminated; empty: it has none, or has ended and its label is
-    #: forgotten
+    #: of the publisher, NUL-terminated; empty: not known
     label: Final[str]
 
 
