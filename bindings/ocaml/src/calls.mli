@@ -483,66 +483,54 @@ val pool_grant : Managed.pool -> int -> int64 -> unit
 val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
 (** Set how many references a buffer has.
 
-    One is this handle's, which is *counted in*. The others are for clients that will take them.
-    All of them are claims, and xmem_claims counts them. xmem_release drops the reference of this
-    handle, and xmem_forget leaves it to the next client.
-    - buffer: held for reading; or being written, with complete contents of the length that was
-    acquired. Such a buffer is held for reading afterwards, and is published to nobody.
-    - count: references in all, 1 to 65535. Existing claims are counted in.
-    - timeout_ns: how long the claims last, in nanoseconds; 0: 10 seconds; XMEM_FOREVER: as long
-    as the buffer's owner lives. Only the owner may set more than 60 seconds. If there were
-    claims, all of them end at the later time.
+    All of them are claims: one is this handle's, which is *counted in*, and the others are for
+    clients that will take them. xmem_release drops the reference of this handle, and xmem_forget
+    leaves it to the next client.
+    - buffer: held for reading; or being written and complete, and afterwards held for reading.
+    - count: references in all, with existing claims, 1 to 65535.
+    - timeout_ns: how long all claims of the buffer last; 0: 10 seconds; XMEM_FOREVER: as long as
+    the owner lives. Only the owner may set more than 60 seconds. No call makes the end earlier.
 
     Errors:
     - EBUSY: another handle that this client has of the buffer is counted in
-    - ERANGE: \@count is 0 or more than 65535
-    - EPERM: the timeout is longer than 60 seconds, and the buffer is another client's
-    - EINTR: a signal handler ran (xmem_claims(7))
-    - EINTR, ECANCELED, EOWNERDEAD, ENOTCONN, EIO, ESHUTDOWN: after xmem_get_mut of memory of a
-    GPU, for whose contents it waits: as xmem_wait_contents
+    - ERANGE: a wrong count
+    - EPERM: the buffer is another client's, and the timeout is too long
 
     The page xmem_set_ref_count(3) of the manual says more. Since 0.4. *)
 
 val offer : Managed.buffer -> int -> timeout:int64 -> unit
-(** Set further references of a held buffer aside.
-    - more: how many, at least 1.
-    - timeout_ns: as in xmem_set_ref_count; the later end counts for all claims of the buffer.
+(** Set further references of a held buffer aside: \@more, at least 1, and \@timeout_ns as in
+    xmem_set_ref_count.
 
     Errors:
     - ERANGE: \@more is 0, or there would be more than 65535
-    - EPERM: the buffer is being written; or the timeout is longer than 60 seconds, and the buffer
-    is another client's
-    - EINTR: a signal handler ran (xmem_claims(7))
+    - EPERM: the buffer is being written, or is another client's and the timeout is too long
 
     The page xmem_offer(3) of the manual says more. Since 0.4. *)
 
 val forget : Managed.buffer -> unit
 (** Drop the handle of a buffer and leave its reference to the next client that gets the buffer.
 
-    If xmem_set_ref_count has not counted this handle in, the reference becomes a claim, for at
-    least 10 seconds.
+    A reference that is not counted in becomes a claim for at least 10 seconds.
 
     Errors:
-    - EPERM: the buffer is being written: xmem_release gives it up
+    - EPERM: the buffer is being written
     - ERANGE: there are 65535 claims
-    - EINTR: as xmem_offer
 
     The page xmem_forget(3) of the manual says more. Since 0.4. *)
 
 val add_ref : Managed.pool -> int64 -> unit
-(** Set one more reference aside without a handle, for at least 10 seconds.
-    - token: of contents that are held or have claims; or a slot (XMEM_SLOT).
+(** Set one more reference of contents that are held or have claims aside, for at least 10
+    seconds.
 
     Errors:
     - ERANGE: there are 65535 already
     - ESTALE, EINVAL, EAGAIN, EACCES: as xmem_get
-    - EINTR: as xmem_offer
 
     The page xmem_add_ref(3) of the manual says more. Since 0.4. *)
 
 val drop_ref : Managed.pool -> int64 -> unit
-(** Drop one claim without a handle: for a consumer that does not want the buffer any more.
-    - token: of the contents, or a slot (XMEM_SLOT).
+(** Drop one claim, for a consumer that does not want the buffer any more.
 
     Errors:
     - ERANGE: there is no claim
@@ -553,9 +541,7 @@ val drop_ref : Managed.pool -> int64 -> unit
 val claims : Managed.pool -> int64 -> int
 (** Count the claims of contents.
 
-    The call reads the shared pages and asks no other process. Other clients can take and add
-    claims at any time.
-    - token: of contents that exist, held or not; or a slot (XMEM_SLOT).
+    Other clients can change the number at any time.
 
     Errors:
     - ESTALE, EINVAL, EBADF, ECHILD, ENOTCONN: as xmem_add_ref
@@ -563,18 +549,15 @@ val claims : Managed.pool -> int64 -> int
     The page xmem_claims(3) of the manual says more. Since 0.5. *)
 
 val void_claims : Managed.pool -> int64 -> unit
-(** End all claims of a buffer before their time: for a supervisor that knows that no client will
-    take them.
+(** End all claims of a buffer before their time.
 
     Clients that hold the buffer keep it.
-    - token: of the contents, or a slot (XMEM_SLOT).
 
     Errors:
     - ENOENT: the buffer has no claims
+    - EPERM: the claims are other clients'
     - ESTALE, EINVAL: as xmem_get
-    - EPERM: where the kernel is the host: this client neither owns the buffer nor has set any of
-    its claims aside, and its user neither made the pool nor may administrate
-    - EINTR: a signal handler ran before the host had answered; the claims may end even so
+    - EINTR: the claims may end even so
 
     The page xmem_void_claims(3) of the manual says more. Since 0.4. *)
 
