@@ -563,14 +563,13 @@ val void_claims : Managed.pool -> int64 -> unit
 
 val copy : Managed.buffer -> Managed.buffer -> stream:nativeint -> unit
 (** Copy the contents and the metadata of one buffer to another one, which may be of another pool.
-    - to: afterwards its contents begin at xmem_data_mut, and have the length of the contents of
-    \@from, whatever length was acquired. xmem_publish without options publishes them. The time of
-    publication is not copied.
+
+    Then the contents of \@to begin at xmem_data_mut and are as long as those of \@from.
 
     Errors:
     - ERANGE: the contents are longer than xmem_capacity() of \@to
-    - EPERM: \@to is not being written, or is from xmem_attach_fd or xmem_attach_cuda
-    - EINVAL: NULL, or both are one handle
+    - EPERM: \@to is not being written or is of attached memory, or the stream is captured
+    - EINVAL: also: both are one handle
     - EIO, ENOMEM, EMFILE, ENOTCONN, EINTR: as xmem_data
 
     The page xmem_copy(3) of the manual says more. Since 0.4. *)
@@ -578,9 +577,9 @@ val copy : Managed.buffer -> Managed.buffer -> stream:nativeint -> unit
 val copy_range : Managed.buffer -> int -> Managed.buffer -> int -> int -> stream:nativeint -> unit
 (** Copy a part of one buffer to another one.
 
-    The rest of \@to, the length of its contents, and its metadata stay.
-    - to_offset: bytes from xmem_data_mut or xmem_cuda_ptr_mut to the first written byte.
-    - from_offset: bytes of the contents before the first copied byte.
+    The rest of \@to, the length of its contents, and its metadata stay. \@to_offset counts bytes
+    from xmem_data_mut or xmem_cuda_ptr_mut on, and \@from_offset from the beginning of the
+    contents.
 
     Errors:
     - ERANGE: the part reaches beyond xmem_capacity() of \@to, or beyond the contents of \@from
@@ -588,16 +587,15 @@ val copy_range : Managed.buffer -> int -> Managed.buffer -> int -> int -> stream
     The page xmem_copy_range(3) of the manual says more. Since 0.5. *)
 
 val copy_from_host : Managed.buffer -> int -> nativeint -> int -> stream:nativeint -> unit
-(** Copy memory of this process into a buffer.
+(** Copy memory of this process, which may lie in \@to itself, into a buffer.
 
-    The rest of \@to stays, as in xmem_copy_range.
-    - from: \@bytes bytes, which may lie in \@to itself; may be NULL if \@bytes is 0.
+    The rest of \@to stays. \@from may be NULL if \@bytes is 0.
 
     The page xmem_copy_from_host(3) of the manual says more. Since 0.5. *)
 
 val copy_to_host : nativeint -> Managed.buffer -> int -> int -> stream:nativeint -> unit
 (** Copy contents of a buffer to memory of this process.
-    - to: room for \@bytes bytes; may be NULL if \@bytes is 0.
+    \@to may be NULL if \@bytes is 0.
 
     The page xmem_copy_to_host(3) of the manual says more. Since 0.5. *)
 
@@ -605,31 +603,24 @@ val copy_to : Managed.buffer -> int -> timeout:int64 -> Managed.buffer
 (** Copy the contents and the metadata of a buffer to a new one of its pool, which is then being
     written.
 
-    The copy is complete when this returns.
+    The copy is complete when the call returns.
     - device_id: this process's number of a GPU, or XMEM_CPU.
-    - timeout_ns: nanoseconds to wait for a buffer.
 
     In C: ends in xmem_publish or xmem_release
 
     The page xmem_copy_to(3) of the manual says more. Since 0.5. *)
 
 val data_private : Managed.buffer -> nativeint
-(** Get the contents as memory that the caller may write, and that only this handle shows:
-    xmem_size() bytes.
+(** Get xmem_size() bytes of contents as memory that the caller may write, and that only this
+    handle shows.
 
-    Stores do not change what xmem_data or another handle shows. Where the kernel can do it, only
-    pages with stores are copied.
-
-    Other processes can change shared buffers and some attached files; such changes may or may not
-    appear here. A program that locks its memory (mlockall) has a copy of everything. The program
-    must not change the protection of this memory (mprotect).
+    A store does not change the contents. Do not change the memory's protection (mprotect).
     - buffer: held for reading.
 
     Errors:
     - EPERM: the buffer is being written
     - EMEDIUMTYPE, EIO: as xmem_data
     - ENOMEM: also: the limit of locked memory is reached
-    - ENOTCONN: the host has gone, and the contents are not mapped yet
 
     In C: the library's, until the handle is dropped or xmem_get_mut has made it writable; then
     the stores are lost
