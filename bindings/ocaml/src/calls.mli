@@ -629,23 +629,20 @@ val data_private : Managed.buffer -> nativeint
 
 val cuda_query : unit -> Answers.Cuda_info.t
 (** Find the driver, and get its properties.
-    - ret_info: set its size field.
+
+    The first call of a process starts the driver.
 
     Errors:
-    - ENODEV: there is no driver or no GPU, or the driver is too old, is the toolkit's stub
-    library, or does not match the kernel's: the message gives the reason
-    - ECHILD: this process was forked from one that had used the driver
-    - EIO, ENOMEM: the driver does not start or does not describe its devices; the message has the
-    driver's result
+    - ENODEV: also: the driver is too old, is the toolkit's stub library, or does not match the
+    kernel's
+    - EIO, ENOMEM: the driver does not start, or does not describe its devices
 
     The page xmem_cuda_query(3) of the manual says more. Since 0.5. *)
 
 val cuda_device_query : int -> Answers.Cuda_device_info.t
-(** Get the properties of a device.
+(** Get the properties of a device: \@device from 0 to devices - 1 of struct xmem_cuda_info.
 
     This makes no context.
-    - device: from 0 to devices - 1 of struct xmem_cuda_info.
-    - ret_info: set its size field.
 
     Errors:
     - ENODEV: also if there is no such device
@@ -653,18 +650,12 @@ val cuda_device_query : int -> Answers.Cuda_device_info.t
     The page xmem_cuda_device_query(3) of the manual says more. Since 0.5. *)
 
 val acquire_cuda : Managed.pool -> int -> int -> timeout:int64 -> Managed.buffer
-(** Acquire a buffer on a GPU to write into, as xmem_acquire does for memory of the CPU.
+(** Acquire a buffer on the GPU \@device to write into, as xmem_acquire does in memory of the CPU.
 
-    If none is free, a buffer is made, as far as demand_bytes of struct xmem_pool_options allows
-    on each GPU. Readers get the memory of this buffer only if the option `memory` has
-    XMEM_MEMORY_READERS.
-    - bytes: bytes that the contents will have; 0: any buffer on that GPU, the whole of it.
-    - device: this process's number of the GPU.
-    - timeout_ns: nanoseconds to wait for a buffer.
+    Readers get its memory only if `memory` of struct xmem_pool_options has XMEM_MEMORY_READERS.
 
     Errors:
-    - ENOSPC: also: this writer has no buffers on that GPU, and `bytes` is 0, or the writer makes
-    no buffers on demand: xmem_preallocate makes some
+    - ENOSPC: also: this writer has no buffers on that GPU, and makes none
     - ENOMEM, ENODEV, EOPNOTSUPP, EMEDIUMTYPE, ECHILD, EIO: as xmem_preallocate
 
     In C: ends in xmem_publish or xmem_release
@@ -672,21 +663,13 @@ val acquire_cuda : Managed.pool -> int -> int -> timeout:int64 -> Managed.buffer
     The page xmem_acquire_cuda(3) of the manual says more. Since 0.5. *)
 
 val cuda_ptr : Managed.buffer -> nativeint
-(** Get the contents of a buffer on a GPU, xmem_size() bytes, for use on that GPU; xmem_cuda_peer
-    reports if another GPU can use the address.
-
-    The first call for an allocation opens the allocation, which takes the driver about a
-    millisecond.
+(** Get the contents of a buffer, xmem_size() bytes, for use on its GPU.
 
     Errors:
-    - EMEDIUMTYPE: the contents are in memory of the CPU: xmem_data
-    - EACCES: this client is a reader, and the owner gives the memory to writers only: the owner
-    made the buffer without XMEM_MEMORY_READERS
-    - EOWNERDEAD: the owner has ended or closed its pool, and the memory has gone with it, because
-    it was shared by an IPC handle or is of a memory pool of CUDA's; or the writer of the contents
-    ended before they were complete
-    - EINVAL: the driver refuses the owner's handle, perhaps for lack of file descriptors
-    - ENODEV: there is no driver, or this process does not see that GPU; the message has its UUID
+    - EMEDIUMTYPE: the contents are in memory of the CPU (xmem_data)
+    - EACCES: this client is a reader, and the memory is not XMEM_MEMORY_READERS
+    - EOWNERDEAD: also: the memory has gone with its owner
+    - EINVAL: the driver refuses the owner's handle
 
     In C: valid until the handle of the buffer is dropped
 
@@ -704,24 +687,13 @@ val cuda_ptr_mut : Managed.buffer -> nativeint
     The page xmem_cuda_ptr_mut(3) of the manual says more. Since 0.5. *)
 
 val cuda_peer : Managed.buffer -> int -> unit
-(** Let another GPU of this process use the address of a buffer (xmem_cuda_ptr,
-    xmem_cuda_ptr_mut).
+(** Let the GPU \@device, too, use the address of a buffer (xmem_cuda_ptr, xmem_cuda_ptr_mut).
 
-    A kernel that uses the address on a GPU without access loses its context.
-
-    Memory that is shared by descriptor, or is of a memory pool of CUDA's, is open to all peers of
-    its GPU. For such memory the call changes nothing. Memory that is shared by IPC handle is not
-    open to peers. For such memory the call makes the primary context of \@device if there is
-    none, which takes memory on \@device. Then it gives that context access to all memory of the
-    primary context of the buffer's GPU (cuCtxEnablePeerAccess).
-    - device: this process's number of the GPU that is going to use the address.
+    Without access, a kernel on that GPU that uses the address loses its context.
 
     Errors:
-    - EXDEV: \@device cannot use the address: the GPUs are no peers, or the program has attached
-    the memory without access for \@device. The message names both GPUs. xmem_copy_to needs no
-    access
+    - EXDEV: \@device cannot use it (xmem_copy_to needs no access)
     - EUSERS: the driver has as many peers of \@device as it can have
-    - ENODEV: also: there is no GPU \@device
 
     The page xmem_cuda_peer(3) of the manual says more. Since 0.5. *)
 
@@ -730,7 +702,6 @@ val cuda_device : Managed.buffer -> int
 
     Errors:
     - EMEDIUMTYPE: the contents are in memory of the CPU
-    - ENODEV: there is no driver, or this process does not see that GPU
 
     The page xmem_cuda_device(3) of the manual says more. Since 0.5. *)
 
