@@ -35,18 +35,6 @@ u32 xm_access(u32 owner, u32 mode, const struct xm_who *who)
 	return roles;
 }
 
-int xm_mode_check(u32 mode)
-{
-	u32 shift;
-
-	if (mode & ~XMEM_MODE_KNOWN)
-		return -EINVAL;
-	for (shift = 0; shift <= OWNER_SHIFT; shift += GROUP_SHIFT)
-		if (mode >> shift & XMEM_MODE_WRITE && !(mode >> shift & XMEM_MODE_READ))
-			return -EINVAL;
-	return 0;
-}
-
 int xm_role_permit(u32 roles, u32 role, bool owner)
 {
 	if (roles & xm_role_bits(role))

@@ -25,7 +25,17 @@ u32 xm_access(u32 owner, u32 mode, const struct xm_who *who);
  * Can a pool have this mode? 0, or -EINVAL: it has unknown bits, or lets somebody write but not
  * read.
  */
-int xm_mode_check(u32 mode);
+static inline int xm_mode_check(u32 mode)
+{
+	u32 shift;
+
+	if (mode & ~XMEM_MODE_KNOWN)
+		return -EINVAL;
+	for (shift = 0; shift <= 6; shift += 3)	/* others, group, owner */
+		if (mode >> shift & XMEM_MODE_WRITE && !(mode >> shift & XMEM_MODE_READ))
+			return -EINVAL;
+	return 0;
+}
 
 /*
  * May a caller that has @roles join with @role? 0, -EACCES, or -ENOENT: the caller may not know

@@ -85,14 +85,6 @@ bool xm_host_bound_group(struct xm_host *host, u32 group, u64 now_ns)
 	return true;
 }
 
-void xm_host_bound_claims(struct xm_host *host, u64 now_ns)
-{
-	u32 g;
-
-	for (g = 0; g < host->map.groups && xm_host_bound_group(host, g, now_ns); g++)
-		;
-}
-
 /* The only client that is alive; XMEM_OWNER_NONE: there is none; XMEM_OWNER_HOST: several. */
 static u32 xm_last_client(const struct xm_map *map)
 {

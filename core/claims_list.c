@@ -98,12 +98,6 @@ void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 ke
 
 /* ---- what owners have added by themselves (I10) ---- */
 
-void xm_claims_share(struct xm_host *host)
-{
-	host->claims->alone = 1;
-	xm_update_claimed(host);
-}
-
 u64 xm_claims_update(struct xm_host *host, u32 slot)
 {
 	struct xm_claim *claim = &host->claims->slot[slot];

@@ -31,16 +31,6 @@ int xm_host_join_check(const struct xmem_join_request *join)
 	return 0;
 }
 
-int xm_host_free_client(const struct xm_host *host)
-{
-	u32 c;
-
-	for (c = 0; c < host->map.clients; c++)
-		if (xm_client_row(&host->map, c)->state == XMEM_CLIENT_NONE)
-			return c;
-	return -EUSERS;
-}
-
 /* After the state and role: a client that sees the number finds the writer. */
 static void xm_count_writer(const struct xm_map *map)
 {

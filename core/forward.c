@@ -8,31 +8,6 @@
 #include "policy.h"
 #include "publish.h"
 
-/* ---- the forwarder ---- */
-
-bool xm_forward(const struct xm_map *map, u32 me, const struct xm_publisher_words *words,
-		u64 place, struct xm_publication *what, u64 addressee)
-{
-	u32 *hold = xm_hold(map, me, xm_token_slot(what->token));
-
-	/* Before the entry: if this client ends after the entry, scans must look at its ring. */
-	if (!(xm_load(hold) & XM_HOLD_FORWARDED))
-		xm_add_full(hold, XM_HOLD_FORWARDED);
-	XM_STEP(XM_STEP_FORWARD_NOTED);
-	return xm_put_entry(map, words, place, what, XMEM_ENTRY_MARKED, addressee);
-}
-
-u64 xm_overwritten(const struct xm_map *map, const struct xm_publisher_words *words, u64 place)
-{
-	const struct xmem_entry *entry = (const struct xmem_entry *)
-		(words->entries + (place & map->ring_mask) * map->entry_stride);
-	u64 position = xm_load(&entry->position);
-
-	if (!(position & XMEM_ENTRY_MARKED) || position & XMEM_ENTRY_VOID)
-		return 0;
-	return xm_load(&entry->token);
-}
-
 /* ---- the scan ---- */
 
 /*

@@ -140,6 +140,9 @@ void xm_quota_is(struct xmem_quota_request *request, u32 scope, const char *name
 /* Fill in the whole answer to `quota` if it asks for a capacity of the pool; else return false. */
 bool xm_host_quota(const struct xm_host *host, struct xmem_quota_request *request);
 
+/* Fill in *map, but for the places of areas and groups. */
+void xm_map_pool(struct xm_map *map, void *base, const struct xmem_pool_header *header);
+
 /* Initialise *host for a header whose table is zeroed and at least groups_offset bytes long. */
 void xm_host_init(struct xm_host *host, struct xmem_pool_header *pool);
 
@@ -157,7 +160,15 @@ int xm_map_take(struct xm_map *map, void *base, u64 bytes, u32 client,
 /* ---- clients ---- */
 
 /* An id for a new client, or -EUSERS. The caller gives it a zeroed area, then lets it join. */
-int xm_host_free_client(const struct xm_host *host);
+static inline int xm_host_free_client(const struct xm_host *host)
+{
+	u32 c;
+
+	for (c = 0; c < host->map.clients; c++)
+		if (xm_client_row(&host->map, c)->state == XMEM_CLIENT_NONE)
+			return c;
+	return -EUSERS;
+}
 
 /* Are the role, label and wait_bound_ns of @join valid? -EINVAL: no. */
 int xm_host_join_check(const struct xmem_join_request *join);
@@ -484,7 +495,17 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns);
  */
 bool xm_host_idle_group(const struct xm_host *host, u32 group);
 /* Is limbo_ns set although the group has no slot of an ended owner any more? */
-bool xm_limbo_is_stale(const struct xm_host *host, u32 group);
+static inline bool xm_limbo_is_stale(const struct xm_host *host, u32 group)
+{
+	u32 s, first = group * XMEM_GROUP_SLOTS;
+
+	if (!host->limbo_ns[group])
+		return false;
+	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
+		if (xm_slot_row(&host->map, s)->owner == XMEM_OWNER_HOST)
+			return false;
+	return host->group_owner[group] != XMEM_OWNER_HOST;
+}
 /* If so, clear it. */
 void xm_host_limbo_reset(struct xm_host *host, u32 group);
 void xm_host_return_group(struct xm_host *host, u32 group);
@@ -528,7 +549,11 @@ int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline);
  * From now on owners may add claims without the host (xm_claim_alone, I10), as long as the pool
  * lives. For a host whose clients can write the rows. host->claims exists.
  */
-void xm_claims_share(struct xm_host *host);
+static inline void xm_claims_share(struct xm_host *host)
+{
+	host->claims->alone = 1;
+	xm_store_release(&host->map.pool->claimed, host->claims->count + 1);
+}
 
 /* @client ends, and its holds still exist: take its own claims away (P2). */
 void xm_claims_leave(struct xm_host *host, u32 client);
@@ -540,14 +565,21 @@ void xm_claims_leave(struct xm_host *host, u32 client);
  */
 int xm_host_orphaned_claims(struct xm_host *host, u32 *at);
 
+/* xm_host_bound_claims for one group. false: no slot of any group has claims. */
+bool xm_host_bound_group(struct xm_host *host, u32 group, u64 now_ns);
+
 /*
  * A client has ended. Only owners may ask for claims without a deadline, so the claims of slots
  * whose owner has ended now last XMEM_CLAIM_LONGEST_NS more at most. xm_host_expire_claims says
  * when the next ones end.
  */
-void xm_host_bound_claims(struct xm_host *host, u64 now_ns);
-/* xm_host_bound_claims for one group. false: no slot of any group has claims. */
-bool xm_host_bound_group(struct xm_host *host, u32 group, u64 now_ns);
+static inline void xm_host_bound_claims(struct xm_host *host, u64 now_ns)
+{
+	u32 g;
+
+	for (g = 0; g < host->map.groups && xm_host_bound_group(host, g, now_ns); g++)
+		;
+}
 
 /*
  * The keeper of the claims of @slot: 1 + the client, or XM_KEEPER_*. @claims: those of the pool's

@@ -2,8 +2,7 @@
 /* Counting limbo; see limbo.h. */
 #include "limbo.h"
 
-/* The owner of @slot, if it is alive and has found no buffer; else XMEM_OWNER_NONE. */
-static u32 xm_wanting_owner(const struct xm_map *map, u32 slot)
+u32 xm_wanting_owner(const struct xm_map *map, u32 slot)
 {
 	u32 owner = xm_load(&xm_slot_row(map, slot)->owner);
 
@@ -26,8 +25,7 @@ static bool xm_others_hold(const struct xm_map *map, u32 owner, u32 slot)
 	return false;
 }
 
-/* Do other clients keep @slot from its owner? @passed: xm_passed of the owner. */
-static bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed)
+bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed)
 {
 	const struct xmem_slot_word *word = xm_slot(map, slot);
 	u32 state = xm_state(xm_load_acquire(&word->state));
@@ -37,14 +35,6 @@ static bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed
 	return !xm_in_flight(map, xm_load(&xm_ring(map, owner)->tail), passed,
 			     xm_load(&word->position)) &&
 	       xm_others_hold(map, owner, slot);
-}
-
-bool xm_is_overdue(const struct xm_map *map, u32 slot)
-{
-	u32 owner = xm_wanting_owner(map, slot), culprit;
-
-	return owner != XMEM_OWNER_NONE &&
-	       xm_is_kept(map, owner, slot, xm_passed(map, owner, &culprit));
 }
 
 /* ---- of one holder ---- */
@@ -108,16 +98,6 @@ u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claim
 	u64 held;
 
 	return xm_limbo_held(map, claims, client, group, ~0ULL, &held);
-}
-
-u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client)
-{
-	u64 bytes = 0;
-	u32 g;
-
-	for (g = 0; g < map->groups; g++)
-		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(map, claims, client, g));
-	return bytes;
 }
 
 bool xm_limbo_step(const struct xm_map *map, struct xm_limbo_look *look)
@@ -191,14 +171,4 @@ void xm_limbo_count_ended(const struct xm_map *map, struct xm_limbo *sum)
 	}
 	if (sum->ended)
 		sum->ended_ns = xm_load(&map->pool->limbo_ns);
-}
-
-void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret)
-{
-	u32 g;
-
-	*ret = (struct xm_limbo){ .ended = 0 };
-	xm_limbo_count_ended(map, ret);
-	for (g = 0; g < map->groups; g++)
-		xm_limbo_count_overdue(map, g, ret);
 }

@@ -18,14 +18,22 @@ struct xm_limbo {
 	u64 overdue_ns;			/* since when the first is wanted, or 0 */
 };
 
+/* The owner of @slot, if it is alive and has found no buffer; else XMEM_OWNER_NONE. */
+u32 xm_wanting_owner(const struct xm_map *map, u32 slot);
+/* Do other clients keep @slot from its owner? @passed: xm_passed of the owner. */
+bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed);
+
 /*
  * Is @slot overdue: does its living owner want it back while other clients hold it? An owner that
  * has found no buffer wants everything back that is no longer in flight. Slow.
  */
-bool xm_is_overdue(const struct xm_map *map, u32 slot);
+static inline bool xm_is_overdue(const struct xm_map *map, u32 slot)
+{
+	u32 owner = xm_wanting_owner(map, slot), culprit;
 
-/* Count the limbo of a pool. Slow. */
-void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret);
+	return owner != XMEM_OWNER_NONE &&
+	       xm_is_kept(map, owner, slot, xm_passed(map, owner, &culprit));
+}
 
 /*
  * The two halves of xm_limbo_count, which add to *sum; that begins zeroed. The table alone says
@@ -34,6 +42,17 @@ void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret);
  */
 void xm_limbo_count_ended(const struct xm_map *map, struct xm_limbo *sum);
 void xm_limbo_count_overdue(const struct xm_map *map, u32 group, struct xm_limbo *sum);
+
+/* Count the limbo of a pool. Slow. */
+static inline void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret)
+{
+	u32 g;
+
+	*ret = (struct xm_limbo){ .ended = 0 };
+	xm_limbo_count_ended(map, ret);
+	for (g = 0; g < map->groups; g++)
+		xm_limbo_count_overdue(map, g, ret);
+}
 
 /* The bytes of the slots of @group whose owner has ended. */
 u64 xm_limbo_in_group(const struct xm_map *map, u32 group);
@@ -50,15 +69,29 @@ static inline u32 xm_holds_of(const struct xm_map *map, u32 client, u32 slot, co
 	return !count && xm_load(&xm_slot_row(map, slot)->upgrader) == client + 1 ? 1 : count;
 }
 
+static inline u64 xm_limbo_add(u64 bytes, u64 more)
+{
+	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers choose the lengths */
+}
+
+/* xm_limbo_of for one group. */
+u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claims, u32 client,
+			 u32 group);
+
 /*
  * The bytes that @client keeps of what ended owners have left. A slot counts for each of its
  * holders whose holds count, and for its keeper (xm_claims_keeper). @claims: those of the pool's
  * host, or NULL. Slow.
  */
-u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client);
-/* xm_limbo_of for one group. */
-u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claims, u32 client,
-			 u32 group);
+static inline u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client)
+{
+	u64 bytes = 0;
+	u32 g;
+
+	for (g = 0; g < map->groups; g++)
+		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(map, claims, client, g));
+	return bytes;
+}
 
 /*
  * Limbo that is younger than this does not count as too much: its holder may drop it in time, and
@@ -70,11 +103,6 @@ u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claim
 static inline bool xm_limbo_is_old(u64 since_ns, u64 now_ns)
 {
 	return since_ns && now_ns > since_ns && now_ns - since_ns >= XM_LIMBO_GRACE_NS;
-}
-
-static inline u64 xm_limbo_add(u64 bytes, u64 more)
-{
-	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers choose the lengths */
 }
 
 /*

@@ -2,12 +2,6 @@
 /* The owner's policy; policy.h says what it decides. */
 #include "policy.h"
 
-static struct xmem_cursor *xm_demotion(const struct xm_map *map, u32 owner, u32 client)
-{
-	return (struct xmem_cursor *)((char *)xm_area(map, owner) +
-				      (size_t)client * map->cursor_stride);
-}
-
 bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor)
 {
 	const struct xmem_cursor *note = xm_demotion(map, owner, client);
@@ -19,8 +13,7 @@ bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor)
 
 /* ---- subscribers ---- */
 
-/* Take the next subscriber out of *words. false: there is none left. */
-static bool xm_next_client(const struct xm_map *map, u64 *words, u32 *ret)
+bool xm_next_client(const struct xm_map *map, u64 *words, u32 *ret)
 {
 	u32 i;
 
@@ -38,8 +31,7 @@ static bool xm_next_client(const struct xm_map *map, u64 *words, u32 *ret)
 	return false;
 }
 
-/* The subscribers of @owner, or only those that it waits for, as a bitmap. */
-static void xm_subscribers(const struct xm_map *map, u32 owner, bool waits, u64 *ret)
+void xm_subscribers(const struct xm_map *map, u32 owner, bool waits, u64 *ret)
 {
 	const struct xmem_client_row *row = xm_client_row(map, owner);
 	u32 i;
@@ -91,26 +83,6 @@ u64 xm_passed(const struct xm_map *map, u32 owner, u32 *ret_culprit)
 	return passed;
 }
 
-u32 xm_demote(const struct xm_map *map, u32 owner, u64 place)
-{
-	u64 words[XMEM_CLIENT_WORDS], cursor;
-	u32 c, count = 0;
-
-	xm_subscribers(map, owner, true, words);
-	while (xm_next_client(map, words, &c)) {
-		struct xmem_cursor *note = xm_demotion(map, owner, c);
-
-		cursor = xm_load_acquire(xm_cursor(map, c, owner));
-		if (cursor >= place || xm_is_demoted(map, owner, c, cursor))
-			continue;
-		xm_store(&note->demoted_at, cursor);
-		xm_store_release(&note->demoted_incarnation,
-				 xm_load(&xm_client_row(map, c)->incarnation));
-		count++;
-	}
-	return count;
-}
-
 /* ---- slots for an attach ---- */
 
 u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group)
@@ -131,21 +103,4 @@ u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group)
 		count += has == XMEM_OWNER_NONE && !xm_worn_out(row);
 	}
 	return count;
-}
-
-bool xm_has_slots(const struct xm_map *map, u32 owner, u32 count)
-{
-	u32 g, spare, whose, own = 0, left = 0, most = 0;
-
-	for (g = 0; g < map->groups && own + most < count && own + left < count; g++) {
-		spare = xm_spare_slots(map, owner, g);
-		whose = xm_load(&xm_slot_row(map, g * XMEM_GROUP_SLOTS)->group_owner) - 1;
-		if (whose == owner)
-			own += spare;
-		else if (whose == XMEM_OWNER_LEFT)
-			left += spare;
-		else if (spare > most)
-			most = spare;
-	}
-	return own + most >= count || own + left >= count;
 }

@@ -5,6 +5,7 @@
  */
 #include "label.h"
 #include "poll.h"
+#include "receive.h"
 
 /* ---- who is followed ---- */
 

@@ -91,12 +91,16 @@
  *
  *   access.c         who may join a pool, and in which roles
  *   layout.c         where each part of the pages is
+ *   map.c            a mapping of the pages as a struct xm_map
  *   request.c        the table of requests
- *   claims.c         claims: what a client does with them
- *   ring.c           publishing and receiving
+ *   look.c           what a client looks at after it has taken a hold
+ *   claims.c         claims: finding and taking them
+ *   claims_alone.c   claims that an owner adds without the host
+ *   ring.c           publishing, forwarding and receiving
  *   history.c        publications from before a subscription began
  *   policy.c         which subscribers an owner waits for, and what it may evict
- *   forward.c        buffers of others in a client's own ring
+ *   owner.c          an owner demotes subscribers, and finds out if it can attach
+ *   forward.c        the host and scans read what clients have forwarded
  *   scan.c           an owner looks for slots that nobody uses
  *   retract.c        a publisher takes publications back
  *   poll.c           is a descriptor readable, is it writable?
@@ -345,13 +349,7 @@ int xm_give_up(const struct xm_map *map, u32 slot);
 u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder);
 
 /*
- * The first half of xm_group_used. Returns the slots that are held. *ret_forwarded becomes a bitmap
- * of other slots, which have a hold word with XM_HOLD_FORWARDED.
- */
-u64 xm_group_held(const struct xm_map *map, u32 group, u64 among, u64 *ret_forwarded);
-
-/*
- * The second half of xm_group_used (forward.c), after a look at all holds (I6). Returns those of
+ * The second half of xm_group_used (forward.c), after xm_group_held (held.h; I6). Returns those of
  * these slots, which nobody holds, that a subscriber may still receive because a client has
  * forwarded them.
  */
@@ -466,9 +464,6 @@ struct xm_follow {
  */
 int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	       struct xm_publication *what, struct xm_pending *pending);
-
-/* Is there something to receive at @place, or has the publisher ended? poll and wait ask this. */
-bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 place);
 
 /* ---- waiters words: of the host, and in the daemon's pools of the library too ---- */
 

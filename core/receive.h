@@ -11,6 +11,17 @@
 #include "protocol.h"
 
 /*
+ * Can an entry of this publisher have this position yet? The tail follows each entry, so a position
+ * further ahead is garbage and no publication.
+ */
+static inline bool xm_is_borne_out(const struct xm_map *map, u32 publisher, u64 position)
+{
+	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
+
+	return xm_position(position) - 1 <= tail;
+}
+
+/*
  * The entry of @place shows @position. Was its publication never meant for this client, or is it
  * retracted? Then the client loses nothing when it passes it.
  */
@@ -192,6 +203,27 @@ static inline void xm_receive_pass(const struct xm_map *map, u32 me,
 		xm_receive_move(map, me, follow, follow->place + 1, pending);
 	else
 		xm_receive_pass_at_once(words, follow, follow->place + 1);
+}
+
+/* Is there something to receive at @place, or has the publisher ended? poll and wait ask this. */
+static inline bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation,
+			    u64 place)
+{
+	const struct xmem_client_row *row = xm_client_row(map, publisher);
+	u64 position;
+	u64 tail;
+
+	if (!map->area[publisher] || xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
+	    xm_load(&row->incarnation) != incarnation)
+		return true;
+	position = xm_load_acquire(&xm_entry(map, publisher, place)->position);
+	if (xm_position(position) > place)
+		return xm_position(position) == place + 1 ||
+		       xm_is_borne_out(map, publisher, position);
+	if (xm_shows_lap_before(map, position, place))
+		return false;
+	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
+	return tail > place && tail - place > map->ring_mask;	/* the publication is lost */
 }
 
 #endif

@@ -13,6 +13,7 @@
  * them before they were marked (tests/model/end_steps.pml). Clients end and are buried only between
  * sweeps.
  */
+#include "held.h"
 #include "host.h"
 #include "limbo.h"
 #include "policy.h"

@@ -16,6 +16,29 @@ bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publicatio
 	return xm_publish_at(map, &own, &words, xm_load(&words.ring->tail), what);
 }
 
+bool xm_forward(const struct xm_map *map, u32 me, const struct xm_publisher_words *words,
+		u64 place, struct xm_publication *what, u64 addressee)
+{
+	u32 *hold = xm_hold(map, me, xm_token_slot(what->token));
+
+	/* Before the entry: if this client ends after the entry, scans must look at its ring. */
+	if (!(xm_load(hold) & XM_HOLD_FORWARDED))
+		xm_add_full(hold, XM_HOLD_FORWARDED);
+	XM_STEP(XM_STEP_FORWARD_NOTED);
+	return xm_put_entry(map, words, place, what, XMEM_ENTRY_MARKED, addressee);
+}
+
+u64 xm_overwritten(const struct xm_map *map, const struct xm_publisher_words *words, u64 place)
+{
+	const struct xmem_entry *entry = (const struct xmem_entry *)
+		(words->entries + (place & map->ring_mask) * map->entry_stride);
+	u64 position = xm_load(&entry->position);
+
+	if (!(position & XMEM_ENTRY_MARKED) || position & XMEM_ENTRY_VOID)
+		return 0;
+	return xm_load(&entry->token);
+}
+
 /* ---- receive; the fast path is in receive.h ---- */
 
 /*
@@ -48,17 +71,6 @@ int xm_receive_skip(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	follow->lost += place - follow->place;
 	xm_receive_move(map, me, follow, place, pending);
 	return -EBUSY;
-}
-
-/*
- * Can an entry of this publisher have this position yet? The tail follows each entry, so a position
- * further ahead is garbage and no publication.
- */
-static bool xm_is_borne_out(const struct xm_map *map, u32 publisher, u64 position)
-{
-	u64 tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
-
-	return xm_position(position) - 1 <= tail;
 }
 
 bool xm_is_for_others(const struct xm_map *map, u32 me, u32 publisher, u64 place, u64 position)
@@ -178,23 +190,4 @@ int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	if (err == -ENOMSG && pending->what == XM_NOTHING)
 		*pending = xm_put_pending(map, xm_token_slot(what->token));
 	return err == -EINPROGRESS || err == -ESTALE || err == -ENOMSG ? -EBUSY : err;
-}
-
-bool xm_ready(const struct xm_map *map, u32 publisher, u64 incarnation, u64 place)
-{
-	const struct xmem_client_row *row = xm_client_row(map, publisher);
-	u64 position;
-	u64 tail;
-
-	if (!map->area[publisher] || xm_load_acquire(&row->state) != XMEM_CLIENT_ALIVE ||
-	    xm_load(&row->incarnation) != incarnation)
-		return true;
-	position = xm_load_acquire(&xm_entry(map, publisher, place)->position);
-	if (xm_position(position) > place)
-		return xm_position(position) == place + 1 ||
-		       xm_is_borne_out(map, publisher, position);
-	if (xm_shows_lap_before(map, position, place))
-		return false;
-	tail = xm_load_acquire(&xm_ring(map, publisher)->tail);
-	return tail > place && tail - place > map->ring_mask;	/* the publication is lost */
 }

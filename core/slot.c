@@ -503,18 +503,6 @@ bool xm_host_idle_group(const struct xm_host *host, u32 group)
 	return true;
 }
 
-bool xm_limbo_is_stale(const struct xm_host *host, u32 group)
-{
-	u32 s, first = group * XMEM_GROUP_SLOTS;
-
-	if (!host->limbo_ns[group])
-		return false;
-	for (s = first; s < first + XMEM_GROUP_SLOTS; s++)
-		if (xm_slot_row(&host->map, s)->owner == XMEM_OWNER_HOST)
-			return false;
-	return host->group_owner[group] != XMEM_OWNER_HOST;
-}
-
 void xm_host_limbo_reset(struct xm_host *host, u32 group)
 {
 	if (!xm_limbo_is_stale(host, group))

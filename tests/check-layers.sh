@@ -109,7 +109,8 @@ symbols() {
 	while read -r name; do
 		rank=$((rank + 1))
 		files=$name
-		[ "$name" != core/ ] || files=$(files 'core/*.c')
+		[ "$name" != core/ ] || files=$(grep -oE '\<core/[a-z_]+\.o' kmod/Kbuild |
+			sed 's/o$/c/; /check\.c/d')
 		for file in $files; do
 			object=$3/$(sed 's|^kmod/||; s|c$|o|' <<<"$file")
 			[ -f "$object" ] || { echo "$rank $file has-no-object $object"; continue; }
@@ -143,9 +144,23 @@ check_calls() {
 	rm -f "$file"
 }
 
+# check_called OBJECTS: the module has no function that it does not call
+check_called() {
+	local name called objects
+	mapfile -t objects <"$1/xmem.mod"
+	called=$(readelf -rW "${objects[@]}" | awk 'NF > 4 { print $5 }' | sort -u)
+	while read -r name; do
+		complain "xmem.ko has $name, which it does not call: see core/ in kmod/Kbuild"
+	done < <(nm --defined-only "${objects[@]}" |
+		awk '$2 == "T" && $3 ~ /^x[mk]_/ { print $3 }' | grep -vxF "$called")
+}
+
 check_module() {
+	local objects
 	make -s kmod >/dev/null || { complain 'make kmod fails'; return; }
-	check_calls kmod/xk.h kmod "$(dirname "$(make -s kmod-path)")" 50
+	objects=$(dirname "$(make -s kmod-path)")
+	check_calls kmod/xk.h kmod "$objects" 50
+	check_called "$objects"
 }
 
 check_user_space() {

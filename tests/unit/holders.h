@@ -6,6 +6,7 @@
 #ifndef XM_UNIT_HOLDERS_H
 #define XM_UNIT_HOLDERS_H
 
+#include "core/held.h"
 #include "core/publish.h"
 #include "unit.h"
 

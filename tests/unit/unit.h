@@ -15,6 +15,7 @@
 #include "core/host.h"
 #include "core/policy.h"
 #include "core/poll.h"
+#include "core/receive.h"
 #include "core/request.h"
 
 #ifndef XMEM_STEPS
