@@ -24,7 +24,6 @@ static void xk_client_free(struct xk_client *client)
 	if (client->inode)
 		xk_inode_put(client->inode);
 	mutex_destroy(&client->attach_lock);
-	put_pid(client->sharer);
 	xk_uncharge(client->payer, XMEM_QUOTA_USER_CLIENTS, 1);
 	xk_payer_put(client->payer);
 	put_pid(client->pid);

@@ -10,19 +10,18 @@
  * or exits; so does a process that got them over a socket. In these cases work of the dead process
  * may go on in the GPU, and nobody tells us when it is over.
  *
- * A pidfd reports the exit, too, without a timer: a poller of a pidfd waits in a queue of struct
- * pid, and so do we. The entry in that queue is part of struct xk_client and is there only while
- * the client is in its pool's table, so the table's reference covers it. When the pool is emptied
- * the entry is removed, too, whether the process lives or not.
+ * The kernel has no notification of an exit for modules. So a delayed work item of the pool asks
+ * for a run of end_work, which looks: first after a jiffy, then after twice as long each time, up
+ * to a second. An exit is thus noticed at the latest when the process has been dying for twice as
+ * long as it took, or a second later.
  */
 #include <linux/pid.h>
 #include <linux/sched/signal.h>
-#include <linux/wait.h>
 
 #include "xk.h"
 
 /* Have all threads of the client's process exited? Any lock may be held. */
-static bool xk_has_exited(const struct xk_client *client)
+bool xk_has_exited(const struct xk_client *client)
 {
 	struct task_struct *task;
 	bool exited;
@@ -34,38 +33,39 @@ static bool xk_has_exited(const struct xk_client *client)
 	return exited;
 }
 
-/* Runs under the queue's lock and tasklist_lock, at each event that a pidfd can report. */
-static int xk_exit_wake(struct wait_queue_entry *wait, unsigned int mode, int flags, void *key)
+static void xk_exit_work(struct work_struct *work)
 {
-	struct xk_client *client = container_of(wait, struct xk_client, exit_wait);
+	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, exit_work);
 
-	if (xk_has_exited(client))
-		xk_pool_queue_end(client->pool);
-	return 0;
+	xk_pool_queue_end(pool);
+	xk_pool_put(pool);
 }
 
-/*
- * Has the client's process exited? If not, its exit will ask for end_work. Until then, or until
- * xk_exit_forget, the client stays in its pool's table.
- */
-bool xk_exit_watch(struct xk_client *client)
+void xk_exits_prepare(struct xk_pool *pool)
 {
-	lockdep_assert_held(&client->pool->lock);
-	if (!client->exit_watched) {
-		client->exit_watched = true;
-		init_waitqueue_func_entry(&client->exit_wait, xk_exit_wake);
-		add_wait_queue(&client->pid->wait_pidfd, &client->exit_wait);
-	}
-	/* Check after adding the entry: an exit between the two would not be reported. */
-	return xk_has_exited(client);
+	INIT_DELAYED_WORK(&pool->exit_work, xk_exit_work);
 }
 
-/* After this xk_exit_wake neither runs nor will run for this client. */
-void xk_exit_forget(struct xk_client *client)
+/* Look again later whether this client's process has exited. */
+void xk_exit_watch(struct xk_client *client)
 {
-	lockdep_assert_held(&client->pool->lock);
+	struct xk_pool *pool = client->pool;
+
+	lockdep_assert_held(&pool->lock);
 	if (!client->exit_watched)
+		pool->exit_delay = 0;
+	client->exit_watched = true;
+	xk_pool_get(pool);
+	if (!queue_delayed_work(xk_wq, &pool->exit_work, pool->exit_delay + 1)) {
+		xk_pool_put(pool);	/* it is queued already, with a reference */
 		return;
-	remove_wait_queue(&client->pid->wait_pidfd, &client->exit_wait);
-	client->exit_watched = false;
+	}
+	pool->exit_delay = min_t(unsigned long, 2 * pool->exit_delay + 1, HZ - 1);
+}
+
+/* The pool is empty: no timer of a dead pool may be left when the work queue is destroyed. */
+void xk_exits_stop(struct xk_pool *pool)
+{
+	if (cancel_delayed_work(&pool->exit_work))
+		xk_pool_put(pool);
 }

@@ -218,6 +218,7 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct
 	xk_leave_prepare(pool);
 	xk_claims_prepare(pool);
 	xk_limbo_prepare(pool);
+	xk_exits_prepare(pool);
 	err = xk_keep_prepare(pool);
 	if (!err)
 		err = xk_queues_prepare(pool);

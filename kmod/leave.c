@@ -23,7 +23,7 @@
  *
  * A client whose process may still use memory of a GPU is in quarantine after its end: its holds of
  * that memory stay, and what it has open stays open, until the process has exited (exited.c).
- * Another run of the work may serve the exit; the kernel's notification of it asks for that run.
+ * Other runs of the work look for the exit.
  */
 #include <linux/delay.h>
 #include <linux/sched.h>
@@ -139,67 +139,12 @@ void xk_client_unmapped(struct xk_client *client)
 		xk_client_ended(client);
 }
 
-/* Under RCU: does a thread of this process run in that mm? */
-static bool xk_runs_in(struct task_struct *process, const struct mm_struct *mm)
-{
-	struct task_struct *thread;
-
-	for_each_thread(process, thread)
-		if (READ_ONCE(thread->mm) == mm)
-			return true;
-	return false;
-}
-
-/* Under RCU: a process other than the caller that runs in this mm (vfork, CLONE_VM), or NULL. */
-static struct task_struct *xk_find_sharer(const struct mm_struct *mm)
-{
-	struct task_struct *process;
-
-	for_each_process(process)
-		if (!same_thread_group(process, current) && !(process->flags & PF_KTHREAD) &&
-		    xk_runs_in(process, mm))
-			return process;
-	return NULL;
-}
-
-/* Exchange the process that was found last, with a reference, for @next. Either may be NULL. */
-static struct pid *xk_swap_sharer(struct xk_client *client, struct pid *next)
-{
-	struct pid *last;
-
-	spin_lock(&client->pool->pages_lock);
-	last = client->sharer;
-	client->sharer = next;
-	spin_unlock(&client->pool->pages_lock);
-	return last;
-}
-
-/*
- * Does any process except the caller run in the client's mm? All processes are searched only if the
- * one that was found last no longer does: a process may close many descriptors.
- */
-static bool xk_mm_is_shared(struct xk_client *client)
-{
-	struct pid *sharer = xk_swap_sharer(client, NULL);
-	struct task_struct *process;
-
-	rcu_read_lock();
-	process = sharer ? pid_task(sharer, PIDTYPE_TGID) : NULL;
-	if (!process || !xk_runs_in(process, client->mm)) {
-		put_pid(sharer);
-		process = xk_find_sharer(client->mm);
-		sharer = process ? get_pid(task_tgid(process)) : NULL;
-	}
-	rcu_read_unlock();
-	put_pid(xk_swap_sharer(client, sharer));
-	return sharer;
-}
-
 /*
  * A process closes a descriptor of the client's file. If it is the client's process and no longer
  * runs in the mm that joined, because of exit or exec, the client ends here. Usually its mappings
- * are gone already, and the client has ended with them. But a process that reads /proc/PID/cmdline
- * at that moment keeps the mm, for as long as it likes.
+ * are gone already, and the client has ended with them. Otherwise something else keeps the mm: a
+ * process that reads /proc/PID/cmdline, for as long as it likes, or another process that runs in it
+ * (CLONE_VM). That process could still store into the area, so the client ends as if evicted.
  *
  * Nothing else would end a client that has not mapped its area yet if its process passed the file
  * on. So such a client ends with the first descriptor that its process closes.
@@ -216,8 +161,7 @@ void xk_client_left(struct xk_client *client)
 		return;
 	if (!current->mm && atomic_read(&current->signal->live))
 		return;		/* other threads of the process are still running */
-	if (xk_client_is_gone(client) || !xk_mm_is_shared(client))
-		xk_client_end(client);
+	xk_client_evict(client, 0, XMEM_REASON_NONE);
 }
 
 /*
@@ -278,7 +222,6 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *d
 /* The client's process has exited, and its GPU does nothing more, as far as exited.c can know. */
 static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
 {
-	xk_exit_forget(client);
 	xk_late_free(pool, client);
 	xk_end_concerns(pool, client->id);
 	xm_host_exited(&pool->host, client->id);
@@ -294,8 +237,12 @@ static bool xk_end_quarantines(struct xk_pool *pool)
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
 
-		if (!client || !xm_host_is_quarantined(&pool->host, c) || !xk_exit_watch(client))
+		if (!client || !xm_host_is_quarantined(&pool->host, c))
 			continue;
+		if (!xk_has_exited(client)) {
+			xk_exit_watch(client);
+			continue;
+		}
 		xk_end_quarantine(pool, client);
 		any = true;
 		xk_lock_yield(pool, &done, XK_BATCH);
@@ -385,6 +332,7 @@ static void xk_end_work(struct work_struct *work)
 		xk_empty_pool(pool);
 		xk_claims_stop(pool);
 		xk_limbo_stop(pool);
+		xk_exits_stop(pool);
 	} else if (!pool->dead) {
 		if (any) {
 			xk_claims_left(pool);

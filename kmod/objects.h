@@ -217,6 +217,8 @@ struct xk_pool {
 	u64 claims_at;			/* pool->lock: when that runs; 0: it is not queued */
 
 	struct delayed_work limbo_work;	/* limbo.c; holds a reference while it waits */
+	struct delayed_work exit_work;	/* exited.c; holds a reference while it waits */
+	unsigned long exit_delay;	/* lock: in jiffies, less 1, until it looks again */
 	struct xm_limbo_look limbo;	/* only end_work uses it */
 	bool went_on;			/* only end_work: the run before left it to this one to
 					 * report that it is over */
@@ -288,7 +290,6 @@ struct xk_client {
 	u64 had_holds;			/* set before let_go: how many holds it has dropped */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */
 	u32 maps;			/* pages_lock: all VMAs of its inode, in any mm */
-	struct pid *sharer;		/* pages_lock: another process that ran in mm; or NULL */
 	struct mutex attach_lock;	/* attach.c */
 	struct xm_followed followed;	/* written under pool->lock, read without it */
 
@@ -296,8 +297,7 @@ struct xk_client {
 	struct xk_client *next;		/* only end_work: in the list of buried clients */
 	struct xk_pages *late;		/* pool->lock: old pages that its GPU may write until the
 					 * process has exited */
-	bool exit_watched;		/* pool->lock: exit_wait is in the queue of its pid */
-	struct wait_queue_entry exit_wait;
+	bool exit_watched;		/* pool->lock: exit_work was armed for its process */
 };
 
 /* How many pools can drop files at a time; each of them may keep a kernel thread for long. */

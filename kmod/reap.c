@@ -73,7 +73,6 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	struct xk_client *client = pool->client[id];
 
 	trace_xmem_client_bury(pool->number, id, client->incarnation);
-	xk_exit_forget(client);
 	xk_late_free(pool, client);
 	xk_show_area(pool, id, NULL);
 	xk_chunk_unlink(pool, &pool->area[id], XMEM_MAX_GROUPS + id);

@@ -82,7 +82,6 @@
  *   pools_lock            the list of pools, and which pools count in max_pools (pool.c)
  *   xk_pool.access_lock   the group and mode of the pool
  *   stakes_lock           the users for which each pool counts (stakes.c)
- *   pid->wait_pidfd.lock  of a client's process. exited.c takes it, even below tasklist_lock.
  *   shares_lock           how much each user has of what all users share (limits.c)
  *   users_lock, xk_payer.lock  the users, and what each payer was last refused (users.c, payers.c)
  *   ends_lock             what end_work has been asked for, in all pools, and when it runs (ends.c)
@@ -327,8 +326,10 @@ int xk_evicted_wait(const struct xk_client *client);
 void xk_unmap_evicted(struct xk_pool *pool);
 
 /* exited.c */
-bool xk_exit_watch(struct xk_client *client);
-void xk_exit_forget(struct xk_client *client);
+bool xk_has_exited(const struct xk_client *client);
+void xk_exits_prepare(struct xk_pool *pool);
+void xk_exit_watch(struct xk_client *client);
+void xk_exits_stop(struct xk_pool *pool);
 
 /* wait.c */
 int xk_queues_prepare(struct xk_pool *pool);
