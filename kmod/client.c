@@ -157,20 +157,18 @@ u32 xk_client_sibling(const struct xk_client *client)
 
 /*
  * How many bytes of limbo the client with this id holds, or keeps by claims. This does not take the
- * pool's lock, so while a client moves from one slot to the next the sum may be too high. Retired
- * pages can be freed after each group.
+ * pool's lock, so while a client moves from one slot to the next the sum may be too high.
  */
-u64 xk_limbo_of(const struct xk_pool *pool, u32 id)
+u64 xk_limbo_of(struct xk_pool *pool, u32 id)
 {
 	const struct xm_claims *claims = READ_ONCE(pool->host.claims);
 	u64 bytes = 0;
-	int looker;
 	u32 g;
 
 	for (g = 0; g < pool->look.groups; g++) {
-		looker = xk_look_begin();
+		xk_look_begin(pool);
 		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(&pool->look, claims, id, g));
-		xk_look_end(looker);
+		xk_look_end(pool);
 		cond_resched();
 	}
 	return bytes;

@@ -14,7 +14,7 @@
 
 #include "xk.h"
 
-/* A waiter for pages of ended clients waits for a look at this many slots, not at all of them. */
+/* A look at the holds of this many slots is short (pages.c). */
 #define XK_FDINFO_SLOTS	256
 
 /* The number is that of /sys/class/xmem/poolN and of the tracepoints. */
@@ -43,14 +43,14 @@ static u64 xk_holds_among(const struct xk_client *client, u32 first, u32 end)
 {
 	const struct xm_map *map = &client->pool->look;
 	const struct xmem_client_row *row = xm_client_row(map, client->id);
-	int looker = xk_look_begin();
 	u64 holds = 0;
 	u32 s;
 
+	xk_look_begin(client->pool);
 	for (s = first; s < end; s++)
 		if (xm_holds_count(map, client->id, s))
 			holds += xm_holds_of(map, client->id, s, xm_hold(map, client->id, s));
-	xk_look_end(looker);
+	xk_look_end(client->pool);
 	smp_rmb();	/* pairs with xk_show_area: the row changes before it */
 	if (xm_load_acquire(&row->state) == XMEM_CLIENT_NONE ||
 	    xm_load(&row->incarnation) != client->incarnation)

@@ -160,23 +160,11 @@ int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long 
 	return err;
 }
 
-/* The pool no longer has these pages; they will be freed soon. */
-void xk_uncharge_pool_pages(struct xk_pool *pool, unsigned long pages)
-{
-	atomic_long_sub(pages, &pool->pages);
-}
-
-/* These pages have been freed. */
-void xk_uncharge_freed_pages(struct xk_payer *payer, unsigned long pages)
-{
-	xk_uncharge(payer, XMEM_QUOTA_USER_PAGE_BYTES, (u64)pages << PAGE_SHIFT);
-	atomic_long_sub(pages, &pages_charged);
-}
-
 void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages)
 {
-	xk_uncharge_pool_pages(pool, pages);
-	xk_uncharge_freed_pages(payer, pages);
+	atomic_long_sub(pages, &pool->pages);
+	xk_uncharge(payer, XMEM_QUOTA_USER_PAGE_BYTES, (u64)pages << PAGE_SHIFT);
+	atomic_long_sub(pages, &pages_charged);
 }
 
 /* How many bytes of what ended clients have left one client of the pool may hold. */

@@ -17,12 +17,9 @@ static int __init xk_init(void)
 	err = xk_keep_init();
 	if (err)
 		return err;
-	err = xk_pages_init();
-	if (err)
-		goto err_keep;
 	err = xk_queues_init();
 	if (err)
-		goto err_pages;
+		goto err_keep;
 	err = xk_pools_init();
 	if (err)
 		goto err_queues;
@@ -40,8 +37,6 @@ err_pools:
 	xk_pools_exit();
 err_queues:
 	xk_queues_exit();
-err_pages:
-	xk_pages_exit();
 err_keep:
 	xk_keep_exit();
 	return err;
@@ -54,7 +49,6 @@ static void __exit xk_exit(void)
 	xk_sysfs_exit();	/* waits for the last folders, which keep their pools */
 	xk_keep_exit();		/* waits for the last files */
 	xk_queues_exit();
-	xk_pages_exit();
 	WARN_ON(!xk_nothing_charged());
 }
 

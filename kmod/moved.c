@@ -130,7 +130,7 @@ static void xk_end_all_old(struct xk_pool *pool)
 	mutex_unlock(&pool->lock);
 	while ((old = free)) {
 		free = old->next;
-		xk_pages_retire(pool, old);
+		xk_pages_free(pool, old);
 		cond_resched();
 	}
 }

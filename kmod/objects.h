@@ -52,10 +52,7 @@ struct xk_refusal {
 
 /* Pages and the kernel's mapping of them. They are never given to a second client. */
 struct xk_pages {
-	union {
-		struct xk_pages *next;		/* in a client's list old or late */
-		struct llist_node retired;	/* in the list of pages to be freed */
-	};
+	struct xk_pages *next;		/* in a client's list old or late */
 	struct xk_payer *payer;		/* with a reference */
 	u32 group;			/* in old or late: which group; XMEM_MAX_GROUPS: the area */
 	void *view;
@@ -192,8 +189,9 @@ struct xk_pool {
 	struct xk_concerned concerned;	/* pool->lock: clients to be woken after that */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table (pool,
 					 * client, row) are immutable */
-	struct xm_map look;		/* a copy of the map for reading without the lock:
-					 * between xk_look_begin and xk_look_end */
+	rwlock_t look_lock;
+	struct xm_map look;		/* a copy of the map for reading without pool->lock; its
+					 * areas and groups are written under both locks */
 	void *nothing;			/* zeros that `look` shows where host.map has NULL */
 	/*
 	 * Written under both locks, read under either; with a reference. A client is here from its

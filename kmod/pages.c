@@ -19,8 +19,8 @@
  * they are never done under pool->lock.
  *
  * Readers without the pool's lock (poll, sysfs) read through pool->look, between xk_look_begin and
- * xk_look_end. Pages that were shown there are freed only after all readers of that moment have
- * finished.
+ * xk_look_end. The host changes pool->look under look_lock, so after the change no reader finds the
+ * old pages any more, and they are freed at once.
  *
  * At a place without a chunk each client reads its own zero page. A client that has ended reads
  * that page everywhere; and what it still maps writable shows its scratch page, so that it gets no
@@ -28,12 +28,9 @@
  * often than one client may map it, or all clients of a pool once, so its count fits into 32 bits.
  */
 #include <linux/delay.h>
-#include <linux/init.h>
-#include <linux/llist.h>
 #include <linux/pagemap.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/srcu.h>
 #include <linux/vmalloc.h>
 
 #include "xk.h"
@@ -41,44 +38,34 @@
 /* ---- reading without the pool's lock ---- */
 
 /*
- * A reader may sleep between these calls, and may be throttled there for long. So this is not the
- * kernel's RCU: others wait for its grace periods. Only our own pages are freed late here.
+ * Until xk_look_end the caller may read through pool->look, and its pages are not freed. Preemption
+ * is off meanwhile, so a look is never throttled, and the host waits for a bounded time; so a look
+ * is short, however long the whole read is. Two looks may differ, because clients end and groups
+ * are removed.
  */
-DEFINE_STATIC_SRCU(xk_lookers);
-static LLIST_HEAD(xk_retired);			/* pages that may still be read */
-static atomic64_t xk_retired_count;		/* number of pages ever retired */
-static u64 xk_retired_freed;			/* number of these that are freed */
-static DECLARE_WAIT_QUEUE_HEAD(xk_retired_queue);	/* waiters for that */
-static struct workqueue_struct *xk_retired_wq;
-
-/*
- * Until xk_look_end the caller may read through pool->look; its pages are not freed meanwhile. Two
- * reads may differ, because clients end and groups are removed.
- */
-int xk_look_begin(void) __acquires(&xk_lookers)
+void xk_look_begin(struct xk_pool *pool) __acquires(&pool->look_lock)
 {
-	return srcu_read_lock(&xk_lookers);
+	read_lock(&pool->look_lock);
 }
 
-void xk_look_end(int looker) __releases(&xk_lookers)
+void xk_look_end(struct xk_pool *pool) __releases(&pool->look_lock)
 {
-	srcu_read_unlock(&xk_lookers, looker);
+	read_unlock(&pool->look_lock);
 }
 
 #ifdef XMEM_DEBUG
 /*
- * In a test module each poll also acts as a reader that is stopped in the middle: it finds an area,
- * others run, and it reads what it has found. If pages were freed without waiting for readers, that
- * would be a fault.
+ * In a test module each poll also acts as a slow reader: it finds an area, the other processors run
+ * on, and it reads what it has found. If pages were freed without waiting for readers, that would
+ * be a fault.
  */
 void xk_look_slowly(const struct xk_pool *pool)
 {
 	u64 bytes = xk_header(pool)->area_stride, at;
 	u32 client = get_random_u32() % pool->look.clients;
-	/* As any reader does: see the head of the file. */
-	const u8 *view = (const u8 *)smp_load_acquire(&pool->look.area[client]);
+	const u8 *view = pool->look.area[client];
 
-	usleep_range(50, 200);
+	udelay(50 + get_random_u32() % 150);
 	for (at = 0; at < bytes; at += PAGE_SIZE)
 		READ_ONCE(view[at]);
 }
@@ -120,113 +107,50 @@ void xk_look_free(struct xk_pool *pool)
 	vunmap(pool->nothing);
 }
 
+/* Set where readers find an area or a group. */
+static void xk_show(struct xk_pool *pool, void **place, void *view)
+{
+	lockdep_assert_held(&pool->lock);
+	write_lock(&pool->look_lock);
+	*place = view ?: pool->nothing;
+	write_unlock(&pool->look_lock);
+}
+
 /* Set where the host and readers find an area or a group. NULL: there is none any more. */
 void xk_show_area(struct xk_pool *pool, u32 client, void *view)
 {
-	lockdep_assert_held(&pool->lock);
 	pool->host.map.area[client] = view;
-	smp_store_release(&pool->look.area[client], view ?: pool->nothing);
+	xk_show(pool, &pool->look.area[client], view);
 }
 
 void xk_show_group(struct xk_pool *pool, u32 group, void *view)
 {
-	lockdep_assert_held(&pool->lock);
 	pool->host.map.group[group] = view;
-	smp_store_release(&pool->look.group[group], view ?: pool->nothing);
+	xk_show(pool, (void **)&pool->look.group[group], view);
 }
 
 /* ---- pages ---- */
 
-/* Free @pages. Their pool may be gone. */
-static void xk_pages_drop(struct xk_pages *pages)
+/* Free pages that are not in pool->look any more. @pages: or NULL. */
+void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 {
 	u32 i;
 
+	if (!pages)
+		return;
 	if (pages->view)
 		vunmap(pages->view);
 	for (i = 0; i < pages->count && pages->page[i]; i++)
 		put_page(pages->page[i]);
-	xk_uncharge_freed_pages(pages->payer, pages->count);
+	xk_uncharge_pages(pool, pages->payer, pages->count);
 	xk_payer_put(pages->payer);
 	kvfree(pages);
-}
-
-/* Free pages that are not in pool->look and never will be. */
-void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
-{
-	if (!pages)
-		return;
-	xk_uncharge_pool_pages(pool, pages->count);
-	xk_pages_drop(pages);
-}
-
-static void xk_retired_work(struct work_struct *work)
-{
-	u64 count = atomic64_read_acquire(&xk_retired_count);	/* first: they are in the list */
-	struct llist_node *all = llist_del_all(&xk_retired);
-	struct xk_pages *pages, *next;
-
-	synchronize_srcu(&xk_lookers);
-	llist_for_each_entry_safe(pages, next, all, retired) {
-		xk_pages_drop(pages);
-		cond_resched();
-	}
-	WRITE_ONCE(xk_retired_freed, count);
-	wake_up_all(&xk_retired_queue);
-}
-
-static DECLARE_WORK(xk_retired_item, xk_retired_work);
-
-/* Free pages that are shown no longer, once nobody reads them. The caller does not wait. */
-void xk_pages_retire(struct xk_pool *pool, struct xk_pages *pages)
-{
-	if (!pages)
-		return;
-	xk_uncharge_pool_pages(pool, pages->count);
-	llist_add(&pages->retired, &xk_retired);
-	atomic64_inc_return_release(&xk_retired_count);
-	queue_work(xk_retired_wq, &xk_retired_item);
-}
-
-int __init xk_pages_init(void)
-{
-	xk_retired_wq = alloc_workqueue("xmem_pages", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return xk_retired_wq ? 0 : -ENOMEM;
-}
-
-/* No pool exists any more. */
-void xk_pages_exit(void)
-{
-	destroy_workqueue(xk_retired_wq);
-}
-
-/*
- * Wait for retired pages to be freed, which count until then. -EINTR: the caller is killed; a
- * throttled reader may make this long.
- */
-int xk_pages_flush(void)
-{
-	u64 count = atomic64_read(&xk_retired_count);
-
-	return wait_event_killable(xk_retired_queue, READ_ONCE(xk_retired_freed) >= count) ?
-	       -EINTR : 0;
-}
-
-/* Retired pages are no reason to refuse a request. */
-static int xk_pages_charge(struct xk_pool *pool, struct xk_payer *payer, u32 count)
-{
-	int err = xk_charge_pages(pool, payer, count);
-
-	if (err != -EDQUOT)
-		return err;
-	err = xk_pages_flush();
-	return err ?: xk_charge_pages(pool, payer, count);
 }
 
 struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)
 {
 	struct xk_pages *pages;
-	int err = xk_pages_charge(pool, payer, count);
+	int err = xk_charge_pages(pool, payer, count);
 	u32 i;
 
 	if (err)
@@ -311,18 +235,10 @@ static void xk_chunk_drop(struct xk_chunk *chunk)
 	kfree(chunk);
 }
 
-/* Free a chunk that has never been shown, or the table when nobody uses the pool any more. */
+/* Free a chunk that is not shown, or the table when nobody uses the pool any more. */
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
 {
 	xk_pages_free(pool, chunk->now);
-	xk_pages_free(pool, chunk->spare);
-	xk_chunk_drop(chunk);
-}
-
-/* Free a chunk that is shown no longer. */
-void xk_chunk_retire(struct xk_pool *pool, struct xk_chunk *chunk)
-{
-	xk_pages_retire(pool, chunk->now);
 	xk_pages_free(pool, chunk->spare);
 	xk_chunk_drop(chunk);
 }

@@ -2,8 +2,8 @@
 /*
  * Polling a client's file, or a file of the request poll_fd, which is for one thing to wait on.
  * Both can be passed to other processes, and then show them what they show the client. core/poll.c
- * and core/poll.h say when they are readable and writable. A poller takes no lock of the pool,
- * because it may be throttled and may look for long.
+ * and core/poll.h say when they are readable and writable. A poller takes no lock of the pool
+ * but look_lock, because it may be throttled between two looks.
  *
  * A file of poll_fd keeps the client's struct, and so its pollers, but does not keep the client
  * alive: when the client has ended, the file is readable and hung up.
@@ -28,16 +28,15 @@ static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bo
 {
 	const struct xm_map *map = &client->pool->look;
 	bool readable;
-	int looker = xk_look_begin();
 
+	xk_look_begin(client->pool);
 	xk_look_slowly(client->pool);
-
 	readable = !edges && xm_readable(map, &client->followed, what);
 	if (!readable) {
 		xm_poll_arm(map, &client->followed, what);
 		readable = xm_readable(map, &client->followed, what);
 	}
-	xk_look_end(looker);
+	xk_look_end(client->pool);
 	return readable;
 }
 
@@ -46,10 +45,11 @@ static bool xk_readable(struct xk_client *client, const struct xm_poll *what, bo
 static bool xk_writable(const struct xk_client *client)
 {
 	u64 now = ktime_to_ns(ktime_add(ktime_get(), client->clock_offset));
-	int looker = xk_look_begin();
-	bool writable = xm_writable(&client->pool->look, client->id, now);
+	bool writable;
 
-	xk_look_end(looker);
+	xk_look_begin(client->pool);
+	writable = xm_writable(&client->pool->look, client->id, now);
+	xk_look_end(client->pool);
 	return writable;
 }
 

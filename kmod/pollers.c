@@ -29,11 +29,13 @@ static enum hrtimer_restart xk_pollers_timeout(struct hrtimer *timer)
  */
 void xk_pollers_wake_at(struct xk_client *client)
 {
-	int looker = xk_look_begin();
-	u64 ns = xm_load(&xm_ring(&client->pool->look, client->id)->look_at_ns);
-	ktime_t at = xk_host_time(ns, client->clock_offset);
+	ktime_t at;
+	u64 ns;
 
-	xk_look_end(looker);
+	xk_look_begin(client->pool);
+	ns = xm_load(&xm_ring(&client->pool->look, client->id)->look_at_ns);
+	xk_look_end(client->pool);
+	at = xk_host_time(ns, client->clock_offset);
 	if (ns && at < KTIME_MAX)
 		hrtimer_start(&client->pollers->timer, at, HRTIMER_MODE_ABS);
 }

@@ -113,6 +113,7 @@ static void xk_pool_init(struct xk_pool *pool)
 	xk_lock_prepare(pool);
 	mutex_init(&pool->upgrade_lock);
 	spin_lock_init(&pool->pages_lock);
+	rwlock_init(&pool->look_lock);
 }
 
 /* Make the pool table: header and rows, which all clients read and only the host writes. */

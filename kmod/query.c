@@ -137,13 +137,9 @@ static int xk_quota_refused(struct xk_payer *payer, struct xmem_quota_request *r
 int xk_quota_begin(struct xk_call *call)
 {
 	struct xmem_quota_request *request = &call->u.quota;
-	int err;
 
 	if (request->flags & XMEM_QUOTA_REFUSED)
 		return xk_quota_refused(call->payer, request);
-	err = xk_pages_flush();	/* so that nothing of ended clients counts any more */
-	if (err)
-		return err;
 	for (; request->quota < XK_QUOTAS; request->quota++)
 		if (xk_quota(call, request))
 			return 0;

@@ -64,7 +64,7 @@ void xk_late_free(struct xk_pool *pool, struct xk_client *client)
 			xm_ready_end_old(map, pages->group, pages->view);
 		else
 			xm_ready_end(map, pages->view);
-		xk_pages_retire(pool, pages);
+		xk_pages_free(pool, pages);
 	}
 }
 
@@ -129,7 +129,7 @@ void xk_reap_finish(struct xk_pool *pool)
 	mutex_unlock(&pool->lock);
 	while ((chunk = pool->leaving)) {
 		pool->leaving = chunk->next;
-		xk_chunk_retire(pool, chunk);
+		xk_chunk_free(pool, chunk);
 	}
 	while ((client = pool->buried)) {
 		pool->buried = client->next;

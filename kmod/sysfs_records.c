@@ -4,8 +4,8 @@
  * that the pool has room for. uapi.h defines the records.
  *
  * A tool may read them all the time, and be throttled while it does. So a read takes none of the
- * pool's locks but pages_lock, for the moment in which it copies fields of a client's struct, and
- * it keeps pages from being freed for no longer than one look takes.
+ * pool's locks but look_lock, for one look, and pages_lock, for the moment in which it copies
+ * fields of a client's struct.
  */
 #include <linux/cred.h>
 #include <linux/device.h>
@@ -87,10 +87,10 @@ static void xk_read_slot(struct xk_pool *pool, u32 s, union xk_record *record)
 static void xk_count_holds_on_slots(struct xk_pool *pool, u32 first, unsigned long which,
 				    union xk_record *record)
 {
-	int looker = xk_look_begin();
 	u32 c, i, holds;
 
 	BUILD_BUG_ON(XMEM_GROUP_SLOTS % XK_TOGETHER);
+	xk_look_begin(pool);
 	for (c = 0; c < pool->look.clients; c++) {
 		if (!xm_holds_count(&pool->look, c, first))
 			continue;
@@ -102,7 +102,7 @@ static void xk_count_holds_on_slots(struct xk_pool *pool, u32 first, unsigned lo
 			record[i].slot.holders[c / 64] |= (u64)!!holds << c % 64;
 		}
 	}
-	xk_look_end(looker);
+	xk_look_end(pool);
 }
 
 /* ---- clients ---- */
@@ -150,15 +150,14 @@ static void xk_read_client(struct xk_pool *pool, u32 id, union xk_record *record
 static void xk_count_holds_of_client(struct xk_pool *pool, u32 id, union xk_record *record)
 {
 	u32 s, slots = xk_slots(pool);
-	int looker;
 
 	for (s = 0; s < slots;) {
-		looker = xk_look_begin();
+		xk_look_begin(pool);
 		do {
 			if (xm_holds_count(&pool->look, id, s))
 				record->client.holds += xk_holds(pool, id, s);
 		} while (++s < slots && s % XK_HOLDS);
-		xk_look_end(looker);
+		xk_look_end(pool);
 		cond_resched();
 	}
 	record->client.limbo_bytes = xk_limbo_of(pool, id);
@@ -196,19 +195,18 @@ static void xk_read_device(struct xk_pool *pool, u32 index, union xk_record *rec
 static void xk_read_at(const struct xk_records *records, struct xk_pool *pool, u32 index,
 		       union xk_record *record)
 {
-	int looker = xk_look_begin();
-
 	memset(record, 0, sizeof(*record));
+	xk_look_begin(pool);
 	records->look(pool, index, record);
-	xk_look_end(looker);
+	xk_look_end(pool);
 }
 
 /*
  * If two looks are equal, everything in them was true at one time between them, because generations
  * and incarnations are never used again. The holds are counted between the two looks, so each of
- * them belongs to these contents, or to this client. SRCU orders the three steps. The time between
- * the looks does not matter, nor what else is read meanwhile; so the records of a batch share it.
- * Returns a bitmap of the records that have changed.
+ * them belongs to these contents, or to this client. The lock orders the three steps. The time
+ * between the looks does not matter, nor what else is read meanwhile; so the records of a batch
+ * share it. Returns a bitmap of the records that have changed.
  */
 static unsigned long xk_read_twice(const struct xk_records *records, struct xk_pool *pool,
 				   u32 first, unsigned long which, struct xk_batch *batch)

@@ -89,20 +89,16 @@ static struct xm_limbo xk_count_ended(const struct xk_pool *pool)
 	return limbo;
 }
 
-/*
- * Everything else here is in the table. This reads groups and areas, and lets pages be freed in
- * between.
- */
-static struct xm_limbo xk_count_overdue(const struct xk_pool *pool)
+/* Everything else here is in the table. This reads groups and areas, one group in a look. */
+static struct xm_limbo xk_count_overdue(struct xk_pool *pool)
 {
 	struct xm_limbo limbo = { .overdue = 0 };
-	int looker;
 	u32 g;
 
 	for (g = 0; g < pool->look.groups; g++) {
-		looker = xk_look_begin();
+		xk_look_begin(pool);
 		xm_limbo_count_overdue(&pool->look, g, &limbo);
-		xk_look_end(looker);
+		xk_look_end(pool);
 		cond_resched();
 	}
 	return limbo;

@@ -77,6 +77,7 @@
  *                         faults take them. A client's process that is throttled may hold
  *                         them for long, so they are never taken under pool->lock.
  *   xk_pool.lock          the pool: its host words, chunks, payloads and client table
+ *   xk_pool.look_lock     xk_pool.look, which poll, fdinfo and sysfs read
  *   xk_pool.pages_lock    what a fault reads: which pages are where, which client may write
  *                         them, which clients have ended
  *   pools_lock            the list of pools, and which pools count in max_pools (pool.c)
@@ -86,7 +87,7 @@
  *   users_lock, xk_payer.lock  the users, and what each payer was last refused (users.c, payers.c)
  *   ends_lock             what end_work has been asked for, in all pools, and when it runs (ends.c)
  *
- * poll and sysfs take none of these locks, except pages_lock for a moment. They read
+ * poll and sysfs take none of these locks, except look_lock and pages_lock for a moment. They read
  * the pages through xk_pool.look, between xk_look_begin and xk_look_end (pages.c). The fields of
  * the structs that they read are written only once.
  *
@@ -160,8 +161,6 @@ int xk_charge_pool(struct xk_payer *payer);
 void xk_uncharge_pool(void);
 int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer);
 int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
-void xk_uncharge_pool_pages(struct xk_pool *pool, unsigned long pages);
-void xk_uncharge_freed_pages(struct xk_payer *payer, unsigned long pages);
 void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
 u64 xk_limbo_most(const struct xk_pool *pool);
 void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most);
@@ -173,13 +172,10 @@ void xk_inode_put(struct inode *inode);
 struct file *xk_inode_file(struct inode *inode, const struct file_operations *ops, void *private);
 
 /* pages.c */
-int xk_pages_init(void);
-void xk_pages_exit(void);
 int xk_look_prepare(struct xk_pool *pool);
 void xk_look_free(struct xk_pool *pool);
-int __must_check xk_pages_flush(void);
-int __must_check xk_look_begin(void);
-void xk_look_end(int looker);
+void xk_look_begin(struct xk_pool *pool);
+void xk_look_end(struct xk_pool *pool);
 #ifdef XMEM_DEBUG
 void xk_look_slowly(const struct xk_pool *pool);
 #else
@@ -203,8 +199,6 @@ void xk_pages_drain(const struct xk_pages *pages);
 void xk_pool_drain(struct xk_pool *pool);
 struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count);
 void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages);
-void xk_pages_retire(struct xk_pool *pool, struct xk_pages *pages);
-void xk_chunk_retire(struct xk_pool *pool, struct xk_chunk *chunk);
 bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to);
 struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset);
 bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
@@ -304,7 +298,7 @@ void xk_pool_file_drop(struct xk_pool *pool);
 /* client.c */
 pid_t xk_pid_of_client(const struct xk_client *client);
 u32 xk_client_sibling(const struct xk_client *client);
-u64 xk_limbo_of(const struct xk_pool *pool, u32 id);
+u64 xk_limbo_of(struct xk_pool *pool, u32 id);
 u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);

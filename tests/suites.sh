@@ -192,7 +192,7 @@ suite long kasan alloc-failures 300 release:kernel-tests \
 	'VM_APPEND=kmemleak=on tests/kernel/suites.sh --boot kasan alloc-failures'
 suite long kasan vm-kasan 600 release:kernel-tests \
 	"tests/kernel/suites.sh --boot kasan --on plain random-requests gpu-payloads \
-	'meanwhile P9_polls_while_clients_end'"
+	'reaped P9_polls_while_clients_end'"
 suite long kasan kernel-fuzz-kasan 120 release:kernel-tests 'tests/kernel/fuzz.sh kasan 60'
 
 suite long tools suites-selftest 60 'kmod:kmod-check release:kernel-tests' \

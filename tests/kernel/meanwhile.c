@@ -7,7 +7,6 @@
  * times are of one run on one machine, so other load matters little. attack.h says how results are
  * judged.
  */
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <time.h>
@@ -358,66 +357,11 @@ static const char *while_claims_expire(void)
 	return ends_meanwhile(claims_all, "the claims of 32768 slots expire at once");
 }
 
-/* ---- pollers meanwhile ---- */
-
-#define POLLERS		3u
-#define LIVES		300u
-
-/* Pollers look at its pages; a module for tests (XMEM_DEBUG) makes their looks slow. */
-static const char *polls(void *unused)
-{
-	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_WRITER);
-	struct pollfd look = { .events = POLLIN | POLLOUT };
-	static struct raw me;
-
-	SAME(raw_start(&me, &join), 0);
-	look.fd = me.file;
-	kid_say_ready();
-	while (!__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE)) {
-		/* It has acquired nothing in vain, so it is writable. */
-		SAME(poll(&look, 1, 0), 1);
-		SAME(look.revents, POLLOUT);
-		__atomic_add_fetch(&shared->waits, 1, __ATOMIC_RELAXED);
-	}
-	kid_pause();
-	return NULL;
-}
-
-/* Clients come and go, so their pages are freed. A poller that stays finds no harm. */
-static const char *polls_while_clients_end(void)
-{
-	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
-	struct kid poller[POLLERS];
-	struct raw one;
-	u32 i;
-
-	shared = shared_memory(sizeof(*shared));
-	WANT(shared);
-	join.clients = 8;
-	SAME(raw_start(&keeper, &join), 0);
-	pool_fd = pool_descriptor(&keeper);
-	WANT(pool_fd >= 0);
-	for (i = 0; i < POLLERS; i++)
-		GOES_WELL(kid_start(&poller[i], polls, NULL));
-	join = joining_by_file(pool_fd, XMEM_ROLE_READER);
-	for (i = 0; i < LIVES; i++) {
-		SAME(raw_start(&one, &join), 0);
-		raw_end(&one);
-	}
-	__atomic_store_n(&shared->over, true, __ATOMIC_RELEASE);
-	for (i = 0; i < POLLERS; i++)
-		GOES_WELL(kid_ready(&poller[i]));
-	figure("%u polls while %u clients have come and gone", shared->waits, LIVES);
-	WANT(shared->waits > LIVES);
-	return NULL;
-}
-
 static const struct attack attacks[] = {
 	{ "P4_requests_while_holds_are_looked_at", while_holds_are_looked_at, true },
 	{ "P4_requests_while_rings_are_looked_at", while_rings_are_looked_at, true },
 	{ "P4_requests_while_many_end", while_many_end, true },
 	{ "P4_requests_while_claims_expire", while_claims_expire, true },
-	{ "P9_polls_while_clients_end", polls_while_clients_end, false },
 };
 
 int main(int argc, char **argv)

@@ -2,9 +2,11 @@
 /*
  * reaped [NAME...]: promises that hold as soon as a parent has reaped a process (P2), while the
  * module still has much work with what others have left. The holds of that process are dropped. A
- * client that lacks a resource of that process gets it at its first request. attack.h says how
- * results are judged.
+ * client that lacks a resource of that process gets it at its first request. Its pages are not
+ * freed under a process that looks at them (P9). attack.h says how results are judged.
  */
+#include <poll.h>
+
 #include "attack.h"
 #include "core/policy.h"
 
@@ -16,7 +18,8 @@
 static struct raw keeper, crowd[CROWD];
 static int pool_fd;
 static struct told {
-	u32 client, slot, count;
+	u32 client, slot, count, polls;
+	bool over;
 } *told;
 
 /* ---- the pool ---- */
@@ -255,11 +258,67 @@ static const char *a_user_gets_what_the_reaped_had(void)
 	return why;
 }
 
+/* ---- its pages ---- */
+
+#define POLLERS		3u
+#define LIVES		300u
+
+/* Pollers look at its pages; a module for tests (XMEM_DEBUG) makes their looks slow. */
+static const char *polls(void *unused)
+{
+	struct pollfd look = { .events = POLLIN | POLLOUT };
+
+	GOES_WELL(joins(&writer));
+	look.fd = me.file;
+	kid_say_ready();
+	while (!__atomic_load_n(&told->over, __ATOMIC_ACQUIRE)) {
+		/* It has acquired nothing in vain, so it is writable. */
+		SAME(poll(&look, 1, 0), 1);
+		SAME(look.revents, POLLOUT);
+		__atomic_add_fetch(&told->polls, 1, __ATOMIC_RELAXED);
+	}
+	kid_pause();
+	return NULL;
+}
+
+/*
+ * Clients come and go, so their pages are freed. A poller that stays finds no harm. The pollers run
+ * on one processor while the module works on another: a look is never interrupted.
+ */
+static const char *polls_while_clients_end(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct kid poller[POLLERS];
+	struct raw one;
+	u32 i;
+
+	told = shared_memory(sizeof(*told));
+	WANT(told);
+	join.clients = 8;
+	SAME(raw_start(&keeper, &join), 0);
+	pool_fd = pool_descriptor(&keeper);
+	WANT(pool_fd >= 0);
+	for (i = 0; i < POLLERS; i++)
+		GOES_WELL(kid_start(&poller[i], polls, NULL));
+	join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	for (i = 0; i < LIVES; i++) {
+		SAME(raw_start(&one, &join), 0);
+		raw_end(&one);
+	}
+	__atomic_store_n(&told->over, true, __ATOMIC_RELEASE);
+	for (i = 0; i < POLLERS; i++)
+		GOES_WELL(kid_ready(&poller[i]));
+	figure("%u polls while %u clients have come and gone", told->polls, LIVES);
+	WANT(told->polls > LIVES);
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "P2_the_reaped_hold_nothing", the_reaped_hold_nothing, false },
 	{ "P2_an_attach_gets_what_the_reaped_had", an_attach_gets_what_the_reaped_had, false },
 	{ "P2_a_join_gets_the_id_of_the_reaped", a_join_gets_the_id_of_the_reaped, false },
 	{ "P2_a_user_gets_what_the_reaped_had", a_user_gets_what_the_reaped_had, false },
+	{ "P9_polls_while_clients_end", polls_while_clients_end, false },
 };
 
 int main(int argc, char **argv)

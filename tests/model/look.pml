@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Polling in the kernel, which takes no lock of the pool (kmod/poll.c, kmod/pages.c). A poller
- * joins the queue of pollers, arms the word, looks at pages that the host replaces meanwhile, and
- * sleeps until it is woken. The host ends a client that holds a slot. It publishes a copy of the
- * client's page, and drops the hold in the copy. Then, if the word is armed, it disarms the word
- * and wakes the queue. It frees the old page when every look that had begun has ended; after that
- * the page has other users.
+ * Polling in the kernel, which takes no lock of the pool but look_lock (kmod/poll.c, kmod/pages.c).
+ * A poller joins the queue of pollers, arms the word, looks at pages that the host replaces
+ * meanwhile, and sleeps until it is woken. The host ends a client that holds a slot. It publishes a
+ * copy of the client's page when no poller is inside a look, and drops the hold in the copy. Then,
+ * if the word is armed, it disarms the word and wakes the queue. It frees the old page at once;
+ * after that the page has other users.
  *
  * No poller looks at a freed page (an assertion), and no poller sleeps for ever although the slot
  * is free (an invalid end state).
  *
  * Each of these breaks the invariant:
- *   NOGRACE    The host frees the old page as soon as pollers no longer find it.
+ *   NOLOCK     The host publishes the copy while pollers are inside a look.
  *   FREEFIRST  The host frees the old page before it publishes the copy.
  *   TWOLOOKS   A poller reads the page's address before its look begins.
  *   LOOKFIRST  A poller looks first, and then joins the queue and arms the word.
@@ -20,7 +20,7 @@
 #define PAGES 2
 bool held[PAGES], freed[PAGES];
 byte shown;			/* the page that a poller finds */
-byte lookers;			/* pollers inside a look; the host waits until they have left */
+byte lookers;			/* pollers inside a look */
 bool armed, queued[2], woken[2];
 
 inline look() {
@@ -71,19 +71,22 @@ inline wake() {
 	}
 }
 
-inline free_old() {
-#ifndef NOGRACE
-	(lookers == 0);
+/* Under look_lock. */
+inline show_copy() {
+	atomic {
+#ifndef NOLOCK
+		(lookers == 0);
 #endif
-	freed[0] = true
+		shown = 1
+	}
 }
 
 proctype Host() {
 	held[1] = held[0];
 #ifdef FREEFIRST
-	free_old();
+	freed[0] = true;
 #endif
-	shown = 1;
+	show_copy();
 #ifdef WAKEFIRST
 	wake();
 	held[1] = false;
@@ -91,9 +94,7 @@ proctype Host() {
 	held[1] = false;
 	wake();
 #endif
-#ifndef FREEFIRST
-	free_old()
-#endif
+	freed[0] = true
 }
 
 init {
