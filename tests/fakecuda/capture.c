@@ -8,6 +8,7 @@
  *     on the modes of the capture and of the calling thread they fail with 900, and then the
  *     capture is invalid: it ends with 901.
  *   - To ask a captured stream, or its context, whether its work is done is wrong in every mode.
+ *     cuCtxRecordEvent counts as such a question.
  *   - The legacy stream cannot be used while a blocking stream of its context is captured (906).
  */
 #include <stdlib.h>

@@ -157,7 +157,10 @@ static int run_record(struct fk_op *op)
 	return FK_OK;
 }
 
-/* The lock is held until the event names the operation, which may run at once. */
+/*
+ * Record the event in a stream, or, without one, behind all work of its context. The lock is held
+ * until the event names the operation, which may run at once.
+ */
 static CUresult record(struct fk_event *event, struct fk_stream *stream)
 {
 	struct record *record = fk_op_new(sizeof(*record), run_record);
@@ -167,7 +170,8 @@ static CUresult record(struct fk_event *event, struct fk_stream *stream)
 	pthread_mutex_lock(&lock);
 	if (event->shared)
 		record->number = fk_share_record(event->shared);
-	event->seq = fk_submit(stream, &record->op);
+	event->seq = stream ? fk_submit(stream, &record->op) :
+			      fk_submit_mark(event->context, &record->op, &stream);
 	event->stream = stream;
 	pthread_mutex_unlock(&lock);
 	return FK_OK;
@@ -202,6 +206,22 @@ FK_DEFINE_BOTH(cuEventRecord, 2000, cuEventRecord, cuEventRecord_ptsz, FK_WORK, 
 FK_DEFINE_BOTH(cuEventRecordWithFlags, 11010, cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz,
 	       FK_WORK, record_flags, (CUevent event, CUstream stream, unsigned int flags),
 	       (event, stream, flags))
+
+/* A stream of the context that is captured is refused, and its capture is spoilt. */
+FK_DEFINE(cuCtxRecordEvent, 12050, cuCtxRecordEvent, FK_WORK, CUcontext context, CUevent handle)
+{
+	struct fk_event *event;
+	CUresult why;
+
+	FK_ENTER(cuCtxRecordEvent);
+	if (!fk_context_valid(context))
+		return FK_INVALID_CONTEXT;
+	event = find(handle);
+	if (!event || event->context != context)
+		return FK_INVALID_HANDLE;
+	why = fk_capture_spoil_all(context);
+	return why ? why : record(event, NULL);
+}
 
 /* ---- Waiting ---- */
 

@@ -240,19 +240,27 @@ static void need_others_locked(struct fk_stream *stream, struct fk_op *op)
 			fk_op_needs(op, other, other->submitted);
 }
 
+static uint64_t submit_locked(struct fk_stream *stream, struct fk_op *op)
+{
+	uint64_t seq = ++stream->submitted;
+
+	op->stream = stream;
+	op->seq = seq;
+	*stream->last = op;
+	stream->last = &op->next;
+	if (!stream->started)
+		start_locked(stream);
+	pthread_cond_signal(&stream->wake);
+	return seq;
+}
+
 uint64_t fk_submit(struct fk_stream *stream, struct fk_op *op)
 {
 	uint64_t seq;
 
 	pthread_mutex_lock(&engine.lock);
 	need_others_locked(stream, op);
-	op->stream = stream;
-	op->seq = seq = ++stream->submitted;
-	*stream->last = op;
-	stream->last = &op->next;
-	if (!stream->started)
-		start_locked(stream);
-	pthread_cond_signal(&stream->wake);
+	seq = submit_locked(stream, op);
 	pthread_mutex_unlock(&engine.lock);
 	return seq;
 }
@@ -344,19 +352,42 @@ struct fk_stream *fk_queue_new(struct fk_context *context, enum fk_stream_kind k
 	return stream;
 }
 
+/* The context's only stream of that kind; it is made on first use. */
+static struct fk_stream *only_locked(struct fk_context *context, enum fk_stream_kind kind)
+{
+	struct fk_stream *stream;
+
+	for (stream = engine.open; stream; stream = stream->next)
+		if (stream->kind == kind && stream->context == context && !stream->closed)
+			return stream;
+	return new_locked(context, kind);
+}
+
 struct fk_stream *fk_queue_legacy(struct fk_context *context)
 {
 	struct fk_stream *stream;
 
 	pthread_mutex_lock(&engine.lock);
-	for (stream = engine.open; stream; stream = stream->next)
-		if (stream->kind == FK_STREAM_LEGACY && stream->context == context &&
-		    !stream->closed)
-			break;
-	if (!stream)
-		stream = new_locked(context, FK_STREAM_LEGACY);
+	stream = only_locked(context, FK_STREAM_LEGACY);
 	pthread_mutex_unlock(&engine.lock);
 	return stream;
+}
+
+uint64_t fk_submit_mark(struct fk_context *context, struct fk_op *op,
+			struct fk_stream **ret_stream)
+{
+	struct fk_stream *marks, *other;
+	uint64_t seq;
+
+	pthread_mutex_lock(&engine.lock);
+	marks = only_locked(context, FK_STREAM_MARKS);
+	for (other = engine.open; other; other = other->next)
+		if (other != marks && other->context == context && other->done < other->submitted)
+			fk_op_needs(op, other, other->submitted);
+	seq = submit_locked(marks, op);
+	pthread_mutex_unlock(&engine.lock);
+	*ret_stream = marks;
+	return seq;
 }
 
 static void close_locked(struct fk_stream *stream)

@@ -26,6 +26,7 @@ enum fk_stream_kind {
 	FK_STREAM_NON_BLOCKING,
 	FK_STREAM_LEGACY,
 	FK_STREAM_PER_THREAD,	/* blocking, and of one thread */
+	FK_STREAM_MARKS,	/* of the driver: it holds only marks of whole contexts */
 };
 
 struct fk_stream {
@@ -87,6 +88,13 @@ void fk_op_needs(struct fk_op *op, struct fk_stream *stream, uint64_t seq);
 
 /* Hands the operation to the stream, which frees it. Returns its number. */
 uint64_t fk_submit(struct fk_stream *stream, struct fk_op *op);
+
+/*
+ * Hands the operation to the context's stream of marks. It begins after all that the context's
+ * other streams hold now. Returns its number, and the stream.
+ */
+uint64_t fk_submit_mark(struct fk_context *context, struct fk_op *op,
+			struct fk_stream **ret_stream);
 
 /* The number of the last operation that the stream was given. */
 uint64_t fk_submitted(struct fk_stream *stream);

@@ -77,6 +77,8 @@ CUresult cuInit(unsigned int flags);
 CUresult cuDeviceGet(CUdevice *ret_device, int ordinal);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *ret_context, CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxCreate_v2(CUcontext *ret_context, unsigned int flags, CUdevice device);
+CUresult cuCtxRecordEvent(CUcontext context, CUevent event);
 CUresult cuCtxSynchronize(void);
 CUresult cuStreamCreate(CUstream *ret_stream, unsigned int flags);
 CUresult cuStreamDestroy_v2(CUstream stream);
