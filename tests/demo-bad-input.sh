@@ -157,7 +157,8 @@ if ! make --no-print-directory demo-programs >"$work/out" 2>&1; then
 	exit 1
 fi
 : >"$work/empty.mp4"
-# ffprobe takes one file in sixty of /dev/urandom for a video or for lyrics. This noise stays as it is.
+# ffprobe takes one file in sixty of /dev/urandom for a video or for lyrics. So these bytes are the
+# output of a compressor, and never others.
 seq 100000 | gzip -n | tail -c +64 | head -c 100000 >"$work/noise.mp4"
 echo "no video" >"$work/text.mp4"
 head -c 400000 "$clip" >"$work/cut.mpeg"
