@@ -31,6 +31,7 @@ def _safe(text: str) -> str:
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha")
     text = text.replace("`", "\\(ga").replace("~", "\\(ti")
     text = re.sub(r"(?<!\S)\*(\w+)\*", r"\\fI\1\\fR", text)  # a word that is being defined
+    text = re.sub(r"@([a-z]\w*)", r"\\fI\1\\fR", text)  # a parameter
     return "\\&" + text if text.startswith((".", "\\(aq")) else text
 
 

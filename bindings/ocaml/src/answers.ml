@@ -108,10 +108,9 @@ module Buffer_info = struct
   }
 end
 
-(** Limbo: buffers that are used longer than they should be. Either their owner has ended, and
-    clients hold them or have yet to receive them. Or they are *overdue*: their owner has found no
-    buffer, or has collected, and clients hold them although no subscriber has yet to receive
-    them. *)
+(** Limbo: buffers whose owner has ended and that clients hold or have yet to receive; and
+    *overdue* buffers, which clients hold, no subscriber has yet to receive, and their owner wants
+    back. *)
 module Limbo = struct
   type t = {
     ended : int;
@@ -171,7 +170,7 @@ module Pool_info = struct
     free : int;
       (** of those: without contents *)
     writing : int;
-      (** being written, or kept by their owner for its next acquire *)
+      (** written, or kept by their owner for its next acquire *)
     live : int;
       (** with contents *)
     held : int;
@@ -191,7 +190,7 @@ module Pool_info = struct
     bytes : int;
       (** of all attached slots *)
     bytes_files : int;
-      (** of the files with these slots *)
+      (** of their files *)
     bytes_kept : int;
       (** of the files whose owner has ended *)
     bytes_mapped : int;
@@ -199,34 +198,33 @@ module Pool_info = struct
     payloads : int;
       (** files and allocations of GPUs *)
     stale_handles : int;
-      (** uses of dropped handles of buffers by this process, in all its pools *)
+      (** uses of dropped buffers by this process in any pool *)
     bytes_huge : int;
-      (** of files in huge pages (hugetlb) *)
+      (** of hugetlb files *)
     bytes_advised : int;
-      (** of this handle's files in ordinary pages for which the kernel was asked for huge pages *)
+      (** of this handle's files with MADV_HUGEPAGE *)
     claims : int;
       (** of all slots *)
     claimed : int;
       (** slots with claims *)
     overdue : int;
-      (** slots that their owner wants back and others hold: struct xmem_limbo *)
+      (** slots that are overdue: struct xmem_limbo *)
     bytes_limbo : int;
       (** of the slots in limbo *)
     limbo_age_ns : int64;
-      (** time since the first of their owners ended, or a later owner of the group, if one has
-          ended too *)
+      (** since the first of their owners ended *)
     bytes_overdue : int;
       (** of the overdue slots *)
     overdue_age_ns : int64;
-      (** time since an owner first missed one of them *)
+      (** since an owner first missed one of them *)
     bytes_cuda : int;
-      (** of memory of GPUs, counted as bytes of struct xmem_device_info *)
+      (** of memory of GPUs *)
     bytes_closing : int;
-      (** of that: has no buffers any more, but processes still have it open *)
+      (** of that: without buffers, but still open in processes *)
   }
 end
 
-(** One client of a pool. *)
+(** One client of a pool. It reports bytes_mapped and awaits_writer itself. *)
 module Client_info = struct
   type t = {
     id : int;
@@ -235,7 +233,7 @@ module Client_info = struct
     alive : int;
       (** 1; 0: it has ended, with publications in flight *)
     pid : int;
-      (** in this process's namespace, or as the daemon sees it; 0: not in this namespace *)
+      (** in this process's namespace, or xmemd's; 0: not in it *)
     uid : int;
       (** in its user namespace; as pid *)
     slots : int;
@@ -249,23 +247,23 @@ module Client_info = struct
     label : string;
       (** NUL-terminated *)
     follows : int;
-      (** publishers that it follows, with ended ones *)
+      (** publishers, also ended ones *)
     followers : int;
-      (** clients that subscribe to it, which its xmem_subscriber_next gets *)
+      (** clients that subscribe to it *)
     behind : int;
-      (** publications of all publishers that it has yet to receive *)
+      (** publications that it has yet to receive *)
     bytes_mapped : int;
-      (** of the files that it has mapped, as it reports itself *)
+      (** of files that it has mapped *)
     bytes_kept : int;
-      (** of ended owners' files with a buffer that it holds or has yet to receive *)
+      (** of ended owners' files that it uses *)
     limbo : int;
-      (** slots that it holds and that are in limbo or overdue *)
+      (** slots that it holds, in limbo or overdue *)
     awaits_writer : int;
-      (** threads that wait for a writer to follow, as it reports itself *)
+      (** threads that wait for a writer to follow *)
     bytes_limbo : int;
       (** of the slots that `limbo` counts *)
     bytes_ended : int;
-      (** of those, of ended owners: limbo_bytes of struct xmem_pool_options bounds this *)
+      (** of those of ended owners *)
   }
 end
 
@@ -281,8 +279,7 @@ module Subscriber_info = struct
     behind : int;
       (** publications of this writer that it has yet to receive *)
     demoted : int;
-      (** 1: it has exceeded wait_bound_ns, and the writer does not wait for it until it receives
-          again *)
+      (** 1: too slow, so not waited for until it receives again *)
     label : string;
       (** NUL-terminated *)
   }
@@ -297,7 +294,7 @@ module Slot_info = struct
     owner : int;
       (** client id, or XMEM_NOBODY *)
     device : int;
-      (** number of the GPU in the pool (xmem_pool_device_info); 0: the CPU *)
+      (** number of the GPU in the pool; 0: the CPU *)
     token : int64;
       (** of the contents; 0: there are none *)
     bytes : int;
@@ -311,11 +308,11 @@ module Slot_info = struct
     payload_bytes : int;
       (** of the file *)
     claims : int;
-      (** references that are set aside (claims.h) *)
+      (** set aside (claims.h) *)
     upgrader : int;
       (** client that writes it in place, or XMEM_NOBODY *)
     overdue : int;
-      (** 1: its owner wants it back, and others hold it: struct xmem_limbo *)
+      (** 1: it is overdue: struct xmem_limbo *)
   }
 end
 
@@ -327,8 +324,7 @@ module Device_info = struct
     uuid : string;
       (** as in struct xmem_cuda_device_info *)
     bytes : int;
-      (** of the pool's memory there: whole allocations, once for each attach, and whole blocks
-          that small ones share *)
+      (** of the pool's memory there: whole allocations *)
     bytes_closing : int;
       (** of that: as in struct xmem_pool_info *)
   }
@@ -378,7 +374,7 @@ module Limit_info = struct
     most : int;
       (** UINT64_MAX: there is no limit *)
     name : string;
-      (** NUL-terminated. Kernel: the module's parameter, if it has one *)
+      (** NUL-terminated; kernel: the module's parameter, if any *)
     what : string;
       (** the limited thing, in English *)
   }
@@ -390,9 +386,9 @@ module Pool_entry = struct
     number : int;
       (** of the pool, never reused while the host runs *)
     name : string;
-      (** at most 128 characters; NUL-terminated; empty: anonymous *)
+      (** up to 128 characters and NUL; empty: anonymous *)
     owner_uid : int;
-      (** of its maker; UINT32_MAX: it has no number in this process's user namespace *)
+      (** of its maker; UINT32_MAX: none in this user namespace *)
     slots : int;
       (** capacity *)
     clients_max : int;
@@ -404,13 +400,13 @@ module Pool_entry = struct
     bytes : int;
       (** of all attached slots *)
     bytes_files : int;
-      (** of the files with these slots *)
+      (** of their files *)
     bytes_kept : int;
       (** of the files whose owner has ended *)
     payloads : int;
       (** files *)
     mode : int;
-      (** as in struct xmem_pool_options *)
+      (** as in pool options *)
     gid : int;
       (** its group; UINT32_MAX as owner_uid *)
     roles : int;

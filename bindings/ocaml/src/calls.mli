@@ -369,57 +369,29 @@ val retract : Managed.pool -> int64 -> unit
     The page xmem_retract(3) of the manual says more. Since 0.4. *)
 
 val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> unit
-(** Make buffers: allocate their memory, all of it now, and attach them to the pool.
+(** Make buffers of \@bytes bytes: allocate all of their memory now, and attach them to the pool.
 
-    After that, xmem_acquire (with XMEM_MEMORY_CUDA: xmem_acquire_cuda on that GPU) makes no
-    buffers on demand unless demand_bytes of struct xmem_pool_options says how many bytes. A
-    writer may call this more than once.
-
-    The buffers take slots of groups of 64 that belong to this writer alone. The writers of a pool
-    have to trust each other: every writer can write contents in place once it alone holds them
-    (xmem_get_mut), unless the memory is XMEM_MEMORY_SEALED. Readers can only read.
-    XMEM_MEMORY_HUGE takes huge pages if the system's pool has enough free ones, and ordinary
-    memory otherwise.
-
-    Buffers on a GPU (XMEM_MEMORY_CUDA) are for xmem_acquire_cuda alone. A process that opens
-    memory of a GPU can write it, so readers get it only with XMEM_MEMORY_READERS. With
-    XMEM_MEMORY_LEGACY, and where the GPU cannot export descriptors, the memory cannot be written
-    in place, and ends with this client's xmem_pool_close (EOWNERDEAD for clients that access it
-    later).
-    - bytes: bytes of each buffer.
+    After that, xmem_acquire (for memory of a GPU: xmem_acquire_cuda there) makes no buffers on
+    demand unless demand_bytes of struct xmem_pool_options says how many bytes. Every writer can
+    write contents in place once it alone holds them (xmem_get_mut), unless the memory is
+    XMEM_MEMORY_SEALED.
     - count: buffers to make.
-    - options: NULL stands for options that are all zero.
 
     Errors:
-    - EINVAL: a number is 0 or larger than the pool can have; a flag has no meaning, or does not
-    fit the others; `device_id` is not 0, and XMEM_MEMORY_CUDA is not given
-    - EPERM: this client is a reader
+    - EINVAL: a number is 0 or too large, or a flag does not fit the others
     - ENOSPC: the pool has too few free slots for so many buffers of this writer
-    - EDQUOT: a limit of the host is reached; or the pool has memory of 16 other GPUs, and must
-    give back all its memory of one of them first
-    - EFBIG: one buffer is larger than the files that this process may make (RLIMIT_FSIZE)
-    - ENOMEM: a cgroup, the machine or the GPU has too little memory left; the message names it.
-    For a GPU, all pools of this process have first given back the unused memory there that was
-    made on demand, and the memory there that other processes have closed
-    - ENODEV: there is no driver, or no such GPU; the message says why
-    - EOPNOTSUPP: this GPU, or its driver, has no way to share memory
-    - EMEDIUMTYPE: the host does not take descriptors of this driver (docs/environment.md)
-    - ECHILD: as all functions of cuda.h
-    - EIO: the driver failed; xmem_get_last_error says how
+    - EDQUOT: also: the pool has memory of 16 other GPUs
+    - EFBIG: a buffer is larger than the files that this process may make (RLIMIT_FSIZE)
+    - ENOMEM: a cgroup, the machine or the GPU has too little memory left; the message names it
+    - ENODEV, EOPNOTSUPP, ECHILD, EIO: with XMEM_MEMORY_CUDA: as all functions of cuda.h
+    - EMEDIUMTYPE: the host does not take descriptors of this driver
 
     The page xmem_preallocate(3) of the manual says more. Since 0.1. *)
 
 val collect : Managed.pool -> int -> int * int
 (** Find buffers that are no longer used, and give memory back to the system, now.
-
-    An acquire that finds nothing, and the release of a buffer's last handle, find unused buffers
-    by themselves. Make this call if the memory has to go back, or xmem_pool_stat has to be exact,
-    at a certain moment. With a pool, this call gives back preallocated buffers too. Afterwards
-    xmem_acquire may fail with ENOSPC if it makes no buffers on demand.
-    - pool: NULL: each open pool of this process. Then preallocated buffers stay. Another
-    allocator of this process that lacks memory calls this function so.
-    - keep: bytes of this writer's unused files that may stay, the most recently used first;
-    XMEM_KEEP_ALL: all. A reader has none.
+    - pool: NULL: each open pool of this process; then preallocated buffers stay.
+    - keep: bytes of unused files that may stay, the most recently used first; XMEM_KEEP_ALL: all.
     - ret_bytes: how many bytes have been given back; or NULL.
 
     Errors:
@@ -707,16 +679,14 @@ val cuda_device : Managed.buffer -> int
 
 val pool_stat : Managed.pool -> Answers.Pool_info.t
 (** Get the numbers of a pool, from its pages.
-    - ret_info: its size field is set.
 
     Errors:
 
     The page xmem_pool_stat(3) of the manual says more. Since 0.1. *)
 
 val pool_client_info : Managed.pool -> int -> Answers.Client_info.t
-(** Get the properties of one client of a pool.
-    - client: its id, from 0 to clients_max - 1 of struct xmem_pool_info.
-    - ret_info: its size field is set.
+(** Get the properties of the client with the id \@client, below clients_max of struct
+    xmem_pool_info.
 
     Errors:
     - ENOENT: no client has that id
@@ -725,62 +695,42 @@ val pool_client_info : Managed.pool -> int -> Answers.Client_info.t
     The page xmem_pool_client_info(3) of the manual says more. Since 0.2. *)
 
 val subscriber_next : Managed.pool -> int -> Answers.Subscriber_info.t
-(** Get the next client that subscribes to this writer.
+(** Get the next client that subscribes to this writer: the one with the id \@first, or with the
+    next higher id.
 
-    A loop gets all of them:
-
-            for (id = 0; !xmem_subscriber_next(pool, id, &info); id = info.client + 1)
-
-    Such a client can receive everything that the writer publishes from now on, but it can end or
-    unsubscribe at any time.
-    - first: get the client with this id, or with the next higher one. 0: get the first one; this
-    counts as a look (see xmem_subscribers_poll_fd).
-    - ret_info: its size field is set.
+    The client can receive everything that the writer publishes from now on, but can end at any
+    time.
 
     Errors:
     - ENOENT: there are no more
-    - EPERM: this client is a reader
-    - ENOTCONN: the host has gone, or has ended this client
 
     The page xmem_subscriber_next(3) of the manual says more. Since 0.5. *)
 
 val wait_subscribers : Managed.pool -> int -> timeout:int64 -> int
-(** Wait until clients subscribe to this writer.
+(** Wait until \@count clients subscribe to this writer.
 
-    They can receive everything that it publishes after that. So a program that publishes and then
-    ends waits for its readers before it publishes.
-    - count: how many clients; 0: do not wait, only count them.
-    - timeout_ns: nanoseconds to wait; 0: do not wait, which counts as a look
-    (xmem_subscribers_poll_fd).
+    They can receive everything that it publishes after that.
 
     Errors:
-    - EAGAIN: there are fewer, and the timeout is 0; the message says how many
-    - ETIMEDOUT: too few have come in time; the message says how many there are
-    - EPERM: this client is a reader
-    - EINVAL: the timeout is negative, or \@count is more than the pool's clients_max
-    - ENOTCONN: the host has gone, or has ended this client
+    - EAGAIN: there are fewer, and the timeout is 0
+    - ETIMEDOUT: too few have come in time
+    - EINVAL: \@count is more than the pool's clients_max
 
     The page xmem_wait_subscribers(3) of the manual says more. Since 0.5. *)
 
 val subscribers_poll_fd : Managed.pool -> int
-(** Get a descriptor for poll, select and epoll that is about the clients that subscribe to this
-    writer.
-
-    It is readable when some have come or gone since a thread of the program last looked: by
-    xmem_subscriber_next from 0 on, or by xmem_wait_subscribers with timeout 0. It is hung up like
-    a pool's, and never writable. While the daemon is stopped it reports nothing new.
+(** Get a descriptor for poll, select and epoll that is readable when clients have subscribed to
+    this writer, or unsubscribed, since a thread of the program last looked: by
+    xmem_subscriber_next from 0 on, or by xmem_wait_subscribers with timeout 0.
 
     Errors:
-    - EPERM: this client is a reader
 
     In C: the library's, valid as long as that of xmem_pool_poll_fd
 
     The page xmem_subscribers_poll_fd(3) of the manual says more. Since 0.5. *)
 
 val pool_slot_info : Managed.pool -> int -> Answers.Slot_info.t
-(** Get the properties of one slot of a pool.
-    - slot: from 0 to slots - 1 of struct xmem_pool_info.
-    - ret_info: its size field is set.
+(** Get the properties of slot \@slot.
 
     Errors:
     - EINVAL: there is no such slot
@@ -790,9 +740,7 @@ val pool_slot_info : Managed.pool -> int -> Answers.Slot_info.t
 val pool_device_info : Managed.pool -> int -> Answers.Device_info.t
 (** Get the numbers of a pool's memory on one GPU.
 
-    This needs no driver.
-    - device: the GPU's number in the pool, from 1 on without a gap.
-    - ret_info: its size field is set.
+    This needs no driver. \@device: the GPU's number in the pool, from 1 on without a gap.
 
     Errors:
     - ENOENT: the pool has no GPU of that number
@@ -812,30 +760,24 @@ val pool_holds : Managed.pool -> int -> int -> int
 
 val host_query : unit -> Answers.Host_info.t
 (** Get the properties of the host, without joining a pool or starting a daemon.
-    - ret_info: its size field is set.
 
     Errors:
     - ENODEV: no host is running
     - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
-    - EDQUOT: the host has as many connections as it may have
-    - EINVAL: also: XMEM_BACKEND (docs/environment.md) is wrong
+    - EINVAL: also: XMEM_BACKEND in the environment is wrong
 
     The page xmem_host_query(3) of the manual says more. Since 0.2. *)
 
 val limit_next : Managed.pool -> int -> Answers.Limit_info.t
-(** Get one of the host's limits, and its use.
+(** Get one of the host's limits, and its use, without starting a daemon.
 
     A request that reaches a limit fails with EDQUOT (or ENOSPC or EUSERS, if the limit is a
-    capacity of the pool), and its message has the limit, its use, and the remedy. The call starts
-    no daemon.
+    capacity of the pool).
     - pool: NULL: ask without joining; then limits of pools and clients are left out.
-    - number: get the limit with this number, or with the next higher one: 0 for the first, then
-    one more than the last answer.
-    - ret_info: its size field is set.
+    - number: get the limit with this number, or with the next higher one.
 
     Errors:
     - ENOENT: there are no more, or no host is running
-    - ENOTCONN: the pool's host has gone
     - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
     - EDQUOT, EINVAL: as xmem_host_query
 
@@ -843,11 +785,8 @@ val limit_next : Managed.pool -> int -> Answers.Limit_info.t
 
 val pool_next : int -> Answers.Pool_entry.t
 (** Get the host's next pool that this process may join by its name, or that is its user's own,
-    without joining it.
-
-    The call starts no daemon.
-    - after: the number of the pool before it; 0: get the first one.
-    - ret_entry: its size field is set.
+    without joining it or starting a daemon.
+    \@after: the number of the last pool; 0: get the first one.
 
     Errors:
     - ENOENT: there are no more, or no host is running

@@ -238,7 +238,7 @@ module Memory = struct
   (** readers get it too, not only writers *)
   let readers = 0x8
 
-  (** shared by the driver's IPC handles, even if the GPU can export descriptors *)
+  (** by IPC handles, not descriptors *)
   let legacy = 0x10
 end
 
@@ -608,7 +608,7 @@ module Slot_use = struct
   type t =
     | None_ (** it has no buffer *)
     | Free (** a buffer without contents *)
-    | Writing (** being written, or kept by its owner for its next acquire *)
+    | Writing (** written, or kept by its owner for its next acquire *)
     | Live (** it has contents *)
     | Limbo (** its owner has ended; it goes when no client holds it *)
     | Other of int (** a number that has no name yet *)

@@ -104,10 +104,9 @@ class BufferInfo(tuple[Any, ...]):
 
 @final
 class Limbo(tuple[Any, ...]):
-    """Limbo: buffers that are used longer than they should be. Either their owner has ended, and
-    clients hold them or have yet to receive them. Or they are *overdue*: their owner has found
-    no buffer, or has collected, and clients hold them although no subscriber has yet to receive
-    them.
+    """Limbo: buffers whose owner has ended and that clients hold or have yet to receive; and
+    *overdue* buffers, which clients hold, no subscriber has yet to receive, and their owner
+    wants back.
     """
 
     #: buffers whose owner has ended
@@ -166,7 +165,7 @@ class PoolInfo(tuple[Any, ...]):
     attached: Final[int]
     #: of those: without contents
     free: Final[int]
-    #: being written, or kept by their owner for its next acquire
+    #: written, or kept by their owner for its next acquire
     writing: Final[int]
     #: with contents
     live: Final[int]
@@ -186,7 +185,7 @@ class PoolInfo(tuple[Any, ...]):
     holds: Final[int]
     #: of all attached slots
     bytes: Final[int]
-    #: of the files with these slots
+    #: of their files
     bytes_files: Final[int]
     #: of the files whose owner has ended
     bytes_kept: Final[int]
@@ -194,43 +193,42 @@ class PoolInfo(tuple[Any, ...]):
     bytes_mapped: Final[int]
     #: files and allocations of GPUs
     payloads: Final[int]
-    #: uses of dropped handles of buffers by this process, in all its pools
+    #: uses of dropped buffers by this process in any pool
     stale_handles: Final[int]
-    #: of files in huge pages (hugetlb)
+    #: of hugetlb files
     bytes_huge: Final[int]
-    #: of this handle's files in ordinary pages for which the kernel was asked for huge pages
+    #: of this handle's files with MADV_HUGEPAGE
     bytes_advised: Final[int]
     #: of all slots
     claims: Final[int]
     #: slots with claims
     claimed: Final[int]
-    #: slots that their owner wants back and others hold: struct xmem_limbo
+    #: slots that are overdue: struct xmem_limbo
     overdue: Final[int]
     #: of the slots in limbo
     bytes_limbo: Final[int]
-    #: time since the first of their owners ended, or a later owner of the group, if one has ended
-    #: too
+    #: since the first of their owners ended
     limbo_age_ns: Final[int]
     #: of the overdue slots
     bytes_overdue: Final[int]
-    #: time since an owner first missed one of them
+    #: since an owner first missed one of them
     overdue_age_ns: Final[int]
-    #: of memory of GPUs, counted as bytes of struct xmem_device_info
+    #: of memory of GPUs
     bytes_cuda: Final[int]
-    #: of that: has no buffers any more, but processes still have it open
+    #: of that: without buffers, but still open in processes
     bytes_closing: Final[int]
 
 
 @final
 class ClientInfo(tuple[Any, ...]):
-    """One client of a pool."""
+    """One client of a pool. It reports bytes_mapped and awaits_writer itself."""
 
     id: Final[int]
     #: enum xmem_client_role
     role: Final[int]
     #: 1; 0: it has ended, with publications in flight
     alive: Final[int]
-    #: in this process's namespace, or as the daemon sees it; 0: not in this namespace
+    #: in this process's namespace, or xmemd's; 0: not in it
     pid: Final[int]
     #: in its user namespace; as pid
     uid: Final[int]
@@ -244,23 +242,23 @@ class ClientInfo(tuple[Any, ...]):
     holds: Final[int]
     #: NUL-terminated
     label: Final[str]
-    #: publishers that it follows, with ended ones
+    #: publishers, also ended ones
     follows: Final[int]
-    #: clients that subscribe to it, which its xmem_subscriber_next gets
+    #: clients that subscribe to it
     followers: Final[int]
-    #: publications of all publishers that it has yet to receive
+    #: publications that it has yet to receive
     behind: Final[int]
-    #: of the files that it has mapped, as it reports itself
+    #: of files that it has mapped
     bytes_mapped: Final[int]
-    #: of ended owners' files with a buffer that it holds or has yet to receive
+    #: of ended owners' files that it uses
     bytes_kept: Final[int]
-    #: slots that it holds and that are in limbo or overdue
+    #: slots that it holds, in limbo or overdue
     limbo: Final[int]
-    #: threads that wait for a writer to follow, as it reports itself
+    #: threads that wait for a writer to follow
     awaits_writer: Final[int]
     #: of the slots that `limbo` counts
     bytes_limbo: Final[int]
-    #: of those, of ended owners: limbo_bytes of struct xmem_pool_options bounds this
+    #: of those of ended owners
     bytes_ended: Final[int]
 
 
@@ -276,8 +274,7 @@ class SubscriberInfo(tuple[Any, ...]):
     incarnation: Final[int]
     #: publications of this writer that it has yet to receive
     behind: Final[int]
-    #: 1: it has exceeded wait_bound_ns, and the writer does not wait for it until it receives
-    #: again
+    #: 1: too slow, so not waited for until it receives again
     demoted: Final[int]
     #: NUL-terminated
     label: Final[str]
@@ -292,7 +289,7 @@ class SlotInfo(tuple[Any, ...]):
     state: Final[int]
     #: client id, or XMEM_NOBODY
     owner: Final[int]
-    #: number of the GPU in the pool (xmem_pool_device_info); 0: the CPU
+    #: number of the GPU in the pool; 0: the CPU
     device: Final[int]
     #: of the contents; 0: there are none
     token: Final[int]
@@ -306,11 +303,11 @@ class SlotInfo(tuple[Any, ...]):
     payload: Final[int]
     #: of the file
     payload_bytes: Final[int]
-    #: references that are set aside (claims.h)
+    #: set aside (claims.h)
     claims: Final[int]
     #: client that writes it in place, or XMEM_NOBODY
     upgrader: Final[int]
-    #: 1: its owner wants it back, and others hold it: struct xmem_limbo
+    #: 1: it is overdue: struct xmem_limbo
     overdue: Final[int]
 
 
@@ -322,8 +319,7 @@ class DeviceInfo(tuple[Any, ...]):
     device: Final[int]
     #: as in struct xmem_cuda_device_info
     uuid: Final[builtins.bytes]
-    #: of the pool's memory there: whole allocations, once for each attach, and whole blocks that
-    #: small ones share
+    #: of the pool's memory there: whole allocations
     bytes: Final[int]
     #: of that: as in struct xmem_pool_info
     bytes_closing: Final[int]
@@ -373,7 +369,7 @@ class LimitInfo(tuple[Any, ...]):
     used: Final[int]
     #: UINT64_MAX: there is no limit
     most: Final[int]
-    #: NUL-terminated. Kernel: the module's parameter, if it has one
+    #: NUL-terminated; kernel: the module's parameter, if any
     name: Final[str]
     #: the limited thing, in English
     what: Final[str]
@@ -385,9 +381,9 @@ class PoolEntry(tuple[Any, ...]):
 
     #: of the pool, never reused while the host runs
     number: Final[int]
-    #: at most 128 characters; NUL-terminated; empty: anonymous
+    #: up to 128 characters and NUL; empty: anonymous
     name: Final[str]
-    #: of its maker; UINT32_MAX: it has no number in this process's user namespace
+    #: of its maker; UINT32_MAX: none in this user namespace
     owner_uid: Final[int]
     #: capacity
     slots: Final[int]
@@ -399,13 +395,13 @@ class PoolEntry(tuple[Any, ...]):
     ring_entries: Final[int]
     #: of all attached slots
     bytes: Final[int]
-    #: of the files with these slots
+    #: of their files
     bytes_files: Final[int]
     #: of the files whose owner has ended
     bytes_kept: Final[int]
     #: files
     payloads: Final[int]
-    #: as in struct xmem_pool_options
+    #: as in pool options
     mode: Final[int]
     #: its group; UINT32_MAX as owner_uid
     gid: Final[int]

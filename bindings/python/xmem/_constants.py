@@ -98,7 +98,7 @@ class MemoryFlags(enum.IntFlag):
     CUDA = 0x4
     #: readers get it too, not only writers
     READERS = 0x8
-    #: shared by the driver's IPC handles, even if the GPU can export descriptors
+    #: by IPC handles, not descriptors
     LEGACY = 0x10
 
 
@@ -300,7 +300,7 @@ class SlotUse(enum.IntEnum):
     NONE = 0
     #: a buffer without contents
     FREE = 1
-    #: being written, or kept by its owner for its next acquire
+    #: written, or kept by its owner for its next acquire
     WRITING = 2
     #: it has contents
     LIVE = 3
