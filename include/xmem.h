@@ -15,8 +15,8 @@
  *	look_at(xmem_data(frame), xmem_size(frame));
  *	xmem_release(frame);
  *
- * The end of this file lists the headers, one for each topic. Their comments are short: the manual
- * pages have them and more, such as xmem_publish(3) and xmem(7).
+ * Each topic has a header of its own (see the end of xmem.h). The comments there are short: the
+ * manual pages, such as xmem_publish(3), have these comments and more.
  *
  * Errors. A function that makes a handle returns NULL when it fails; the others return a negative
  * errno. xmem_get_last_error() then gives the calling thread the error and a message that says what
