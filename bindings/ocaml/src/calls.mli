@@ -17,45 +17,23 @@ val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
   ?wait_bound_ns:int64 -> ?label:string -> ?demand_bytes:int64 -> ?cache_bytes:int ->
   ?cache_ns:int64 -> ?memory:int -> ?keep:int -> ?mode:int -> ?gid:int -> ?limbo_bytes:int ->
   ?fd:int -> string option -> Managed.pool
-(** Join a pool.
+(** Join a pool, or make it if there is none of that name.
 
-    If there is no pool of that name, make it.
-
-    A client joins as a reader, and its first call for writers (acquire, preallocate, attach,
-    get_mut, forward and so on) makes it a writer if the pool lets it write; otherwise that call
-    fails with EACCES. With XMEM_OPEN_WRITER it is a writer from the beginning. With
-    XMEM_OPEN_READER it stays a reader, and calls for writers fail with EPERM.
-
-    Each user has names of their own. This call never makes a pool of another user. The client
-    that makes the pool sets its mode, its group and its sizes; the defaults are 1024 slots, 64
-    clients and 64 ring entries. A writer gets slots in groups of 64. A pool ends with its last
-    client and, where the kernel is the host, its last descriptor.
-
-    The host is /dev/xmem if it exists, and otherwise xmemd, which this call starts if it does not
-    run. XMEM_BACKEND in the environment insists on one of them (docs/environment.md).
-    - name: up to 128 characters of A-Z a-z 0-9 . _ - and '/'. No part between two '/' is empty or
-    begins with a dot, and the name does not end with a '/'. 'USER:NAME' is the pool of another
-    user, given by number or by a name in /etc/passwd. '\@17' in place of NAME is the pool that
-    xmem_pool_next lists with the number 17; only a reader can join by a number. NULL or '' makes
-    an anonymous pool, and is the name with XMEM_OPEN_FD.
-    - options: NULL stands for options that are all zero.
+    A client becomes a writer with its first call for writers; that call fails with EACCES if the
+    pool does not let this user write.
+    - name: up to 128 characters A-Z a-z 0-9 . _ - in parts that '/' divides; 'USER:NAME': a pool
+    of another user; '\@17': the pool that xmem_pool_next lists with that number; NULL or '': an
+    anonymous pool, or that of XMEM_OPEN_FD.
 
     Errors:
-    - EINVAL: a name, number, label or flag is out of its range, or a reader asks for something
-    that only writers have; the message says which
+    - EINVAL: a name, number, label or flag is wrong, or only for writers; the message says which
     - EBADF: `fd` is not a pool's descriptor
-    - ENOENT: XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool, or it is another user's
-    and gives this user no role
-    - EEXIST: XMEM_OPEN_EXCLUSIVE, and the pool exists; a pool that only other users keep alive
-    does not count
-    - ERANGE: the pool exists and is smaller than the options ask for; or it belongs to this user,
-    and its mode or group admits users that `mode` and `gid` would exclude
-    - EPERM: `gid` is no group of this user; or the folder of the daemon's address is not this
-    user's alone; the message names it
-    - EACCES: the pool lets this user in as a reader only; or this user may not open /dev/xmem, or
-    the socket that XMEM_SOCKET names
-    - EOPNOTSUPP: xmemd is the host, and another user's pool, or a mode or group for other users,
-    is asked for
+    - ENOENT: XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool for this user
+    - EEXIST: XMEM_OPEN_EXCLUSIVE, and the pool exists
+    - ERANGE: the pool exists, and is smaller or admits more users than the options say
+    - EPERM: `gid` is no group of this user; or the folder of xmemd's socket is not this user's
+    - EACCES: this user may not write in the pool, or not open /dev/xmem or xmemd's socket
+    - EOPNOTSUPP: xmemd is the host, and the pool would be for other users or has `limbo_bytes`
     - EUSERS: the pool has as many clients as it can have
     - ESHUTDOWN: the pool is drained (xmem_pool_drain): no client joins it any more
     - ENODEV: there is no host, or its daemon does not start; the message says why
@@ -70,8 +48,7 @@ val cancel : Managed.pool -> unit
 (** End all waiting in a pool handle and its subscriptions, now and for ever.
 
     Waiting calls, and later calls whose timeout is not 0, fail with ECANCELED even if a buffer is
-    available. Calls with timeout 0 work as before. A call that waits for the answer of a stopped
-    daemon goes on waiting for it.
+    available.
 
     Errors:
 
@@ -80,26 +57,18 @@ val cancel : Managed.pool -> unit
 val pool_poll_fd : Managed.pool -> int
 (** Get the descriptor of a pool for poll, select and epoll.
 
-    It is level-triggered.
+    It is level-triggered:
 
-            readable        a subscription has something to receive, or has ended: xmem_receive
+            readable        a subscription has something to receive, or has ended
 
-                            with timeout 0 does not fail with EAGAIN
-
-            writable        xmem_acquire may find a buffer: something has changed since the last
-    call
-
-                            that failed with EAGAIN, or there was none (writers only)
+            writable        xmem_acquire may find a buffer: something has changed since it last
+    failed
 
             hung up         the host or this client has ended: close the pool and open it again
 
-    The descriptor can be ready in vain. So a program uses timeout 0, and returns to its loop
-    after EAGAIN. It is writable in vain once for a change: after EAGAIN it is not writable until
-    the next one. A writer that polls waits for slow subscribers no longer than wait_bound_ns. The
-    descriptor can be requested at any time and passed to other processes.
+    The descriptor can be ready in vain: use timeout 0, and return to the loop after EAGAIN.
 
     Errors:
-    - EDQUOT: the daemon has given out as many as it may (the kernel counts the process's files)
     - ETIMEDOUT: the daemon does not answer
 
     In C: the library's, valid until the handles that keep the pool alive are dropped; the program
@@ -111,16 +80,12 @@ val pool_reopen : Managed.pool -> Managed.pool
 (** Join the pool of a handle anew: in a child that inherited the handle by fork, after the host
     has gone, or as a second client.
 
-    The name, user and options are those of the handle, without XMEM_OPEN_EXCLUSIVE. If that pool
-    has ended, the call makes a new one, unless the options had XMEM_OPEN_EXISTING or the pool is
-    another user's. With XMEM_OPEN_INHERIT a child joins by a descriptor instead, so that the pool
-    may be anonymous. The handle itself does not change.
+    The name, user and options are those of the handle, without XMEM_OPEN_EXCLUSIVE. The handle
+    itself does not change.
 
     Errors:
-    - EOPNOTSUPP: the pool was opened without XMEM_OPEN_INHERIT, and it is anonymous, or of a user
-    that has no number in this user namespace
-    - EBADF: this process has closed the handle; or a child has, and the pool was opened with
-    XMEM_OPEN_INHERIT; or the pool of its descriptor has ended
+    - EOPNOTSUPP: also: the pool has no name, and was opened without XMEM_OPEN_INHERIT
+    - EBADF: the handle is closed, or the pool of its descriptor has ended
 
     In C: the caller calls xmem_pool_close
 
@@ -130,23 +95,18 @@ val pool_fd : Managed.pool -> int
 (** Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
     roles that this client may pass on.
 
-    For the client that made the pool these are all roles. For others they are the roles that the
-    mode gives this client now, or that its own descriptor gave it. A descriptor that was passed
-    on cannot be taken back.
+    It cannot be taken back.
 
     Errors:
-    - EACCES: this client joined another user's pool by name, and the mode no longer admits it
+    - EACCES: the mode no longer admits this client, which joined another user's pool by name
 
     In C: the caller closes it
 
     The page xmem_pool_fd(3) of the manual says more. Since 0.2. *)
 
 val pool_fd_narrow : int -> int -> int
-(** Make a descriptor for fewer roles from a descriptor of a pool, before it is passed on.
-
-    The caller need not have joined the pool, but a host must run.
+(** Make a descriptor for fewer roles, \@roles of XMEM_MAY_*, from a descriptor of a pool.
     - fd: from xmem_pool_fd or this function; it stays the caller's, and does not change.
-    - roles: XMEM_MAY_*, at least one.
 
     Errors:
     - EACCES: \@fd lacks one of these roles

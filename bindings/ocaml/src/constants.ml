@@ -141,14 +141,13 @@ module Open = struct
   (** this client never writes *)
   let reader = 0x8
 
-  (** forked children keep a descriptor of the pool, by which xmem_pool_reopen joins it *)
+  (** forked children keep a descriptor to reopen it *)
   let inherit_ = 0x10
 
   (** if the pool is made, `gid` is its group *)
   let group = 0x20
 
-  (** this process writes contents that others hold, by its own rules: it can write to xmem_data
-      without xmem_get_mut; since 0.5 *)
+  (** it can write to xmem_data, by its own rules *)
   let shares = 0x40
 
   (** join the pool of the descriptor `fd` *)
@@ -664,7 +663,7 @@ let version_patch = 0
 
 let forever = 9223372036854775807L
 
-(** a user that the mode excludes cannot join, not even with a descriptor of the pool *)
+(** the mode excludes users with a descriptor too *)
 let mode_strict = 512
 
 (** demand_bytes: xmem_acquire makes no buffers *)

@@ -21,12 +21,11 @@ class OpenFlags(enum.IntFlag):
     EXCLUSIVE = 0x4
     #: this client never writes
     READER = 0x8
-    #: forked children keep a descriptor of the pool, by which xmem_pool_reopen joins it
+    #: forked children keep a descriptor to reopen it
     INHERIT = 0x10
     #: if the pool is made, `gid` is its group
     GROUP = 0x20
-    #: this process writes contents that others hold, by its own rules: it can write to xmem_data
-    #: without xmem_get_mut; since 0.5
+    #: it can write to xmem_data, by its own rules
     SHARES = 0x40
     #: join the pool of the descriptor `fd`
     FD = 0x80
@@ -324,7 +323,7 @@ VERSION_MAJOR: Final = 0
 VERSION_MINOR: Final = 5
 VERSION_PATCH: Final = 0
 FOREVER: Final = 9223372036854775807
-#: a user that the mode excludes cannot join, not even with a descriptor of the pool
+#: the mode excludes users with a descriptor too
 MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
