@@ -269,38 +269,27 @@ val buffer_stat : Managed.buffer -> Answers.Buffer_info.t
     The page xmem_buffer_stat(3) of the manual says more. Since 0.5. *)
 
 val acquire : Managed.pool -> int -> timeout:int64 -> Managed.buffer
-(** Acquire a buffer to write into: the smallest free one that is large enough, or a new one.
+(** Acquire a buffer to write into: the smallest free one that is large enough, or a new one
+    (demand_bytes of struct xmem_pool_options), or that of the oldest publication that no client
+    holds.
 
-    If no buffer is free, a writer makes one as far as demand_bytes of struct xmem_pool_options
-    allows. Otherwise the call takes the oldest publication that no client holds. Subscribers for
-    which the writer does not wait lose it. The writer waits for the others within the pool's
-    wait_bound_ns. If a subscriber uses XMEM_SUBSCRIBE_WAITS, the buffers that are acquired and
-    the publications that it has yet to receive are together at most ring_entries.
-    - bytes: bytes that the contents will have, which xmem_size() gives; 0: any buffer, the whole
-    of it.
-    - timeout_ns: nanoseconds to wait for a buffer.
+    A subscriber for which this writer does not wait loses it. For the others the writer waits,
+    within wait_bound_ns.
+    - bytes: bytes that the contents will have; 0: any buffer, the whole of it.
 
     Errors:
-    - EAGAIN: none is free, and the timeout is 0; or none that large can be made because all slots
-    of the pool are in use, and this writer has some of them
-    - ETIMEDOUT: none became free in time; the message names the clients that hold them, and says
-    whether the system refuses memory for another one
-    - ENOSPC: no buffer is that large, and none may be made; or a slot is worn out: preallocate
-    other buffers. Also at once if this writer has no slots and waiting cannot bring any; the
-    message names the owners
-    - ENOMEM, EDQUOT, EFBIG, EMFILE: none is that large, and it cannot be made: as
-    xmem_preallocate
-    - EPERM: this client is a reader
+    - EAGAIN: none is free, and the timeout is 0; or all slots of the pool are in use
+    - ETIMEDOUT: none became free in time; the message names the clients that hold them
+    - ENOSPC: none is that large, and none may be made; or waiting cannot bring a slot
+    - ENOMEM, EDQUOT, EFBIG, EMFILE: none that large can be made: as xmem_preallocate
 
     In C: ends in xmem_publish or xmem_release
 
     The page xmem_acquire(3) of the manual says more. Since 0.1. *)
 
 val data_mut : Managed.buffer -> nativeint
-(** Get the bytes of a buffer that can be written, xmem_capacity() bytes.
-
-    They still have the bytes of an earlier publication. After xmem_get_mut they begin at the
-    contents, and offsets in xmem_publish and the copies count from there.
+(** Get the bytes of a buffer that can be written, xmem_capacity() bytes, with the contents of an
+    earlier publication.
 
     Errors:
     - EPERM: the buffer is held for reading, or its memory was attached
@@ -314,17 +303,14 @@ val retract : Managed.pool -> int64 -> unit
 (** Take a publication of this client back: no subscriber receives it any more, and none loses
     anything by it.
 
-    A writer can take its own buffer back only while no client holds it, this one included, it has
-    no claims, and no subscriber has yet to receive it from a client that forwarded it. Contents
-    that this client has forwarded, or written in place (payload.h), leave its ring; clients that
-    have received them keep them.
-    - token: the token from xmem_publish; or a slot (XMEM_SLOT).
+    A writer can take its own buffer back only while no other client has it or can get it.
+    - token: the token from xmem_publish, or XMEM_SLOT.
 
     Errors:
     - EBUSY: a client has it
     - ESTALE: it is gone already, or the token belongs to another pool
     - EINVAL: there is no such slot
-    - EPERM: it is another client's, and not in this client's ring
+    - EPERM: also: not in this client's ring
 
     The page xmem_retract(3) of the manual says more. Since 0.4. *)
 
