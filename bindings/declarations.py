@@ -257,8 +257,9 @@ def measure(include: Path, found: Declarations, errors: list[str]) -> dict[str, 
         if macro.type.startswith('"'):
             lines.append(f'string("value", "{macro.name}", 0, {macro.name});')
         else:
-            lines.append(f'printf("type {macro.name} %s\\n", TYPE({macro.name}));')
-            lines.append(f'NUMBER("value", "{macro.name}", {macro.name});')
+            value = f"(uintptr_t){macro.name}" if "*)" in macro.type else macro.name
+            lines.append(f'printf("type {macro.name} %s\\n", TYPE({value}));')
+            lines.append(f'NUMBER("value", "{macro.name}", {value});')
     for enum in found.enums:
         for constant in enum.constants:
             lines.append(f'NUMBER("value", "{constant.name}", {constant.name});')

@@ -27,7 +27,8 @@
  *     payload.c view.c              making the files of buffers; private views
  *   gpu/ orders.c goal.c wait.c     the order of contents on GPUs: when complete; waiting for it
  *     ready.c mark.c                where a GPU finds ready words; ready words that the CPU writes
- *     passed.c                      handles that are dropped when a stream has written a word
+ *     passed.c all.c                handles that are dropped when a stream has written a word;
+ *                                   all streams of a GPU
  *     order.c data.c                what streams write and wait for; addresses of contents
  *   own/ sizes.c keep.c             sizes on demand; kept publications
  *     owned.c demote.c collect.c    the lists of slots; slow subscribers; collecting unused slots

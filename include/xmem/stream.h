@@ -84,11 +84,19 @@ int xmem_wait_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
  */
 int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
 
+/* In xmem_release_on, all streams of the primary context of the buffer's GPU. */
+#define XMEM_ALL_STREAMS	((struct CUstream_st *)-1)
+
 /*
  * Drop a handle when a stream has done all work that is in the stream at the call.
  * @buffer: any handle for reading. Its buffer may also be in memory of the CPU, if the stream
  *	copies from there.
- * @stream: its work at the call may still read the contents.
+ * @stream: its work at the call may still read the contents. XMEM_ALL_STREAMS: the work of all
+ *	streams may. The handle then waits for the whole GPU, so nothing that waits for this buffer
+ *	may keep a stream of the GPU waiting. Streams of other contexts, as of other GPUs, do not
+ *	count. Use XMEM_ALL_STREAMS if you do not know the streams, or if a stream may have been
+ *	destroyed. While a stream is captured, the buffer stays held; the capture of a blocking
+ *	stream stays valid, and the driver makes the capture of a non-blocking stream invalid.
  *
  * The handle is gone for the caller at once, and the buffer is held until the stream has done this
  * work. The library learns of the end up to a millisecond later, because the stream only writes a

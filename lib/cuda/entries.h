@@ -25,6 +25,7 @@
 	G(POOL, "memory pools between processes") \
 	G(MEMOPS, "64-bit memory operations of streams") \
 	G(CAPTURE, "captures of streams") \
+	G(EVENTS, "events of a whole context") \
 	G(HOST, "registering host memory")
 
 #define XL_CUDA_ENTRIES(X) \
@@ -34,6 +35,7 @@
 	XL_CUDA_COPIES(X) \
 	XL_CUDA_STREAMS(X) \
 	XL_CUDA_CAPTURE_CALLS(X) \
+	XL_CUDA_EVENT_CALLS(X) \
 	XL_CUDA_IPC_CALLS(X) \
 	XL_CUDA_VMM_CALLS(X) \
 	XL_CUDA_POOL_CALLS(X) \
@@ -118,6 +120,14 @@
 	  (CUstream stream, CUstreamCaptureStatus *ret)) \
 	X(thread_exchange_stream_capture_mode, "cuThreadExchangeStreamCaptureMode", \
 	  "hipThreadExchangeStreamCaptureMode", 10010, CAPTURE, (CUstreamCaptureMode *mode))
+
+#define XL_CUDA_EVENT_CALLS(X) \
+	X(event_create, "cuEventCreate", "", 2000, EVENTS, (CUevent *ret, unsigned int flags)) \
+	X(event_destroy, "cuEventDestroy_v2", "", 4000, EVENTS, (CUevent event)) \
+	X(ctx_record_event, "cuCtxRecordEvent", "", 12050, EVENTS, \
+	  (CUcontext context, CUevent event)) \
+	X(stream_wait_event, "cuStreamWaitEvent", "", 3020, EVENTS, \
+	  (CUstream stream, CUevent event, unsigned int flags))
 
 #define XL_CUDA_IPC_CALLS(X) \
 	X(ipc_get_mem_handle, "cuIpcGetMemHandle", "hipIpcGetMemHandle", 4010, IPC, \

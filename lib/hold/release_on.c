@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/cuda/own.h"
+#include "lib/gpu/all.h"
 #include "lib/gpu/data.h"
 #include "lib/gpu/order.h"
 #include "lib/gpu/passed.h"
@@ -131,42 +132,99 @@ static void drop_lost(struct xmem_buffer *buffer, void *place)
 	drop_once(buffer);
 }
 
-/*
- * The driver has refused, and the handle is as before. If the error is final, drop the handles that
- * wait for streams of that place.
- */
-static int refused(struct xmem_buffer *buffer, const void *place, CUresult result)
+/* The driver has refused. If the error is final, drop the handles that wait for that place. */
+static int failed(const void *place, CUresult result)
 {
-	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
-
-	/* Another thread that has found the context lost may have dropped the handle. */
-	if (!(mode & XL_LEAVING))
-		return xl_cuda_fail(result, "the buffer is released at once");
-	xl_bump(&buffer->name, -XL_NAME_STEP);
 	if (xl_cuda_is_lost(result))
 		xl_handles_leaving(drop_lost, (void *)place);
 	return xl_cuda_fail(result, "the stream takes no more work; the buffer is "
 				    "still held");
 }
 
-/* Let the stream drop the handle. Returns the driver's result. */
-static CUresult put_into(struct xl_gpu *gpu, CUstream stream, struct xmem_buffer *buffer)
-{
-	CUresult result = xl_passed_put(gpu, stream, drop, buffer);
+/* ---- leaving ---- */
 
+/*
+ * The handle is gone for the program. It may be dropped before the driver returns, so its name goes
+ * now.
+ */
+static void leave(struct xmem_buffer *buffer, const void *place)
+{
+	xm_store(&buffer->leaves_in, place);
+	xl_bump(&buffer->name, XL_NAME_STEP);
+	xl_mode_add(buffer, XL_LEAVING);
+	XM_STEP(XM_STEP_CUDA_LEAVES);
+}
+
+/* The handle is as before. false: another thread that has found the context lost has dropped it. */
+static bool come_back(struct xmem_buffer *buffer)
+{
+	if (!(xl_mode_clear(buffer, XL_LEAVING) & XL_LEAVING))
+		return false;
+	xl_bump(&buffer->name, -XL_NAME_STEP);
+	return true;
+}
+
+/* Let the stream drop the handle. 0, or -errno, noted. */
+static int put_into(struct xl_gpu *gpu, CUstream stream, const void *place,
+		    struct xmem_buffer *buffer)
+{
+	CUresult result;
+
+	leave(buffer, place);
+	result = xl_passed_put(gpu, stream, drop, buffer);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		XL_ON_STREAM(gpu, stream, result,
 			     xl_cuda()->launch_host_func(stream, reached, buffer));
-	return result;
+	XM_STEP(XM_STEP_CUDA_LEFT);
+	xl_passed_look();
+	if (likely(!result))
+		return 0;
+	return come_back(buffer) ? failed(place, result) :
+				   xl_cuda_fail(result, "the buffer is released at once");
+}
+
+static int leave_late(struct xl_gpu *gpu, struct xmem_buffer *buffer)
+{
+	leave(buffer, NULL);
+	if (xl_all_drop_late(gpu, drop_once, buffer))
+		return 0;
+	come_back(buffer);
+	return xl_fail(ENOMEM, "no memory for a thread that waits for the GPU; the buffer is "
+			       "still held");
+}
+
+/* The stream that follows all others is of the GPU's primary context. */
+static int leave_all(struct xl_gpu *gpu, struct xmem_buffer *buffer)
+{
+	struct xl_gpu_scope scope;
+	CUresult result = xl_order_enter(gpu, &scope);
+	CUstream stream;
+	int err;
+
+	if (result)
+		return failed(gpu, result);
+	result = xl_all_streams(gpu, &stream);
+	switch (result) {
+	case CUDA_SUCCESS:
+		err = put_into(gpu, stream, gpu, buffer);
+		break;
+	case CUDA_ERROR_NOT_SUPPORTED:
+	case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+	case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+		err = leave_late(gpu, buffer);
+		break;
+	default:
+		err = failed(gpu, result);
+	}
+	xl_gpu_leave(&scope);
+	return err;
 }
 
 XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *stream)
 {
 	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
-	const void *place;
 	struct xl_gpu *gpu;
-	CUresult result;
 
 	if (unlikely(!buffer))
 		return xl_no_buffer(handle, "release_on");
@@ -176,16 +234,9 @@ XMEM_API int xmem_release_on(struct xmem_buffer *handle, struct CUstream_st *str
 	gpu = xl_is_on_gpu(buffer) ? xl_cuda_gpu(buffer) : xl_gpu(0);
 	if (unlikely(!gpu))
 		return xl_last_error();
+	if (stream == XMEM_ALL_STREAMS)
+		return leave_all(gpu, buffer);
 	if (unlikely(xl_order_check_capture(gpu, stream, "release_on")))
 		return xl_last_error();
-	place = place_of_stream(gpu, stream);
-	xm_store(&buffer->leaves_in, place);
-	/* The handle may be dropped before the driver returns, so the name goes now. */
-	xl_bump(&buffer->name, XL_NAME_STEP);
-	xl_mode_add(buffer, XL_LEAVING);
-	XM_STEP(XM_STEP_CUDA_LEAVES);
-	result = put_into(gpu, stream, buffer);
-	XM_STEP(XM_STEP_CUDA_LEFT);
-	xl_passed_look();
-	return likely(!result) ? 0 : refused(buffer, place, result);
+	return put_into(gpu, stream, place_of_stream(gpu, stream), buffer);
 }

@@ -831,7 +831,12 @@ val release_on : Managed.buffer -> stream:nativeint -> unit
     buffer until the GPU can no longer read the contents.
     - buffer: any handle for reading. Its buffer may also be in memory of the CPU, if the stream
     copies from there.
-    - stream: its work at the call may still read the contents.
+    - stream: its work at the call may still read the contents. XMEM_ALL_STREAMS: the work of all
+    streams may. The handle then waits for the whole GPU, so nothing that waits for this buffer
+    may keep a stream of the GPU waiting. Streams of other contexts, as of other GPUs, do not
+    count. Use XMEM_ALL_STREAMS if you do not know the streams, or if a stream may have been
+    destroyed. While a stream is captured, the buffer stays held; the capture of a blocking stream
+    stays valid, and the driver makes the capture of a non-blocking stream invalid.
 
     Errors:
     - EPERM: the buffer is being written, or the stream is captured

@@ -488,6 +488,7 @@ module Cuda = struct
   let peer it ~device = Calls.cuda_peer it device
   let device = Calls.cuda_device
   let wait_on it ~stream = Calls.wait_on it ~stream
+  let all_streams = Int64.to_nativeint Constants.all_streams
   let release_on it ~stream = Calls.release_on it ~stream
 end
 

@@ -383,6 +383,9 @@ module Cuda : sig
 
   val release_on : Buffer.t -> stream:nativeint -> unit
   (** Release a buffer when the work that is now in the stream has finished. *)
+
+  val all_streams : nativeint
+  (** As the stream of {!release_on}: all streams of the buffer's GPU. *)
 end
 
 (** The host, its pools and its limits. *)

@@ -335,6 +335,8 @@ GID_SAME: Final = 4294967295
 DRAIN_EVICTS: Final = 1
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
+#: In xmem_release_on, all streams of the primary context of the buffer's GPU.
+ALL_STREAMS: Final = 18446744073709551615
 #: pixels
 IMAGE_MAX_SIDE: Final = 1048576
 #: rows, and bytes of all strings

@@ -396,6 +396,7 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_GID_SAME
     const uint32_t XMEM_DRAIN_EVICTS
     const uint32_t XMEM_NOBODY
+    const uint64_t XMEM_ALL_STREAMS
     const uint32_t XMEM_IMAGE_MAX_SIDE
     const int XMEM_STRINGS_MAX
     const uint32_t XMEM_VIEW_CUDA
