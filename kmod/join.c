@@ -219,9 +219,8 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct
 	xk_claims_prepare(pool);
 	xk_limbo_prepare(pool);
 	xk_exits_prepare(pool);
-	err = xk_keep_prepare(pool);
-	if (!err)
-		err = xk_queues_prepare(pool);
+	xk_keep_prepare(pool);
+	err = xk_queues_prepare(pool);
 	if (!err)
 		err = xk_clock_prepare(pool);
 	if (!err)

@@ -1,63 +1,74 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that the module keeps for clients. Work items drop them (drops.c), so that neither a system
- * call nor the end of a process waits for the ->release of such a file, which may take any time:
- * that of a GPU's driver may wait for a lock of the driver for seconds.
+ * Files that the module keeps for clients. A work item of each pool drops them, one after the
+ * other, so that neither a system call nor the end of a process waits for the ->release of such a
+ * file, which may take any time: that of a GPU's driver may wait for a lock of the driver for
+ * seconds.
  *
- * So files of drivers count in a limit until their ->release is over (payload.c, pool.c), and keep
- * their pool until then. Each pool has two such work items, one for files of drivers and one for
- * all others, which does not wait for the first. A backlog delays only the pool that has it. Only
- * the unload of the module waits for these work items, for all of them.
+ * With an item for each file, a pool with many files would delay the files of other pools. With an
+ * item for each pool, a backlog delays only the pool that has it; there a memfd may wait for a file
+ * of a driver. The pool's struct stays until the files are dropped. Files of drivers count in a
+ * limit until their ->release is over (payload.c, pool.c). Nothing else waits in this work queue,
+ * and only the unload of the module waits for it.
  */
+#include <linux/file.h>
 #include <linux/slab.h>
 
 #include "xk.h"
 
-static struct workqueue_struct *slow_wq;
+/* How many pools can drop files at a time; each of them may keep a kernel thread for long. */
+#define XK_DROPPING_POOLS	512
+
+static struct workqueue_struct *drop_wq;
 
 int __init xk_keep_init(void)
 {
-	int err = xk_drops_init();
-
-	if (err)
-		return err;
-	slow_wq = alloc_workqueue("xmem_drop", WQ_UNBOUND, XK_DROPPING_POOLS);
-	if (slow_wq)
-		return 0;
-	xk_drops_exit();
-	return -ENOMEM;
+	drop_wq = alloc_workqueue("xmem_drop", WQ_UNBOUND, XK_DROPPING_POOLS);
+	return drop_wq ? 0 : -ENOMEM;
 }
 
 /* No file is kept any more. This waits for the last ones, which may still be being dropped. */
 void xk_keep_exit(void)
 {
-	destroy_workqueue(slow_wq);
-	xk_drops_exit();
+	destroy_workqueue(drop_wq);
 }
 
-/* ---- files of drivers ---- */
+/* ---- dropping ---- */
+
+/*
+ * fput() is not used: called from a kernel thread, it leaves the rest to one work item of the whole
+ * kernel. There a slow ->release would delay files that have nothing to do with xmem, and nobody
+ * could tell when it is over. fs/file_table.c warns about __fput_sync(): a ->release that it runs
+ * must not need anybody that waits for this work item. Only the unload of the module waits for it,
+ * and that begins when no file of the module is open any more. The work item holds no lock.
+ */
+static void xk_drop(struct xk_pool *pool, struct xk_keep *keep)
+{
+	__fput_sync(keep->file);
+	if (keep->guard)
+		__fput_sync(keep->guard);
+	if (keep->counted)
+		xk_pool_file_drop(pool);
+	kfree(keep);
+	cond_resched();
+}
 
 /* Files that are added meanwhile queue the work again. */
-static void xk_slow_work(struct work_struct *work)
+static void xk_drop_work(struct work_struct *work)
 {
-	struct xk_pool *pool = container_of(work, struct xk_pool, slow_work);
-	struct llist_node *all = llist_reverse_order(llist_del_all(&pool->slow_drops));
+	struct xk_pool *pool = container_of(work, struct xk_pool, drop_work);
+	struct llist_node *all = llist_reverse_order(llist_del_all(&pool->drops));
 	struct xk_keep *keep, *next;
 
-	llist_for_each_entry_safe(keep, next, all, node) {
-		xk_drop_now(keep);
-		xk_pool_file_drop(pool);
-	}
+	llist_for_each_entry_safe(keep, next, all, node)
+		xk_drop(pool, keep);
 	xk_pool_put(pool);
 }
 
-/* 0 or -ENOMEM. */
-int xk_keep_prepare(struct xk_pool *pool)
+void xk_keep_prepare(struct xk_pool *pool)
 {
-	init_llist_head(&pool->slow_drops);
-	INIT_WORK(&pool->slow_work, xk_slow_work);
-	pool->drops = xk_drops_new();
-	return pool->drops ? 0 : -ENOMEM;
+	init_llist_head(&pool->drops);
+	INIT_WORK(&pool->drop_work, xk_drop_work);
 }
 
 /* ---- keeping ---- */
@@ -95,13 +106,9 @@ static void xk_keep_release(struct kref *kref)
 	struct xk_keep *keep = container_of(kref, struct xk_keep, kref);
 	struct xk_pool *pool = keep->pool;
 
-	if (!keep->counted) {
-		xk_drops_add(pool->drops, keep);
-		return;
-	}
-	llist_add(&keep->node, &pool->slow_drops);
+	llist_add(&keep->node, &pool->drops);
 	xk_pool_get(pool);
-	if (!queue_work(slow_wq, &pool->slow_work))
+	if (!queue_work(drop_wq, &pool->drop_work))
 		xk_pool_put(pool);	/* it is queued already, with a reference */
 }
 

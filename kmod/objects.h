@@ -27,7 +27,6 @@
 struct device;
 struct xk_call;
 struct xk_client;
-struct xk_drops;
 struct xk_kind;
 struct xk_payer;
 struct xk_stake;
@@ -168,9 +167,8 @@ struct xk_pool {
 	u32 clients;			/* pools_lock: number of structs of clients */
 	u32 files;			/* written under pools_lock: number of files of drivers
 					 * that it keeps or that are being released */
-	struct llist_head slow_drops;	/* files of drivers to be dropped: keep.c */
-	struct work_struct slow_work;	/* keep.c; holds a reference while it is queued */
-	struct xk_drops *drops;		/* all other files to be dropped: drops.c; immutable */
+	struct llist_head drops;	/* files to be dropped: keep.c */
+	struct work_struct drop_work;	/* keep.c; holds a reference while it is queued */
 
 	struct mutex upgrade_lock;	/* inplace.c */
 	struct mutex lock;		/* taken through the functions of lock.c */
@@ -298,9 +296,6 @@ struct xk_client {
 	bool exit_watched;		/* pool->lock: exit_work was armed for its process */
 };
 
-/* How many pools can drop files at a time; each of them may keep a kernel thread for long. */
-#define XK_DROPPING_POOLS	256
-
 /* A file that the module keeps for clients. A work item drops it: see keep.c. */
 struct xk_keep {
 	struct kref kref;
@@ -309,7 +304,7 @@ struct xk_keep {
 					 * see xk_memfd_own */
 	struct xk_pool *pool;		/* immutable, without a reference */
 	bool counted;			/* it is a driver's file: counted in pool->files */
-	struct llist_node node;		/* in pool->drops, or in slow_drops if it is counted */
+	struct llist_node node;		/* in pool->drops */
 };
 
 /*

@@ -67,7 +67,7 @@ int __init xk_pools_init(void)
 	/*
 	 * For claims.c and limbo.c, whose items wait for nothing, not even for the lock of their
 	 * pool, because the number of workers is limited for all pools together. Work that waits
-	 * for others has queues of its own: sysfs.c, keep.c, drops.c.
+	 * for others has queues of its own: sysfs.c, keep.c.
 	 */
 	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
 	if (!xk_wq)
@@ -141,7 +141,6 @@ static void xk_pool_free(struct xk_pool *pool)
 		xk_chunk_free(pool, pool->table);
 	xk_look_free(pool);
 	xk_queues_free(pool->queues);
-	xk_drops_put(pool->drops);
 	kvfree(pool->host.claims);
 	kvfree(pool->host.born_ms);
 	ida_free(&pool_numbers, pool->number);

@@ -34,7 +34,7 @@ int xk_readonly_mmap(struct file *file, struct vm_area_struct *vma)
 
 /*
  * A work item must not call fput: a kernel thread would leave the other file's release to one work
- * item of the whole kernel. See xk_drop_now.
+ * item of the whole kernel. See xk_drop.
  */
 int xk_readonly_release(struct inode *inode, struct file *file)
 {

@@ -21,7 +21,6 @@
  *   access.c         who may join a pool
  *   queues.c         wait queues of any length, woken at a bounded cost
  *   pollers.c        processes that poll a client's descriptors
- *   drops.c          files that a work item drops, one after the other
  *   stakes.c         for which users a pool counts
  *   lock.c           the lock of a pool, and how end_work shares it
  *   ends.c           cleanup that is under way, and its waiters
@@ -30,7 +29,7 @@
  *   unmap.c          what clients have mapped, and removing it
  *   exited.c         the exit of a client's process
  *   wait.c           waiting and waking by the waiters words
- *   keep.c           files that the module keeps for clients
+ *   keep.c           files that the module keeps for clients, and drops one after the other
  *   payload.c        the table of a pool's payloads
  *   readonly.c       files that clients can only map for reading
  *   files.c          payloads that are memfds
@@ -232,14 +231,6 @@ void xk_pollers_free(struct xk_pollers *pollers);
 void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
 void xk_pollers_wake_at(struct xk_client *client);
 
-/* drops.c */
-int xk_drops_init(void);
-void xk_drops_exit(void);
-void xk_drop_now(struct xk_keep *keep);
-struct xk_drops *xk_drops_new(void);
-void xk_drops_put(struct xk_drops *drops);
-void xk_drops_add(struct xk_drops *drops, struct xk_keep *keep);
-
 /* stakes.c */
 struct xk_stake *xk_stake_first(struct xk_pool *pool);
 struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
@@ -345,7 +336,7 @@ int xk_wake_begin(struct xk_call *call);
 /* keep.c */
 int xk_keep_init(void);
 void xk_keep_exit(void);
-int xk_keep_prepare(struct xk_pool *pool);
+void xk_keep_prepare(struct xk_pool *pool);
 struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer);
 void xk_keep_discard(struct xk_keep *keep);
 void xk_keep_count(struct xk_keep *keep);
