@@ -13,7 +13,6 @@
 #include <linux/file.h>
 
 #include "xk.h"
-#include "trace.h"
 
 struct xk_cuda {
 	struct xk_payload payload;	/* must be first: see struct xk_kind */
@@ -52,7 +51,6 @@ static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
 	lockdep_assert_held(&pool->lock);
 	if (!xm_cuda_is_closed(&pool->host, xk_cuda(payload)))
 		return;
-	trace_xmem_payload_close(pool->number, payload->owner, payload->id);
 	if (!payload->kept)
 		xk_wake(pool, XMEM_WAIT_SLOTS, payload->owner);
 	xk_payload_forget(pool, payload);
@@ -102,7 +100,6 @@ static int xk_cuda_serve(struct xk_call *call, struct xk_payload *payload)
 	if (!(request->flags & XMEM_PAYLOAD_OPEN))
 		return 0;
 	call->opening = ++pool->opening_last;
-	trace_xmem_payload_open(pool->number, asker.client, payload->id);
 	call->keep = xk_keep_get(payload->keep);
 	call->passed = true;
 	return 0;

@@ -8,7 +8,6 @@
  * takes a lock of the pool: a reader delays neither requests nor faults, nor the end of a client.
  * The pages may change while they are read, so the numbers are approximate.
  */
-#include <linux/cred.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 
@@ -21,9 +20,6 @@
 void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool)
 {
 	seq_printf(m, "xmem-pool:\t%u\n", pool->number);
-	seq_printf(m, "xmem-name:\t%.*s\n", XMEM_NAME_BYTES, xk_header(pool)->name);
-	seq_printf(m, "xmem-owner-uid:\t%u\n",
-		   from_kuid_munged(seq_user_ns(m), pool->owner));
 }
 
 /* The roles that a descriptor of a pool grants. */
@@ -70,35 +66,14 @@ static u64 xk_count_holds(const struct xk_client *client)
 	return holds;
 }
 
-/*
- * The number of slots that the client owns. The rows are in the table, which stays as long as the
- * pool's struct.
- */
-static u32 xk_count_owned(const struct xk_client *client)
-{
-	const struct xm_map *map = &client->pool->host.map;
-	u32 s, owned = 0;
-
-	for (s = 0; s < map->slots; s++) {
-		owned += xm_load(&xm_slot_row(map, s)->owner) == client->id;
-		if (s % XK_FDINFO_SLOTS == 0)
-			cond_resched();
-	}
-	return owned;
-}
-
-/* An ended client owns nothing; its holds that stay until its process has exited still count. */
+/* Holds of an ended client that stay until its process has exited still count. */
 void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client)
 {
-	bool ended = READ_ONCE(client->ended);
-
 	xk_fdinfo_pool(m, client->pool);
 	seq_printf(m, "xmem-client:\t%u\n", client->id);
 	seq_printf(m, "xmem-incarnation:\t%llu\n", client->incarnation);
 	seq_printf(m, "xmem-role:\t%s\n",
 		   READ_ONCE(client->role) == XMEM_ROLE_WRITER ? "writer" : "reader");
-	seq_printf(m, "xmem-state:\t%s\n", ended ? "ended" : "alive");
-	seq_printf(m, "xmem-slots:\t%u\n", ended ? 0 : xk_count_owned(client));
+	seq_printf(m, "xmem-state:\t%s\n", READ_ONCE(client->ended) ? "ended" : "alive");
 	seq_printf(m, "xmem-holds:\t%llu\n", xk_count_holds(client));
-	seq_printf(m, "xmem-mappings:\t%u\n", READ_ONCE(client->maps));
 }

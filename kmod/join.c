@@ -231,14 +231,6 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct
 	return ERR_PTR(err);
 }
 
-static void xk_trace_create(const struct xk_pool *pool)
-{
-	const struct xmem_pool_header *header = xk_header(pool);
-
-	trace_xmem_pool_create(pool->number, from_kuid(&init_user_ns, pool->owner), header->name,
-			       header->slots, header->clients, header->ring_entries);
-}
-
 /*
  * Find or make the pool that the request names. The caller has a use of it, and may join it in
  * *@ret_roles, which include the role that it asks for.
@@ -265,9 +257,7 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 	if (IS_ERR(new))
 		return new;
 	pool = xk_pool_enlist(new, join, ret_roles, &call->displaced);
-	if (pool == new)
-		xk_trace_create(new);
-	else
+	if (pool != new)
 		xk_pool_unuse(new);	/* another process was faster */
 	return pool;
 }

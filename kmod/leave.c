@@ -226,7 +226,6 @@ static void xk_end_quarantine(struct xk_pool *pool, struct xk_client *client)
 	xk_end_concerns(pool, client->id);
 	xm_host_exited(&pool->host, client->id);
 	xk_opened_end(pool, client->id);
-	trace_xmem_client_exited(pool->number, client->id, client->incarnation);
 }
 
 static bool xk_end_quarantines(struct xk_pool *pool)

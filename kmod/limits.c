@@ -9,7 +9,6 @@
 #include <linux/module.h>
 
 #include "xk.h"
-#include "trace.h"
 
 unsigned int xk_max_pools = 4096;
 module_param_named(max_pools, xk_max_pools, uint, 0644);

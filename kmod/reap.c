@@ -72,7 +72,6 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 {
 	struct xk_client *client = pool->client[id];
 
-	trace_xmem_client_bury(pool->number, id, client->incarnation);
 	xk_late_free(pool, client);
 	xk_show_area(pool, id, NULL);
 	xk_chunk_unlink(pool, &pool->area[id], XMEM_MAX_GROUPS + id);
@@ -364,7 +363,5 @@ void xk_empty_pool(struct xk_pool *pool)
 		xm_store(&xm_slot_row(map, i)->owner, XMEM_OWNER_NONE);
 	xk_payload_drop_all(pool);
 	WRITE_ONCE(pool->dead, true);
-	if (pool->serial)	/* otherwise another pool was faster */
-		trace_xmem_pool_end(pool->number);
 	xk_sysfs_hide(pool);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints, under events/xmem: a pool is made and ends; a client joins, is evicted, ends, is
- * buried, and the process of a quarantined client exits; slots are attached and reclaimed; memory
- * of a GPU is opened, and closed by all; waiters are woken; a limit is reached. Messages are not
- * traced, because they do not pass through the kernel. examples/trace/ uses the tracepoints.
+ * Tracepoints, under events/xmem, with which a buffer can be followed: a client joins, is evicted,
+ * ends; slots are attached, and reclaimed after the end of their owner; a limit is reached.
+ * Messages are not traced, because they do not pass through the kernel. examples/trace/ uses the
+ * tracepoints.
  *
  * pool is the number in /sys/class/xmem/poolN. Strings are arrays of fixed length, because the
  * arguments of __assign_str differ between kernels.
@@ -20,42 +20,7 @@
 #define XK_LIMIT_BYTES	24	/* of a limit's name, with its NUL */
 #define XK_NO_POOL	(-1)	/* refused before the pool has a number */
 
-TRACE_EVENT(xmem_pool_create,
-	TP_PROTO(u32 pool, u32 owner, const u8 *name, u32 slots, u32 clients, u32 ring_entries),
-	TP_ARGS(pool, owner, name, slots, clients, ring_entries),
-	TP_STRUCT__entry(
-		__field(u32, pool)
-		__field(u32, owner)	/* uid in the initial user namespace */
-		__array(char, name, XMEM_NAME_BYTES)
-		__field(u32, slots)
-		__field(u32, clients)
-		__field(u32, ring_entries)
-	),
-	TP_fast_assign(
-		__entry->pool = pool;
-		__entry->owner = owner;
-		memcpy(__entry->name, name, XMEM_NAME_BYTES);
-		__entry->slots = slots;
-		__entry->clients = clients;
-		__entry->ring_entries = ring_entries;
-	),
-	TP_printk("pool=%u owner=%u name=%s slots=%u clients=%u ring_entries=%u", __entry->pool,
-		  __entry->owner, __entry->name, __entry->slots, __entry->clients,
-		  __entry->ring_entries)
-);
-
-DECLARE_EVENT_CLASS(xk_pool,
-	TP_PROTO(u32 pool),
-	TP_ARGS(pool),
-	TP_STRUCT__entry(__field(u32, pool)),
-	TP_fast_assign(__entry->pool = pool;),
-	TP_printk("pool=%u", __entry->pool)
-);
-
-/* Nobody uses it any more, and it has been emptied. */
-DEFINE_EVENT(xk_pool, xmem_pool_end, TP_PROTO(u32 pool), TP_ARGS(pool));
-
-DECLARE_EVENT_CLASS(xk_client,
+TRACE_EVENT(xmem_client_join,
 	TP_PROTO(u32 pool, u32 client, u64 incarnation),
 	TP_ARGS(pool, client, incarnation),
 	TP_STRUCT__entry(
@@ -71,13 +36,6 @@ DECLARE_EVENT_CLASS(xk_client,
 	TP_printk("pool=%u client=%u incarnation=%llu", __entry->pool, __entry->client,
 		  __entry->incarnation)
 );
-
-DEFINE_EVENT(xk_client, xmem_client_join,
-	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
-DEFINE_EVENT(xk_client, xmem_client_exited,
-	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
-DEFINE_EVENT(xk_client, xmem_client_bury,
-	TP_PROTO(u32 pool, u32 client, u64 incarnation), TP_ARGS(pool, client, incarnation));
 
 /*
  * Another client or the module ends it; reason: XMEM_REASON_* of uapi.h. xmem_client_end follows.
@@ -162,49 +120,6 @@ TRACE_EVENT(xmem_reclaim,
 		__entry->payload = payload;
 	),
 	TP_printk("pool=%u slot=%u payload=%llu", __entry->pool, __entry->slot, __entry->payload)
-);
-
-DECLARE_EVENT_CLASS(xk_payload,
-	TP_PROTO(u32 pool, u32 client, u64 payload),
-	TP_ARGS(pool, client, payload),
-	TP_STRUCT__entry(
-		__field(u32, pool)
-		__field(u32, client)
-		__field(u64, payload)
-	),
-	TP_fast_assign(
-		__entry->pool = pool;
-		__entry->client = client;
-		__entry->payload = payload;
-	),
-	TP_printk("pool=%u client=%u payload=%llu", __entry->pool, __entry->client,
-		  __entry->payload)
-);
-
-/* client: the one that opens it. */
-DEFINE_EVENT(xk_payload, xmem_payload_open,
-	TP_PROTO(u32 pool, u32 client, u64 payload), TP_ARGS(pool, client, payload));
-/*
- * It has no slots, and no client has it open any more. client: the one that attached it, which may
- * have ended long ago.
- */
-DEFINE_EVENT(xk_payload, xmem_payload_close,
-	TP_PROTO(u32 pool, u32 client, u64 payload), TP_ARGS(pool, client, payload));
-
-TRACE_EVENT(xmem_wake,
-	TP_PROTO(u32 pool, u32 kind, u32 client),
-	TP_ARGS(pool, kind, client),
-	TP_STRUCT__entry(
-		__field(u32, pool)
-		__field(u32, kind)
-		__field(u32, client)
-	),
-	TP_fast_assign(
-		__entry->pool = pool;
-		__entry->kind = kind;
-		__entry->client = client;
-	),
-	TP_printk("pool=%u kind=%u client=%u", __entry->pool, __entry->kind, __entry->client)
 );
 
 /*

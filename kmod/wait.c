@@ -24,7 +24,6 @@
 #include "compat.h"
 #include "core/policy.h"
 #include "xk.h"
-#include "trace.h"
 
 /* ---- queues ---- */
 
@@ -111,7 +110,6 @@ void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 	queue = xk_queue(pool, kind, client);
 	if (!xm_disarm(xk_word(pool, kind, client)))
 		return;
-	trace_xmem_wake(pool->number, kind, client);
 	wake_up_all(&queue->few);
 	xk_queue_wake(&queue->many, XK_POLL_ALL);
 	xk_wake_pollers(pool, kind, client);

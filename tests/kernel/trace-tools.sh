@@ -24,7 +24,7 @@ verdict() {	# status, name, the fault if the status is not 0
 # compare TOOL OUTPUT: compares each "expect EVENT COUNT" with the tool's line for that event
 compare() {
 	local event want got
-	verdict "$(grep -c '^expect xmem_' "$2" | awk '{ print $1 < 10 }')" "$1-scene" \
+	verdict "$(grep -c '^expect xmem_' "$2" | awk '{ print $1 < 6 }')" "$1-scene" \
 		"the scene did not end well: $(tail -3 "$2")"
 	while read -r _ event want; do
 		# perf.sh: "EVENT COUNT"; bpftrace: "@events[tracepoint:xmem:EVENT]: COUNT"
