@@ -119,7 +119,7 @@ int xk_access_begin(struct xk_call *call)
 {
 	struct xmem_access_request *request = &call->u.access;
 	struct xk_pool *pool = call->client->pool;
-	struct xk_access *now = &call->access_now;
+	struct xk_access now;
 	kgid_t gid = INVALID_GID;
 	int err = xm_access_check(request);
 
@@ -132,29 +132,14 @@ int xk_access_begin(struct xk_call *call)
 	if (err)
 		return err;
 	spin_lock(&pool->access_lock);
-	call->access_before = pool->access;
 	if (request->flags & XMEM_ACCESS_GROUP)
 		pool->access.gid = gid;
 	if (request->flags & XMEM_ACCESS_MODE)
 		pool->access.mode = request->mode;
-	*now = pool->access;
+	now = pool->access;
 	spin_unlock(&pool->access_lock);
-	request->mode = now->mode;
-	request->gid = from_kgid(current_user_ns(), now->gid);
+	request->mode = now.mode;
+	request->gid = from_kgid(current_user_ns(), now.gid);
 	request->owner_uid = from_kuid(current_user_ns(), pool->owner);
 	return 0;
-}
-
-/* If the answer did not reach the caller, undo the change, unless there has been a later one. */
-void xk_access_finish(struct xk_call *call, int err)
-{
-	struct xk_pool *pool = call->client->pool;
-	const struct xk_access *now = &call->access_now;
-
-	if (!err)
-		return;
-	spin_lock(&pool->access_lock);
-	if (gid_eq(pool->access.gid, now->gid) && pool->access.mode == now->mode)
-		pool->access = call->access_before;
-	spin_unlock(&pool->access_lock);
 }

@@ -307,27 +307,6 @@ static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_req
 	return count < 0 ? count : 0;
 }
 
-/*
- * If the answer did not reach the caller, it does not have these slots, so they are detached. A
- * slot whose number it has guessed and which it already uses is not FREE, and stays.
- */
-void xk_attach_finish(struct xk_call *call, int err)
-{
-	struct xk_client *client = call->client;
-	struct xmem_slot_request slot = { .size = sizeof(slot) };
-	u32 i;
-
-	if (!err)
-		return;
-	if (xk_client_lock(client))
-		return;
-	for (i = 0; i < call->u.attach.count; i++) {
-		slot.slot = call->u.attach.slot[i];
-		xk_detach_locked(client, &slot);
-	}
-	mutex_unlock(&client->pool->lock);
-}
-
 int xk_detach_begin(struct xk_call *call)
 {
 	int err = xk_client_lock(call->client);

@@ -20,7 +20,7 @@ static int xk_client_flush(struct file *filp, fl_owner_t id)
 	return 0;
 }
 
-/* This also undoes a join whose answer did not reach the caller. */
+/* Also the end of a join whose answer did not reach the caller. */
 static int xk_client_release(struct inode *inode, struct file *filp)
 {
 	struct xk_client *client = filp->private_data;

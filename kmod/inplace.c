@@ -80,16 +80,3 @@ int xk_upgrade_begin(struct xk_call *call)
 		xk_reap_wait(pool);
 	return err;
 }
-
-/*
- * A caller that did not get the new generation does not know that it may write: cancel the upgrade.
- */
-void xk_upgrade_finish(struct xk_call *call, int err)
-{
-	struct xmem_upgrade_request *request = &call->u.upgrade;
-
-	if (!err || request->flags)
-		return;
-	request->flags = XMEM_UPGRADE_CANCEL;
-	xk_upgrade_begin(call);
-}

@@ -14,26 +14,20 @@
 /* ---- dispatch ---- */
 
 /*
- * begin serves the request, or returns an errno and has changed nothing. finish, if there is one,
- * is called after a begin that succeeded; its err says whether the answer reached the caller. If it
- * did not, finish undoes what begin did. arm, renew, evict and drain have no finish: uapi.h says
- * that their effect stays.
+ * Each serves a request, or returns an errno and has changed nothing. If the caller makes its
+ * struct unwritable meanwhile, the answer is lost, and the effect stays: it belongs to the client,
+ * and goes with its file. Only a descriptor that the caller does not get is closed, and memory of
+ * a GPU for which it gets none is not open.
  */
-struct xk_op {
-	int (*begin)(struct xk_call *call);
-	void (*finish)(struct xk_call *call, int err);
-};
-
-#define XK_OP(name, begin_, ...)						\
-	[_IOC_NR(XMEM_IOC_##name)] = { .begin = (begin_), __VA_ARGS__ }
+#define XK_OP(name, begin)	[_IOC_NR(XMEM_IOC_##name)] = (begin)
 
 /* Indexed by the number of the request; core/request.c describes its struct. */
-static const struct xk_op xk_ops[] = {
-	XK_OP(JOIN, xk_join_begin, .finish = xk_join_finish),
+static int (*const xk_ops[])(struct xk_call *call) = {
+	XK_OP(JOIN, xk_join_begin),
 	XK_OP(POOL_FD, xk_pool_fd_begin),
-	XK_OP(ATTACH, xk_attach_begin, .finish = xk_attach_finish),
-	XK_OP(PAYLOAD, xk_payload_begin, .finish = xk_payload_finish),
-	XK_OP(SUBSCRIBE, xk_subscribe_begin, .finish = xk_subscribe_finish),
+	XK_OP(ATTACH, xk_attach_begin),
+	XK_OP(PAYLOAD, xk_payload_begin),
+	XK_OP(SUBSCRIBE, xk_subscribe_begin),
 	XK_OP(UNSUBSCRIBE, xk_unsubscribe_begin),
 	XK_OP(ARM, xk_arm_begin),
 	XK_OP(WAIT, xk_wait_begin),
@@ -46,9 +40,9 @@ static const struct xk_op xk_ops[] = {
 	XK_OP(POOLS, xk_pools_begin),
 	XK_OP(POLL_FD, xk_poll_fd_begin),
 	XK_OP(CLAIM, xk_claim_begin),
-	XK_OP(UPGRADE, xk_upgrade_begin, .finish = xk_upgrade_finish),
+	XK_OP(UPGRADE, xk_upgrade_begin),
 	XK_OP(NARROW, xk_narrow_begin),
-	XK_OP(ACCESS, xk_access_begin, .finish = xk_access_finish),
+	XK_OP(ACCESS, xk_access_begin),
 	XK_OP(QUOTA, xk_quota_begin),
 	XK_OP(CLIENT, xk_client_begin),
 	XK_OP(EVICT, xk_evict_begin),
@@ -76,7 +70,7 @@ static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 	err = xm_request_check(kind, u);
 	if (err)
 		return err;
-	/* Find a fault now rather than when there is something to undo. */
+	/* Find a fault now rather than when the request has had its effect. */
 	if (kind->answers && copy_to_user(argument, u, min_t(u32, *size, kind->bytes)))
 		return -EFAULT;
 	return 0;
@@ -120,7 +114,7 @@ static int xk_give_fd(struct xk_call *call, int __user *number)
 
 /*
  * Copy as much of the answer as the caller knows. The descriptor comes last, because nothing can
- * undo it.
+ * take it back.
  */
 static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call,
 			void __user *argument, u32 size)
@@ -134,13 +128,12 @@ static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call
 long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 {
 	const struct xm_request_kind *kind = xm_request_find(cmd);
-	const struct xk_op *op;
-	u32 size;
+	u32 size, number;
 	int err;
 
 	if (!kind || _IOC_NR(cmd) >= ARRAY_SIZE(xk_ops))
 		return -ENOTTY;
-	op = &xk_ops[array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xk_ops))];
+	number = array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xk_ops));
 	call->runs = xk_end_runs();
 	err = xk_take_in(kind, argument, &call->u, &size);
 	if (err)
@@ -151,11 +144,11 @@ long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 			return err;
 	}
 	call->fd = -1;
-	err = op->begin(call);
+	err = xk_ops[number](call);
 	if (!err) {
 		err = xk_give_back(kind, call, argument, size);
-		if (op->finish)
-			op->finish(call, err);
+		if (call->keep || call->opening)
+			xk_payload_finish(call, err);
 		if (call->give)
 			fput(call->give);
 	}

@@ -408,15 +408,6 @@ int xk_join_begin(struct xk_call *call)
 	if (call->fd < 0)
 		return call->fd;
 	err = xk_join_pool(call);
-	if (err)
-		xk_join_displaced(call, err);
-	return err;
-}
-
-/* A caller that did not get the answer has not joined. */
-void xk_join_finish(struct xk_call *call, int err)
-{
-	if (err)
-		xk_client_end(call->give->private_data);
 	xk_join_displaced(call, err);
+	return err;
 }

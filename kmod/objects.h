@@ -400,8 +400,6 @@ struct xk_call {
 					 * a reference; or NULL */
 	struct xk_keep *keep;		/* with a reference while the request is served; or NULL */
 	u64 opening;			/* payload: the number of a served OPEN; or 0 */
-	struct xk_access access_before;	/* access: before and after the change */
-	struct xk_access access_now;
 };
 
 /*

@@ -85,12 +85,3 @@ int xk_unsubscribe_begin(struct xk_call *call)
 		return xk_poll_update(call->client, &call->u.unsubscribe);
 	return xk_unsubscribe(call->client, &call->u.unsubscribe);
 }
-
-/* If the caller did not get the answer, it does not follow the publisher. */
-void xk_subscribe_finish(struct xk_call *call, int err)
-{
-	struct xmem_unsubscribe_request undo = { .publisher = call->u.subscribe.publisher };
-
-	if (err)
-		xk_unsubscribe(call->client, &undo);
-}

@@ -213,7 +213,6 @@ u32 xk_access_roles(struct xk_pool *pool);
 int xk_access_fits(struct xk_pool *pool, const struct xmem_join_request *join);
 u32 xk_access_roles_by_file(struct xk_pool *pool, u32 roles);
 int xk_access_begin(struct xk_call *call);
-void xk_access_finish(struct xk_call *call, int err);
 
 /* queues.c */
 int xk_queues_init(void);
@@ -458,17 +457,14 @@ int xk_narrow_begin(struct xk_call *call);
 
 /* join.c */
 int xk_join_begin(struct xk_call *call);
-void xk_join_finish(struct xk_call *call, int err);
 int xk_writer_begin(struct xk_call *call);
 
 /* attach.c */
 int xk_attach_begin(struct xk_call *call);
-void xk_attach_finish(struct xk_call *call, int err);
 int xk_detach_begin(struct xk_call *call);
 
 /* subscribe.c */
 int xk_subscribe_begin(struct xk_call *call);
-void xk_subscribe_finish(struct xk_call *call, int err);
 int xk_unsubscribe_begin(struct xk_call *call);
 
 /* slot.c */
@@ -478,7 +474,6 @@ int xk_renew_begin(struct xk_call *call);
 
 /* inplace.c */
 int xk_upgrade_begin(struct xk_call *call);
-void xk_upgrade_finish(struct xk_call *call, int err);
 
 /* query.c */
 int xk_query_begin(struct xk_call *call);

@@ -279,6 +279,23 @@ static void take_back(void *argument)
 	REFUSED(xmem_pool_open(names->name, &existing), ENOENT);
 }
 
+/* A pool that has its name again has its old place in the list, which is sorted by age. */
+static void listed_in_order(const char *const *names, unsigned int count)
+{
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+	uint64_t after = 0;
+	unsigned int seen = 0;
+
+	while (!xmem_pool_next(after, &entry)) {
+		CHECK(entry.number > after);
+		after = entry.number;
+		if (seen < count && !strcmp(entry.name, names[seen]))
+			seen++;
+		entry.size = sizeof(entry);
+	}
+	SAME(seen, count);
+}
+
 /*
  * A descriptor that the owner has passed on keeps the pool, which counts for the owner, but it does
  * not keep the name. A user that cannot make a new pool has not taken the old one's name either.
@@ -288,13 +305,17 @@ TEST_WITHIN(P4_what_an_owner_passes_on_keeps_no_name, 60)
 	static const char *const limits[] = { "user_max_pools", "user_max_clients" };
 	struct names names = { .owner = new_user(), .name = new_name() };
 	struct child *owner, *guest;
+	const char *order[] = { new_name(), names.name, new_name() };
+	struct xmem_pool *older, *younger;
 	unsigned int i;
 	char old[32];
 	int fd;
 
 	names.guest = names.owner + 10000;
+	older = make(order[0], 0600);
 	owner = spawn(make_and_pass_on, &names);
 	fd = receive_file(owner->link);
+	younger = make(order[2], 0600);
 	guest = spawn(keep_what_was_given, &names);
 	send_file(guest->link, fd);
 	close(fd);
@@ -310,7 +331,10 @@ TEST_WITHIN(P4_what_an_owner_passes_on_keeps_no_name, 60)
 		set_parameter(limits[i], old, NULL);
 		tell(owner, 1);
 		finish_child(owner);
+		listed_in_order(order, 3);
 	}
+	xmem_pool_close(older);
+	xmem_pool_close(younger);
 	names.limit = NULL;
 	finish_child(spawn(take_back, &names));
 	SAME(seen(names.owner, "pools"), 1);

@@ -23,15 +23,10 @@
  *     caller had them.
  *
  * The host refuses unknown flags and reserved fields that are not 0. A request that fails changes
- * nothing, with one exception: EFAULT of arm, renew, payload with CLOSE, evict and drain, when
- * another thread makes the struct unwritable while the host serves the request. Then the request
- * has had its effect:
- *
- *   arm      The word is armed, which costs one wake-up.
- *   renew    The slot has new generations. Its owner renews it again in order to know them.
- *   payload  It is closed. To close it again is ENOENT.
- *   evict    The client is evicted. To evict it again is ESTALE.
- *   drain    The pool is drained. To drain it again evicts the remaining clients.
+ * nothing, with one exception: EFAULT, when another thread makes the struct unwritable while the
+ * host serves the request. Then the request has had its effect: new slots, a subscription or an
+ * upgrade are the client's, and go with its file. But no descriptor is left, a join without its
+ * descriptor ends, and memory of a GPU that was to be opened is not open.
  *
  * Errors:
  *
