@@ -15,8 +15,8 @@
 /* The client may be half made. */
 static void xk_client_free(struct xk_client *client)
 {
-	if (client->pollers)
-		xk_pollers_free(client->pollers);
+	if (client->queue)
+		xk_queue_free(client->queue);
 	if (client->zero)
 		put_page(client->zero);
 	if (client->scratch)
@@ -228,8 +228,8 @@ static int xk_client_prepare(struct xk_client *client, struct xk_payer *payer)
 	client->inode = inode;
 	client->zero = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	client->scratch = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	client->pollers = xk_pollers_new();
-	return client->zero && client->scratch && client->pollers ? 0 : -ENOMEM;
+	client->queue = xk_queue_new(client->pool->host.map.clients, client->uid);
+	return client->zero && client->scratch && client->queue ? 0 : -ENOMEM;
 }
 
 /*

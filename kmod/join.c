@@ -160,7 +160,7 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	who.user = __kuid_val(client->uid);
 	xm_host_join(&pool->host, client->id, join, &who);
 	xk_client_joined(client, join->incarnation);
-	rcu_assign_pointer(pool->pollers[client->id], client->pollers);
+	rcu_assign_pointer(pool->queue[client->id], client->queue);
 	trace_xmem_client_join(pool->number, client->id, join->incarnation);
 	mutex_unlock(&pool->lock);
 	return 0;
@@ -220,9 +220,7 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct
 	xk_limbo_prepare(pool);
 	xk_exits_prepare(pool);
 	xk_keep_prepare(pool);
-	err = xk_queues_prepare(pool);
-	if (!err)
-		err = xk_clock_prepare(pool);
+	err = xk_clock_prepare(pool);
 	if (!err)
 		err = xk_sysfs_show(pool);
 	if (!err)

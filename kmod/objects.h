@@ -82,47 +82,44 @@ struct xk_places {
 	DECLARE_BITMAP(areas, XMEM_MAX_CLIENTS);
 };
 
-/* A queue of which clients decide the length: queues.c. */
+/* Lines of a client's sleepers: of all of them, for each word, and for each ring's word. */
+enum { XK_LINE_ALL, XK_LINE_CLIENTS, XK_LINE_SLOTS, XK_LINE_RINGS };
+struct xk_line {
+	struct list_head places;	/* struct xk_place, by node; the oldest first */
+	u64 turn;			/* how often it was woken */
+};
+
+struct xk_place {
+	struct list_head node;		/* queue->lock, like all fields: in its line, or empty */
+	u64 turn;			/* the line's when it was entered */
+	struct xk_sleeper *sleeper;
+};
+
+/* A thread in the request wait. It leaves both lines at once. */
+struct xk_sleeper {
+	struct task_struct *task;
+	struct xk_place own, all;	/* in the line of its word, and in that of all */
+};
+
+/*
+ * The queue of one client: queues.c. It lives as long as the client's struct, so it outlives the
+ * client's files; it outlives the client's struct only while its work item runs.
+ */
 struct xk_queue {
-	wait_queue_head_t head;
-	struct work_struct work;	/* wakes a long queue */
-	struct hrtimer timer;		/* queues that work */
-	__poll_t late;			/* written under head.lock: the events for which the work
-					 * will wake; 0: it will not run */
-	struct wait_queue_entry mark;	/* head.lock: entries after it are not woken yet */
-	struct kref *kref;		/* of its container: held for the timer, then for the
-					 * work */
-	void (*release)(struct kref *kref);
-};
-
-/*
- * The threads that sleep until a waiters word of a pool changes: the first few of each client, and
- * the others.
- */
-struct xk_word_queue {
-	wait_queue_head_t few;
-	struct xk_queue many;
-};
-
-/* The queues of a pool. They outlive the pool only while threads in them still have to be woken. */
-struct xk_queues {
-	struct kref kref;		/* of the pool; see xk_queue */
-	u32 count;
-	struct xk_word_queue word[];
-};
-
-/*
- * The pollers of one client: of its file, and of the files that POLL_FD has given it. This struct
- * lives as long as the client's struct, so it outlives these files; it outlives the client's struct
- * only while there are pollers to be woken.
- */
-struct xk_pollers {
-	struct kref kref;		/* of the client; see xk_queue */
-	struct xk_queue queue;
-	struct xk_queue sleepers;	/* its threads in the request wait, for any word */
-	struct hrtimer timer;		/* set when a thread arms slots_waiters */
-	bool joint;			/* the client follows rings as one, or has done so */
+	struct kref kref;		/* of the client, and of the work while it is queued */
 	struct rcu_head rcu;
+	kuid_t user;			/* of the client; immutable */
+	bool joint;			/* the client follows rings as one, or has done so */
+
+	wait_queue_head_t pollers;	/* of its file, and of the files of POLL_FD */
+	atomic_t late;			/* the events for which the work will wake them */
+	struct delayed_work work;
+	bool slow;			/* only the work writes it: its last run took long */
+	unsigned long rests_until;	/* in jiffies; only the work writes it */
+	struct hrtimer timer;		/* set when a thread arms slots_waiters */
+
+	spinlock_t lock;
+	struct xk_line line[];		/* lock; see XK_LINE_* */
 };
 #define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)
 
@@ -152,7 +149,6 @@ struct xk_pool {
 	struct user_namespace *user_ns;	/* the maker's; with a reference */
 	struct xk_payer *payer;		/* the maker's; with a reference */
 	u64 limbo_bytes;		/* see join; 0: any number */
-	struct xk_queues *queues;	/* see wait.c */
 	atomic_long_t pages;		/* charged to the pool */
 
 	spinlock_t access_lock;
@@ -196,7 +192,7 @@ struct xk_pool {
 	 * join until nobody has its area mapped any more, so longer than its row says.
 	 */
 	struct xk_client *client[XMEM_MAX_CLIENTS];
-	struct xk_pollers __rcu *pollers[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
+	struct xk_queue __rcu *queue[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
 	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock: files that all clients can map */
 	u32 device_count;		/* pool->lock: payloads of kinds with @device, even
@@ -270,8 +266,7 @@ struct xk_client {
 	struct inode *inode;		/* its address space has all mappings of this client */
 	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
 	struct page *scratch;		/* what it writes after its end */
-	struct xk_pollers *pollers;
-	atomic_t waiting;		/* number of its threads in the request wait */
+	struct xk_queue *queue;
 	atomic_t kicks;			/* how often their waits were ended; never 0 */
 	ktime_t clock_offset;		/* its CLOCK_MONOTONIC minus the initial namespace's */
 

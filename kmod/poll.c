@@ -5,7 +5,7 @@
  * and core/poll.h say when they are readable and writable. A poller takes no lock of the pool
  * but look_lock, because it may be throttled between two looks.
  *
- * A file of poll_fd keeps the client's struct, and so its pollers, but does not keep the client
+ * A file of poll_fd keeps the client's struct, and so its queue, but does not keep the client
  * alive: when the client has ended, the file is readable and hung up.
  */
 #include <linux/anon_inodes.h>
@@ -75,8 +75,10 @@ static __poll_t xk_look(struct xk_client *client, const struct xm_poll *what, __
 static __poll_t xk_poll_client(struct xk_client *client, const struct xm_poll *what,
 			       __poll_t wanted)
 {
-	__poll_t events = xk_look(client, what, wanted);
+	__poll_t events;
 
+	smp_mb();	/* in the queue, then the look: pairs with wq_has_sleeper of a waker */
+	events = xk_look(client, what, wanted);
 	/* The caller may have looked while others ended the client, and seen part of its end. */
 	smp_rmb();	/* pairs with queueing end_work, after `ended` is set */
 	if (READ_ONCE(client->ended))
@@ -90,7 +92,7 @@ __poll_t xk_poll(struct file *filp, struct poll_table_struct *table)
 	struct xk_client *client = filp->private_data;
 	struct xm_poll what = { .kind = XMEM_POLL_CLIENT, .client = client->id };
 
-	poll_wait(filp, &client->pollers->queue.head, table);
+	poll_wait(filp, &client->queue->pollers, table);
 	return xk_poll_client(client, &what, poll_requested_events(table));
 }
 
@@ -98,7 +100,7 @@ static __poll_t xk_poll_file_poll(struct file *filp, struct poll_table_struct *t
 {
 	const struct xk_poll_file *file = filp->private_data;
 
-	poll_wait(filp, &file->client->pollers->queue.head, table);
+	poll_wait(filp, &file->client->queue->pollers, table);
 	return xk_poll_client(file->client, &file->what, poll_requested_events(table));
 }
 
@@ -155,7 +157,7 @@ int xk_poll_fd_begin(struct xk_call *call)
 	if (!IS_ERR(call->give)) {
 		/* A writer that joins wakes clients that may want to follow it. */
 		if (file->what.kind == XMEM_POLL_JOINT)
-			WRITE_ONCE(client->pollers->joint, true);
+			WRITE_ONCE(client->queue->joint, true);
 		return 0;
 	}
 	err = PTR_ERR(call->give);

@@ -140,7 +140,6 @@ static void xk_pool_free(struct xk_pool *pool)
 	if (pool->table)
 		xk_chunk_free(pool, pool->table);
 	xk_look_free(pool);
-	xk_queues_free(pool->queues);
 	kvfree(pool->host.claims);
 	kvfree(pool->host.born_ms);
 	ida_free(&pool_numbers, pool->number);

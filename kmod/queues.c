@@ -1,29 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queues of which clients decide the length, with epoll items or with threads, and how they are
- * woken: pollers (pollers.c), and threads that sleep in the request wait (wait.c).
+ * The queue of one client: its threads that sleep in the request wait (wait.c), and the pollers of
+ * its descriptors (poll.c). A client may have any number of both. A waker, for example a publisher
+ * or a process that ends, pays for neither.
  *
- * The cost for a waker, for example a publisher or a process that ends, must not depend on the
- * length of the queue. So the waker itself wakes only a short queue. If more than a few wait, a
- * work item wakes all of them, a few at a time, and others can take the queue's lock in between.
- * Queueing the work costs as much as a wake-up, so the work runs half a millisecond later and
- * serves all wake-ups until then. Only the client that has made the queue long waits longer for
- * that.
+ * Sleepers are woken as a chain. Each word has a line of the sleepers that wait for it, and one
+ * more line has all sleepers of the client. A waker begins a new turn of a line and wakes its first
+ * sleeper. Each sleeper that leaves a line, for any reason, wakes the first two that entered it
+ * before the present turn. So a waker wakes one thread of each client, and the client's own threads
+ * wake the others.
  *
- * No wake-up is lost. A waiter enters the queue before it looks at what it waits for. A waker
- * changes that first, and then finds `late` set or sets it. The work clears `late` and wakes all
- * waiters in the queue; a waiter that enters after that finds the change when it looks. A thread
- * that was woken stays in the queue until its wait is over; a poller that goes on enters again
- * before it looks again. Model: tests/model/late.pml, whose poller stands for both.
+ * No wake-up is lost. A sleeper enters its lines before it looks at what it waits for; a waker
+ * changes that first, and then begins the turn. While a line has a sleeper of an older turn, a
+ * thread that the line has lost has yet to wake the next. It does so even if it was killed, because
+ * between these two steps it runs only the module's code. Model: tests/model/chain.pml.
+ *
+ * Pollers cannot be a chain. They are functions of other subsystems: the module is not told when
+ * one of them goes, and an epoll set may belong to a thread that is busy for long while another
+ * thread sleeps in the next set. Behind one of them there may be any number of epoll sets and
+ * threads. So a waker calls the pollers of a client only if both are of one user. All other pollers
+ * are called by a work item. It rests after each run for 64 times the time that the run took, but
+ * at most a tenth of a second. So if a run takes less than 1.5 ms, the pollers of one client take
+ * at most a 64th of a processor outside the control groups of their user. If a run has taken long,
+ * the next one does not begin at once: it would take the waker's processor. Model of the work item:
+ * tests/model/late.pml.
  */
 #include <linux/init.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "compat.h"
 #include "xk.h"
 
-#define XK_WOKEN_AT_ONCE	8u
-#define XK_LATE_NS		500000u
+#define XK_CALLED_AT_ONCE	8u
+#define XK_REST		64u		/* times as long as the pollers took */
+#define XK_SLOW_NS	100000u		/* then not at once, when the waker goes on */
+#define XK_LONGEST_REST	(HZ / 10)	/* the work item may have lost its processor meanwhile */
 
 /* With a rescuer (WQ_MEM_RECLAIM), because a waiter for a buffer must not wait for memory. */
 static struct workqueue_struct *xk_wake_wq;
@@ -34,171 +46,234 @@ int __init xk_queues_init(void)
 	return xk_wake_wq ? 0 : -ENOMEM;
 }
 
-/* All pools and clients are gone. This waits for work that is queued and will wake nobody. */
+/* All clients are gone. This waits for work that is queued and will wake nobody. */
 void xk_queues_exit(void)
 {
 	destroy_workqueue(xk_wake_wq);
 }
 
-/* ---- waking ---- */
+/* ---- sleepers ---- */
 
-static void xk_call_waiter(struct wait_queue_entry *waiter, __poll_t events)
+/* Under queue->lock. */
+static void xk_sleeper_unlink(struct xk_sleeper *sleeper)
 {
-	waiter->func(waiter, TASK_NORMAL, 0, poll_to_key(events));
+	list_del_init(&sleeper->own.node);
+	list_del_init(&sleeper->all.node);
 }
 
-/* The function of the mark, which is in the queue but waits for nothing. */
+/* Under queue->lock: wake the first sleeper that entered the line before its present turn. */
+static void xk_line_wake(struct xk_line *line)
+{
+	struct xk_place *first = list_first_entry_or_null(&line->places, struct xk_place, node);
+
+	if (!first || first->turn == line->turn)
+		return;
+	xk_sleeper_unlink(first->sleeper);
+	wake_up_process(first->sleeper->task);
+}
+
+/* Under queue->lock: a sleeper has left the line. The number of those that are awake doubles. */
+static void xk_line_pass(struct xk_line *line)
+{
+	xk_line_wake(line);
+	xk_line_wake(line);
+}
+
+static void xk_line_enter(struct xk_line *line, struct xk_place *place)
+{
+	place->turn = line->turn;
+	list_add_tail(&place->node, &line->places);
+}
+
+/* The caller may sleep until it is woken. From here on its changes of state are this file's. */
+void xk_sleep_begin(struct xk_queue *queue, u32 number, struct xk_sleeper *sleeper)
+{
+	sleeper->task = current;
+	sleeper->own.sleeper = sleeper->all.sleeper = sleeper;
+	spin_lock(&queue->lock);
+	xk_line_enter(&queue->line[number], &sleeper->own);
+	xk_line_enter(&queue->line[XK_LINE_ALL], &sleeper->all);
+	set_current_state(TASK_INTERRUPTIBLE);	/* pairs with xk_queue_wake */
+	spin_unlock(&queue->lock);
+}
+
+/* Has it been woken, or goes it by itself? In both cases it wakes the next of its lines. */
+void xk_sleep_end(struct xk_queue *queue, u32 number, struct xk_sleeper *sleeper)
+{
+	__set_current_state(TASK_RUNNING);
+	spin_lock(&queue->lock);
+	xk_sleeper_unlink(sleeper);
+	xk_line_pass(&queue->line[number]);
+	xk_line_pass(&queue->line[XK_LINE_ALL]);
+	spin_unlock(&queue->lock);
+}
+
+/* Wake all sleepers of a line, whose condition has changed before. Takes only a spinlock. */
+void xk_queue_wake(struct xk_queue *queue, u32 number)
+{
+	struct xk_line *line = &queue->line[number];
+
+	smp_mb();	/* the change comes before this: pairs with xk_sleep_begin */
+	if (list_empty(&line->places))
+		return;
+	spin_lock(&queue->lock);
+	line->turn++;
+	xk_line_wake(line);
+	spin_unlock(&queue->lock);
+}
+
+/* ---- pollers ---- */
+
+static void xk_queue_release(struct kref *kref)
+{
+	struct xk_queue *queue = container_of(kref, struct xk_queue, kref);
+
+	kfree_rcu(queue, rcu);	/* a waker may still be reading it */
+}
+
+/* The function of a mark, which is in the queue but waits for nothing. */
 static int xk_mark_woken(struct wait_queue_entry *mark, unsigned int mode, int sync, void *key)
 {
 	return 0;
 }
 
-/* Under the queue's lock: wake all waiters, unless there are more than a few: false. */
-static bool xk_wake_few(struct xk_queue *queue, __poll_t events)
+/* Under the lock of the pollers: call the next few after the mark. false: there are no more. */
+static bool xk_call_next(struct xk_queue *queue, struct wait_queue_entry *mark, __poll_t events)
 {
-	struct wait_queue_entry *waiter, *next;
-	u32 count = 0;
-
-	list_for_each_entry(waiter, &queue->head.head, entry)
-		if (++count > XK_WOKEN_AT_ONCE)
-			return false;
-	list_for_each_entry_safe(waiter, next, &queue->head.head, entry)
-		xk_call_waiter(waiter, events);
-	return true;
-}
-
-/* Under the queue's lock: wake the next few after the mark. false: there are no more. */
-static bool xk_wake_next(struct xk_queue *queue, __poll_t events)
-{
-	struct list_head *mark = &queue->mark.entry;
-	struct wait_queue_entry *waiter;
+	struct wait_queue_entry *poller;
 	u32 count;
 
-	for (count = 0; count < XK_WOKEN_AT_ONCE; count++) {
-		if (list_is_last(mark, &queue->head.head))
+	for (count = 0; count < XK_CALLED_AT_ONCE; count++) {
+		if (list_is_last(&mark->entry, &queue->pollers.head))
 			return false;
-		waiter = list_next_entry(&queue->mark, entry);
-		list_move(mark, &waiter->entry);	/* before the waiter may leave the queue */
-		xk_call_waiter(waiter, events);
+		poller = list_next_entry(mark, entry);
+		list_move(&mark->entry, &poller->entry);	/* before it may leave the queue */
+		poller->func(poller, TASK_NORMAL, 0, poll_to_key(events));
 	}
 	return true;
 }
 
-static void xk_queue_work(struct work_struct *work)
+/* Call all pollers for @events, and drop a reference to the queue. May sleep. */
+void xk_queue_call(struct xk_queue *queue, __poll_t events)
 {
-	struct xk_queue *queue = container_of(work, struct xk_queue, work);
-	spinlock_t *lock = &queue->head.lock;
-	__poll_t events;
+	spinlock_t *lock = &queue->pollers.lock;
+	struct wait_queue_entry mark;
 
+	init_waitqueue_func_entry(&mark, xk_mark_woken);
 	spin_lock_irq(lock);
-	/* A waker that still saw these events in it (xk_queue_wake) has made its change already. */
-	events = xchg(&queue->late, 0);
-	/* New waiters enter before the mark (EPOLLEXCLUSIVE: after it) and have yet to look. */
-	list_add(&queue->mark.entry, &queue->head.head);
-	while (xk_wake_next(queue, events)) {
+	/* New pollers enter before the mark (EPOLLEXCLUSIVE: after it) and have yet to look. */
+	list_add(&mark.entry, &queue->pollers.head);
+	while (xk_call_next(queue, &mark, events)) {
 		spin_unlock_irq(lock);
 		cond_resched();
 		spin_lock_irq(lock);
 	}
-	list_del_init(&queue->mark.entry);
+	list_del(&mark.entry);
 	spin_unlock_irq(lock);
-	kref_put(queue->kref, queue->release);
+	kref_put(&queue->kref, xk_queue_release);
 }
 
-/* The work takes over the timer's reference. It may be running, but is not queued. */
-static enum hrtimer_restart xk_late_timeout(struct hrtimer *timer)
+/* A waker that still saw its events in `late` has made its change already. */
+static void xk_queue_work(struct work_struct *work)
 {
-	queue_work(xk_wake_wq, &container_of(timer, struct xk_queue, timer)->work);
+	struct xk_queue *queue = container_of(to_delayed_work(work), struct xk_queue, work);
+	u64 began = ktime_get_ns(), took;
+
+	kref_get(&queue->kref);
+	xk_queue_call(queue, (__force __poll_t)atomic_xchg(&queue->late, 0));
+	took = ktime_get_ns() - began;
+	WRITE_ONCE(queue->slow, took > XK_SLOW_NS);
+	WRITE_ONCE(queue->rests_until,
+		   jiffies + min_t(u64, nsecs_to_jiffies(took * XK_REST), XK_LONGEST_REST));
+	kref_put(&queue->kref, xk_queue_release);
+}
+
+/* Wake all pollers for one of @events. Runs in interrupts, too. */
+void xk_queue_poll(struct xk_queue *queue, __poll_t events)
+{
+	const int wanted = (__force int)events;
+	long least = READ_ONCE(queue->slow), rest;
+
+	if (!wq_has_sleeper(&queue->pollers))	/* pairs with xk_poll_client */
+		return;
+	if ((atomic_fetch_or(wanted, &queue->late) & wanted) == wanted)
+		return;		/* the work has not begun, and will wake all of them */
+	if (!kref_get_unless_zero(&queue->kref))
+		return;		/* nobody polls any more */
+	rest = READ_ONCE(queue->rests_until) - jiffies;
+	rest = clamp(rest, least, (long)XK_LONGEST_REST);
+	if (!queue_delayed_work(xk_wake_wq, &queue->work, rest))
+		kref_put(&queue->kref, xk_queue_release);	/* it is queued, with a reference */
+}
+
+/*
+ * As xk_queue_poll, for a waker of @user. true: this is the user of the client, too, so the caller
+ * shall call the pollers itself (xk_queue_call), and has a reference for that.
+ */
+bool xk_queue_poll_by(struct xk_queue *queue, __poll_t events, kuid_t user)
+{
+	if (uid_eq(user, queue->user))
+		return wq_has_sleeper(&queue->pollers) && kref_get_unless_zero(&queue->kref);
+	xk_queue_poll(queue, events);
+	return false;
+}
+
+/* An acquire may succeed now, because the owner may demote subscribers, say. */
+static enum hrtimer_restart xk_queue_timeout(struct hrtimer *timer)
+{
+	xk_queue_poll(container_of(timer, struct xk_queue, timer), EPOLLOUT | EPOLLWRNORM);
 	return HRTIMER_NORESTART;
 }
 
 /*
- * Under the queue's lock, so a waiter that leaves the queue sees that the timer runs. The timer has
- * a reference to the queue's container; if that is gone already, nobody waits.
+ * A thread of the client is about to look for a slot: wake the pollers when time alone has changed
+ * something (core/poll.h). If that time has passed already, a poll finds it (xm_writable).
  */
-static void xk_wake_later(struct xk_queue *queue, __poll_t events)
+void xk_queue_poll_at(struct xk_client *client)
 {
-	if (!queue->late) {
-		if (!kref_get_unless_zero(queue->kref))
-			return;
-		hrtimer_start(&queue->timer, ktime_add_ns(ktime_get(), XK_LATE_NS),
-			      HRTIMER_MODE_ABS);
-	}
-	WRITE_ONCE(queue->late, queue->late | events);
-}
+	ktime_t at;
+	u64 ns;
 
-/* Wake all waiters for one of @events; many of them a little later. Takes only spinlocks. */
-void xk_queue_wake(struct xk_queue *queue, __poll_t events)
-{
-	unsigned long flags;
-
-	smp_mb();	/* the change comes before this: pairs with the xchg of the work */
-	if ((READ_ONCE(queue->late) & events) == events)
-		return;		/* the work has not begun, and will wake all of them */
-	spin_lock_irqsave(&queue->head.lock, flags);
-	if (!xk_wake_few(queue, events))
-		xk_wake_later(queue, events);
-	spin_unlock_irqrestore(&queue->head.lock, flags);
+	xk_look_begin(client->pool);
+	ns = xm_load(&xm_ring(&client->pool->look, client->id)->look_at_ns);
+	xk_look_end(client->pool);
+	at = xk_host_time(ns, client->clock_offset);
+	if (ns && at < KTIME_MAX)
+		hrtimer_start(&client->queue->timer, at, HRTIMER_MODE_ABS);
 }
 
 /* ---- making and freeing ---- */
 
-/* @kref: of the queue's container. The timer has a reference to it, and then the work. */
-void xk_queue_prepare(struct xk_queue *queue, struct kref *kref,
-		      void (*release)(struct kref *kref))
+/* Returns it with a reference. @user: of its client. */
+struct xk_queue *xk_queue_new(u32 clients, kuid_t user)
 {
-	init_waitqueue_head(&queue->head);
-	init_waitqueue_func_entry(&queue->mark, xk_mark_woken);
-	INIT_LIST_HEAD(&queue->mark.entry);
-	INIT_WORK(&queue->work, xk_queue_work);
-	xk_timer_setup(&queue->timer, xk_late_timeout);
-	queue->late = 0;
-	queue->kref = kref;
-	queue->release = release;
+	const u32 lines = XK_LINE_RINGS + clients;
+	struct xk_queue *queue = kzalloc(struct_size(queue, line, lines), GFP_KERNEL_ACCOUNT);
+	u32 i;
+
+	if (!queue)
+		return NULL;
+	kref_init(&queue->kref);
+	queue->user = user;
+	spin_lock_init(&queue->lock);
+	for (i = 0; i < lines; i++)
+		INIT_LIST_HEAD(&queue->line[i].places);
+	init_waitqueue_head(&queue->pollers);
+	INIT_DELAYED_WORK(&queue->work, xk_queue_work);
+	queue->slow = true;	/* until a run has shown what they take */
+	queue->rests_until = jiffies;
+	xk_timer_setup(&queue->timer, xk_queue_timeout);
+	return queue;
 }
 
 /*
- * Nobody waits any more. If the timer has not queued the work yet, it is cancelled and its
- * reference dropped, because the unload of the module would not wait for it. The caller has a
- * reference of its own.
+ * Its client is being freed, so nobody sleeps or polls any more. Work that waits for the end of a
+ * rest is cancelled, because the unload of the module would not wait for it.
  */
-void xk_queue_stop(struct xk_queue *queue)
+void xk_queue_free(struct xk_queue *queue)
 {
-	if (hrtimer_cancel(&queue->timer))
-		kref_put(queue->kref, queue->release);
-}
-
-/* ---- the queues of a pool ---- */
-
-static void xk_queues_release(struct kref *kref)
-{
-	kvfree(container_of(kref, struct xk_queues, kref));
-}
-
-/* Returns them with a reference. */
-struct xk_queues *xk_queues_new(u32 count)
-{
-	struct xk_queues *queues = kvzalloc(struct_size(queues, word, count), GFP_KERNEL_ACCOUNT);
-	u32 i;
-
-	if (!queues)
-		return NULL;
-	kref_init(&queues->kref);
-	queues->count = count;
-	for (i = 0; i < count; i++) {
-		init_waitqueue_head(&queues->word[i].few);
-		xk_queue_prepare(&queues->word[i].many, &queues->kref, xk_queues_release);
-	}
-	return queues;
-}
-
-/* Nobody waits any more, but a work item may still be running. @queues may be NULL. */
-void xk_queues_free(struct xk_queues *queues)
-{
-	u32 i;
-
-	for (i = 0; queues && i < queues->count; i++)
-		xk_queue_stop(&queues->word[i].many);
-	if (queues)
-		kref_put(&queues->kref, xk_queues_release);
+	hrtimer_cancel(&queue->timer);
+	if (cancel_delayed_work(&queue->work))
+		kref_put(&queue->kref, xk_queue_release);
+	kref_put(&queue->kref, xk_queue_release);
 }

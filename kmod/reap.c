@@ -76,8 +76,8 @@ static void xk_remove_client(struct xk_pool *pool, u32 id)
 	xk_show_area(pool, id, NULL);
 	xk_chunk_unlink(pool, &pool->area[id], XMEM_MAX_GROUPS + id);
 	/* Nobody finds the pollers here any more, so wake them for the end now. */
-	RCU_INIT_POINTER(pool->pollers[id], NULL);
-	xk_pollers_wake(client->pollers, XK_POLL_ALL);
+	RCU_INIT_POINTER(pool->queue[id], NULL);
+	xk_queue_poll(client->queue, XK_POLL_ALL);
 }
 
 /* Under pool->lock: nobody has a chunk of @place mapped any more, so others may get the place. */

@@ -15,7 +15,7 @@ int xk_subscribe_begin(struct xk_call *call)
 	if (!err)
 		xm_follow_begin(&client->followed, publisher, call->u.subscribe.flags);
 	if (!err && call->u.subscribe.flags & XMEM_SUBSCRIBE_JOINT)
-		WRITE_ONCE(client->pollers->joint, true);
+		WRITE_ONCE(client->queue->joint, true);
 	mutex_unlock(&client->pool->lock);
 	/*
 	 * The cursor was 0 for a moment and pinned every entry. A publisher that scanned at that
@@ -27,7 +27,7 @@ int xk_subscribe_begin(struct xk_call *call)
 	}
 	/* Pollers of this client have not armed that ring: they look again. */
 	if (!err)
-		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
+		xk_queue_poll(client->queue, EPOLLIN | EPOLLRDNORM);
 	return err;
 }
 
@@ -59,7 +59,7 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 		xk_wake_pollers_of(pool, publisher, EPOLLIN | EPOLLRDNORM);
 	}
 	/* For pollers, a ring that is no longer followed has ended. */
-	xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
+	xk_queue_poll(client->queue, EPOLLIN | EPOLLRDNORM);
 	return err;
 }
 
@@ -72,10 +72,10 @@ static int xk_poll_update(struct xk_client *client, const struct xmem_unsubscrib
 		return err;
 	err = xm_follow_update(&client->followed, request);
 	if (client->followed.lasting)
-		WRITE_ONCE(client->pollers->joint, true);
+		WRITE_ONCE(client->queue->joint, true);
 	mutex_unlock(&client->pool->lock);
 	if (!err)
-		xk_pollers_wake(client->pollers, EPOLLIN | EPOLLRDNORM);
+		xk_queue_poll(client->queue, EPOLLIN | EPOLLRDNORM);
 	return err;
 }
 

@@ -3,20 +3,12 @@
  * Waiting and waking by the waiters words of the pool table.
  *
  * A waiters word exists as long as the pool's struct and is changed atomically, so no lock is
- * needed. Each word has a queue.
- *
- * A waker pays for at most eight threads of each client. So the queue has two parts: one for the
- * first eight threads of a client that wait, for any word, and one for all other threads, whose
- * number is unlimited and which are woken as queues.c says. A client with many threads makes only
- * its own waits longer: not those of other clients, and not the work of a publisher or the end of a
- * process. A sleeper enters one of the parts before it looks at the word; a waker changes the word
- * first, and then wakes both. So no wake-up is lost.
- *
- * Another queue is for the pollers of a client's descriptors (poll.c). epoll asks for a queue only
- * once, when it is not known yet which publishers the client will follow. So that queue exists as
- * long as the client's struct, and a waker of a ring also wakes the pollers of its subscribers.
+ * needed. A thread that waits for it sleeps in the queue of its own client, which has the client's
+ * pollers, too (queues.c). A waker changes the word, and then visits the clients that the word
+ * concerns. epoll asks for a queue only once, when it is not known yet which publishers the client
+ * will follow. So all pollers of a client are in one queue, and a waker of a ring wakes the pollers
+ * of its subscribers.
  */
-#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -27,23 +19,11 @@
 
 /* ---- queues ---- */
 
-#define XK_FEW	8	/* threads of one client that a waker wakes itself */
-
-/* [0] is for the client table; rings and slots follow, one of each per client. */
-static struct xk_word_queue *xk_queue(const struct xk_pool *pool, u32 kind, u32 client)
+static u32 xk_line_of(u32 kind, u32 client)
 {
-	const u32 clients = pool->host.map.clients;
-
-	if (kind == XMEM_WAIT_CLIENTS)
-		return &pool->queues->word[0];
-	client = xm_index(client, clients);
-	return &pool->queues->word[1 + (kind == XMEM_WAIT_SLOTS) * clients + client];
-}
-
-int xk_queues_prepare(struct xk_pool *pool)
-{
-	pool->queues = xk_queues_new(1 + 2 * pool->host.map.clients);
-	return pool->queues ? 0 : -ENOMEM;
+	if (kind == XMEM_WAIT_RING)
+		return XK_LINE_RINGS + client;
+	return kind == XMEM_WAIT_SLOTS ? XK_LINE_SLOTS : XK_LINE_CLIENTS;
 }
 
 static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
@@ -57,62 +37,71 @@ static u32 *xk_word(const struct xk_pool *pool, u32 kind, u32 client)
 	return &xm_client_row(map, client)->slots_waiters;
 }
 
-/* ---- pollers ---- */
+/* ---- waking ---- */
 
 void xk_wake_pollers_of(struct xk_pool *pool, u32 client, __poll_t events)
 {
-	struct xk_pollers *pollers;
+	struct xk_queue *queue;
 
 	rcu_read_lock();
-	pollers = rcu_dereference(pool->pollers[client]);
-	if (pollers)
-		xk_pollers_wake(pollers, events);
+	queue = rcu_dereference(pool->queue[client]);
+	if (queue)
+		xk_queue_poll(queue, events);
 	rcu_read_unlock();
 }
 
-/* A change of the client table concerns only clients that follow rings as one. */
-static void xk_wake_joint_pollers(struct xk_pool *pool)
+/* The events of @client's pollers that a word may change. */
+static __poll_t xk_events_of(const struct xk_pool *pool, u32 client, const struct xk_queue *queue,
+			     u32 kind, u32 who)
 {
-	struct xk_pollers *pollers;
-	u32 c;
-
-	rcu_read_lock();
-	for (c = 0; c < pool->host.map.clients; c++) {
-		pollers = rcu_dereference(pool->pollers[c]);
-		if (pollers && READ_ONCE(pollers->joint))
-			xk_pollers_wake(pollers, EPOLLIN | EPOLLRDNORM);
-	}
-	rcu_read_unlock();
-}
-
-static void xk_wake_pollers(struct xk_pool *pool, u32 kind, u32 client)
-{
-	const struct xm_map *map = &pool->host.map;
-	u32 c;
-
-	if (kind == XMEM_WAIT_CLIENTS)
-		xk_wake_joint_pollers(pool);
 	if (kind == XMEM_WAIT_SLOTS)
-		xk_wake_pollers_of(pool, client, EPOLLOUT | EPOLLWRNORM);
-	for (c = 0; kind == XMEM_WAIT_RING && c < map->clients; c++)
-		if (xm_bit(xm_client_row(map, client)->subscribers, c))
-			xk_wake_pollers_of(pool, c, EPOLLIN | EPOLLRDNORM);
+		return EPOLLOUT | EPOLLWRNORM;
+	/* A change of the client table concerns only clients that follow rings as one. */
+	if (kind == XMEM_WAIT_CLIENTS ? READ_ONCE(queue->joint) :
+	    xm_bit(xm_client_row(&pool->host.map, who)->subscribers, client))
+		return EPOLLIN | EPOLLRDNORM;
+	return 0;
 }
 
-/* ---- waking ---- */
+/* A word has changed: wake @client's sleepers and pollers. @user: as in xk_wake_by. */
+static void xk_wake_client(struct xk_pool *pool, u32 client, u32 kind, u32 who, kuid_t user)
+{
+	struct xk_queue *queue;
+	__poll_t events = 0;
+	bool call = false;
+
+	rcu_read_lock();
+	queue = rcu_dereference(pool->queue[client]);
+	if (queue) {
+		xk_queue_wake(queue, xk_line_of(kind, who));
+		events = xk_events_of(pool, client, queue, kind, who);
+	}
+	if (events)
+		call = xk_queue_poll_by(queue, events, user);
+	rcu_read_unlock();
+	if (call)
+		xk_queue_call(queue, events);
+}
+
+/* @user: the caller has no lock, and calls pollers of this user's clients; or INVALID_UID. */
+static void xk_wake_by(struct xk_pool *pool, u32 kind, u32 who, kuid_t user)
+{
+	u32 c;
+
+	who = xm_index(who, pool->host.map.clients);	/* checked if from a request */
+	if (!xm_disarm(xk_word(pool, kind, who)))
+		return;
+	trace_xmem_wake(pool->number, kind, who);
+	if (kind == XMEM_WAIT_SLOTS)
+		xk_wake_client(pool, who, kind, who, user);
+	for (c = 0; kind != XMEM_WAIT_SLOTS && c < pool->host.map.clients; c++)
+		xk_wake_client(pool, c, kind, who, user);
+}
 
 /* Wake all waiters of a word, if it is armed. */
 void xk_wake(struct xk_pool *pool, u32 kind, u32 client)
 {
-	struct xk_word_queue *queue;
-
-	client = xm_index(client, pool->host.map.clients);	/* checked if from a request */
-	queue = xk_queue(pool, kind, client);
-	if (!xm_disarm(xk_word(pool, kind, client)))
-		return;
-	wake_up_all(&queue->few);
-	xk_queue_wake(&queue->many, XK_POLL_ALL);
-	xk_wake_pollers(pool, kind, client);
+	xk_wake_by(pool, kind, client, INVALID_UID);
 }
 
 /*
@@ -143,7 +132,7 @@ void xk_wake_rings(struct xk_pool *pool)
 static void xk_kick(struct xk_client *client)
 {
 	atomic_add_return(XK_NEXT_KICKS, &client->kicks);
-	xk_queue_wake(&client->pollers->sleepers, XK_POLL_ALL);
+	xk_queue_wake(client->queue, XK_LINE_ALL);
 }
 
 /*
@@ -159,7 +148,7 @@ void xk_wake_newcomers(struct xk_pool *pool)
 		client = xk_client_of(pool, c);
 		if (!client)
 			continue;
-		if (READ_ONCE(client->pollers->joint))
+		if (READ_ONCE(client->queue->joint))
 			xk_kick(client);
 		xk_client_put(client);
 	}
@@ -197,7 +186,7 @@ void xk_end_concerns_owners(struct xk_pool *pool)
 /* The client's own threads and pollers return; its subscribers look again. */
 static void xk_wake_ended(struct xk_pool *pool, u32 id)
 {
-	xk_queue_wake(&pool->client[id]->pollers->sleepers, XK_POLL_ALL);
+	xk_queue_wake(pool->client[id]->queue, XK_LINE_ALL);
 	xk_wake(pool, XMEM_WAIT_RING, id);
 	xk_wake_pollers_of(pool, id, XK_POLL_ALL);
 }
@@ -243,7 +232,7 @@ int xk_arm_begin(struct xk_call *call)
 	if (!word)
 		return err;
 	if (call->u.wait.kind == XMEM_WAIT_SLOTS)
-		xk_pollers_wake_at(call->client);
+		xk_queue_poll_at(call->client);
 	call->u.wait.value = xm_arm(word);
 	/*
 	 * After this the caller checks whether it is to stop; another thread that stops it sets
@@ -268,7 +257,7 @@ int xk_wake_begin(struct xk_call *call)
 	}
 	if (!xk_request_word(call, XM_WAKE, &err))
 		return err;
-	xk_wake(call->client->pool, request->kind, request->client);
+	xk_wake_by(call->client->pool, request->kind, request->client, call->client->uid);
 	return 0;
 }
 
@@ -287,67 +276,32 @@ static int xk_wait_test(const struct xk_client *client, u32 *word,
 	return signal_pending(current) ? -ERESTARTSYS : -EAGAIN;
 }
 
-/* The caller is one of @count waiting threads of its client. */
-static wait_queue_head_t *xk_wait_queue(const struct xk_pool *pool,
-					const struct xmem_wait_request *request, u32 count)
-{
-	struct xk_word_queue *queue = xk_queue(pool, request->kind, request->client);
-
-	return count > XK_FEW ? &queue->many.head : &queue->few;
-}
-
-/* In a test module the thread can be woken between the two queues of a wait. */
-static void xk_wait_halfway(void)
-{
-#ifdef XMEM_DEBUG
-	usleep_range(200, 400);
-#endif
-}
-
-/*
- * The entries stay in both queues until this returns: a waker does not remove them, as it does
- * those of DEFINE_WAIT. Otherwise a late wake-up between the two steps below, for which nothing has
- * changed, would leave the thread asleep where the next kick does not find it.
- */
-static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_request *request,
-		   wait_queue_head_t *queue)
+static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_request *request)
 {
 	ktime_t deadline = xk_host_time(request->deadline_ns, xk_clock_offset());
 	ktime_t *until = request->deadline_ns < KTIME_MAX ? &deadline : NULL;
-	wait_queue_head_t *sleepers = &client->pollers->sleepers.head;
+	const u32 who = xm_index(request->client, client->pool->host.map.clients);
+	const u32 line = xk_line_of(request->kind, who);
+	struct xk_sleeper sleeper;
 	bool late = false;
 	int err;
-	DEFINE_WAIT_FUNC(wait, default_wake_function);
-	DEFINE_WAIT_FUNC(own, default_wake_function);
 
-	for (;;) {
-		prepare_to_wait(sleepers, &own, TASK_INTERRUPTIBLE);
-		xk_wait_halfway();
-		prepare_to_wait(queue, &wait, TASK_INTERRUPTIBLE);
+	do {
+		xk_sleep_begin(client->queue, line, &sleeper);
 		err = xk_wait_test(client, word, request, late);
-		if (err != -EAGAIN)
-			break;
-		late = !schedule_hrtimeout(until, HRTIMER_MODE_ABS);
-	}
-	finish_wait(queue, &wait);
-	finish_wait(sleepers, &own);
+		if (err == -EAGAIN)
+			late = !schedule_hrtimeout(until, HRTIMER_MODE_ABS);
+		xk_sleep_end(client->queue, line, &sleeper);
+	} while (err == -EAGAIN);
 	return err;
 }
 
 int xk_wait_begin(struct xk_call *call)
 {
-	struct xk_client *client = call->client;
 	int err;
 	u32 *word = xk_request_word(call, XM_WAIT, &err);
-	u32 count;
 
-	if (!word)
-		return err;
-	count = atomic_inc_return(&client->waiting);
-	err = xk_wait(client, word, &call->u.wait,
-		      xk_wait_queue(client->pool, &call->u.wait, count));
-	atomic_dec(&client->waiting);
-	return err;
+	return word ? xk_wait(call->client, word, &call->u.wait) : err;
 }
 
 /* ---- time ---- */

@@ -19,8 +19,7 @@
  *   inode.c          an inode for each client
  *   pages.c          the shared pages: chunks, and how they are replaced
  *   access.c         who may join a pool
- *   queues.c         wait queues of any length, woken at a bounded cost
- *   pollers.c        processes that poll a client's descriptors
+ *   queues.c         the queue of a client: its sleeping threads, and its pollers
  *   stakes.c         for which users a pool counts
  *   lock.c           the lock of a pool, and how end_work shares it
  *   ends.c           cleanup that is under way, and its waiters
@@ -91,9 +90,9 @@
  * the structs that they read are written only once.
  *
  * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of the pool.
- * When the last use goes, the name is free at once, and end_work empties the pool. The struct, the
- * pool table and the wait queues stay as long as anything points to them (kref), so a request can
- * read host words without a lock.
+ * When the last use goes, the name is free at once, and end_work empties the pool. The struct and
+ * the pool table stay as long as anything points to them (kref), so a request can read host words
+ * without a lock.
  *
  * A join makes a client's file on an inode of its own. All mappings of the client are in the
  * address space of that inode, so they cost nobody else anything once the client has ended.
@@ -104,7 +103,7 @@
  *
  * A pool counts in max_pools until the structs of its clients and the files of drivers that it has
  * kept have been released; until then its struct stays, too. A file of a client that has ended
- * keeps the table and the queues.
+ * keeps the table and the client's queue.
  *
  * Nothing allocates memory under xk_pool.lock, because end_work takes that lock to free memory, and
  * an allocation may have to wait for memory to be freed.
@@ -217,18 +216,15 @@ int xk_access_begin(struct xk_call *call);
 /* queues.c */
 int xk_queues_init(void);
 void xk_queues_exit(void);
-void xk_queue_wake(struct xk_queue *queue, __poll_t events);
-void xk_queue_prepare(struct xk_queue *queue, struct kref *kref,
-		      void (*release)(struct kref *kref));
-void xk_queue_stop(struct xk_queue *queue);
-struct xk_queues *xk_queues_new(u32 count);
-void xk_queues_free(struct xk_queues *queues);
-
-/* pollers.c */
-struct xk_pollers *xk_pollers_new(void);
-void xk_pollers_free(struct xk_pollers *pollers);
-void xk_pollers_wake(struct xk_pollers *pollers, __poll_t events);
-void xk_pollers_wake_at(struct xk_client *client);
+void xk_sleep_begin(struct xk_queue *queue, u32 number, struct xk_sleeper *sleeper);
+void xk_sleep_end(struct xk_queue *queue, u32 number, struct xk_sleeper *sleeper);
+void xk_queue_wake(struct xk_queue *queue, u32 number);
+void xk_queue_poll(struct xk_queue *queue, __poll_t events);
+bool xk_queue_poll_by(struct xk_queue *queue, __poll_t events, kuid_t user);
+void xk_queue_call(struct xk_queue *queue, __poll_t events);
+void xk_queue_poll_at(struct xk_client *client);
+struct xk_queue *xk_queue_new(u32 clients, kuid_t user);
+void xk_queue_free(struct xk_queue *queue);
 
 /* stakes.c */
 struct xk_stake *xk_stake_first(struct xk_pool *pool);
@@ -316,7 +312,6 @@ void xk_exit_watch(struct xk_client *client);
 void xk_exits_stop(struct xk_pool *pool);
 
 /* wait.c */
-int xk_queues_prepare(struct xk_pool *pool);
 int xk_clock_prepare(struct xk_pool *pool);
 void xk_clock_set(struct xk_pool *pool);
 void xk_wake_pollers_of(struct xk_pool *pool, u32 client, __poll_t events);

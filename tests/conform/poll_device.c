@@ -69,7 +69,7 @@ static void acquire_raw_in_vain(struct raw *raw)
 
 #define MANY	100			/* more than are woken at once */
 
-/* K13: the publisher itself does not wake all of them, but each of them is woken. */
+/* The publisher is of the same user, and wakes all of them itself. */
 TEST(P9_all_of_many_pollers_are_woken)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET }, ready[MANY];
@@ -117,15 +117,20 @@ TEST(P9_all_of_many_pollers_are_woken)
 	xmem_pool_close(writer);
 }
 
-/* So many that waking them all takes longer than a publication. */
+/* So many that waking them all takes longer than a publication of another user. */
 #define CROWD	500			/* descriptors */
 #define SETS	16			/* that each of them is in */
+#define SOMEBODY	2006
 
-static void publish_when_told(void *name)
+static void publish_when_told(void *fd)
 {
-	struct xmem_pool *pool = open_writer(name, 4, BYTES);
+	struct xmem_pool *pool;
 	uint64_t stamp;
 
+	be_user(SOMEBODY);
+	pool = open_by_fd(*(const int *)fd, XMEM_OPEN_WRITER);
+	CHECK(pool);
+	WORKED(xmem_preallocate(pool, BYTES, 4, NULL));
 	tell_parent(xmem_pool_client(pool));
 	while ((stamp = hear_parent()))
 		publish_stamp(pool, stamp);
@@ -140,17 +145,17 @@ TEST_WITHIN(P9_a_wake_while_many_are_being_woken_is_not_lost, 60)
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 	unsigned int rounds = scaled(500), round;
 	struct xmem_subscription *s;
-	const char *name = new_name();
 	struct xmem_pool *reader;
 	struct xmem_buffer *got;
 	struct child *child;
-	int set[SETS], fd[CROWD], mine, i, n;
+	int set[SETS], fd[CROWD], mine, pool, i, n;
 
-	kernel_only("the daemon's descriptors are sockets");
-	child = spawn(publish_when_told, (void *)name);
-	i = hear(child);
-	reader = open_reader(name);
-	s = follow(reader, i, 0);
+	several_users_or_skip();
+	reader = open_reader(new_name());
+	pool = xmem_pool_fd(reader);
+	child = spawn(publish_when_told, &pool);
+	s = follow(reader, hear(child), 0);
+	close(pool);
 	for (i = 0; i < CROWD; i++) {
 		fd[i] = dup(fd_of(reader));
 		CHECK(fd[i] >= 0);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wake-ups of a long queue (kmod/queues.c): of pollers of a client's file, or of threads in the
- * request `wait`. A poller (or thread) looks at its condition only while it is in the queue. A
- * waker changes the condition, then looks whether a work item that wakes the whole queue is still
- * to come. If it is, the waker relies on it. If not, the waker notes under the queue's lock that a
- * work item is to come, and starts the timer that queues it. The work item clears the note, then
- * wakes the whole queue, and drops the lock in between.
+ * Wake-ups of a client's pollers by a work item (kmod/queues.c). A poller looks at its condition
+ * only while it is in the queue. A waker changes the condition, then looks whether a work item that
+ * wakes all pollers is still to come. If it is, the waker relies on it. If not, the waker notes
+ * that a work item is to come, and starts the timer that queues it. The work item clears the note,
+ * then wakes the whole queue, and drops the lock in between.
  *
  * There are two wakers, and a poller that looks and sleeps until it is woken. The poller does not
  * sleep for ever after both changes (an invalid end state).

@@ -38,6 +38,7 @@ watch.pml      DROP             KICKFIRST FOLLOWED LOOKFIRST
 watch.pml      OWN              NOKICK KICKFIRST LOOKFIRST
 watch.pml      DROP,OWN         KICKFIRST LOOKFIRST
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
+chain.pml      -                LOOKFIRST TURNFIRST ENDSQUIET TAKEN NOTURN
 late.pml       -                NOTEFIRST CLEARLAST
 look.pml       -                NOLOCK FREEFIRST TWOLOOKS LOOKFIRST WAKEFIRST
 poll_out.pml   -                LOOKFIRST NOCOUNT OWNQUIET WAKEFIRST NORELOOK FILLLATE NOTELL \
