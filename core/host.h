@@ -321,6 +321,12 @@ int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64
 /* The traits of a new payload that the flags of an attach decide. */
 u32 xm_attach_traits(u32 flags);
 
+/*
+ * Do the pages of a payload that was attached with these flags go with its last slot? @traits: its
+ * traits. The host then punches one hole as long as the file.
+ */
+bool xm_attach_truncates(u32 flags, u32 traits);
+
 /* Check those fields of an attach that need no look at a file. -EINVAL. */
 int xm_host_attach_check(const struct xmem_attach_request *request);
 

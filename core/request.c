@@ -9,7 +9,7 @@
 #define JOIN_FLAGS	(XMEM_JOIN_EXISTING | XMEM_JOIN_EXCLUSIVE | XMEM_JOIN_FD | \
 			 XMEM_JOIN_OWNER | XMEM_JOIN_GROUP)
 #define ATTACH_FLAGS	(XMEM_ATTACH_SHARED | XMEM_ATTACH_ONCE | XMEM_ATTACH_CUDA | \
-			 XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS)
+			 XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS | XMEM_ATTACH_TRUNCATE)
 
 /* After the minimum: whether the request has an answer, and the other fields that are not 0. */
 #define KIND(name, type, minimum, ...)							\

@@ -83,7 +83,8 @@ static int xm_attach_check_cuda(const struct xmem_attach_request *request)
 
 	if (request->fd < (handle ? -1 : 0))
 		return -EINVAL;
-	if (handle && request->flags & XMEM_ATTACH_SHARED)
+	if (request->flags & XMEM_ATTACH_TRUNCATE ||
+	    (handle && request->flags & XMEM_ATTACH_SHARED))
 		return -EINVAL;
 	if (!request->bytes || request->bytes > XMEM_MAX_DEVICE_BYTES)
 		return -EINVAL;
@@ -108,6 +109,8 @@ int xm_host_attach_check(const struct xmem_attach_request *request)
 		return xm_attach_check_cuda(request);
 	if (request->flags & (XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS) || request->fd < 0)
 		return -EINVAL;
+	if (request->flags & XMEM_ATTACH_TRUNCATE && !(request->flags & XMEM_ATTACH_SHARED))
+		return -EINVAL;
 	return xm_no_device(request) ? 0 : -EINVAL;
 }
 
@@ -117,6 +120,18 @@ u32 xm_attach_traits(u32 flags)
 	       (flags & XMEM_ATTACH_CUDA ? XMEM_TRAIT_CUDA : 0) |
 	       (flags & XMEM_ATTACH_HANDLE ? XMEM_TRAIT_HANDLE : 0) |
 	       (flags & XMEM_ATTACH_READERS ? XMEM_TRAIT_READERS : 0);
+}
+
+/*
+ * Only contents that the caller could destroy itself: with SHARED it has the file open for writing,
+ * and no seal forbids to write it. Otherwise a reader that attaches what it has received could
+ * destroy the contents of its publisher. A reader that touches a huge page that has gone might be
+ * ended by SIGBUS, so these stay (P7).
+ */
+bool xm_attach_truncates(u32 flags, u32 traits)
+{
+	return flags & XMEM_ATTACH_TRUNCATE && flags & XMEM_ATTACH_SHARED &&
+	       !(traits & XMEM_TRAIT_HUGE);
 }
 
 /*

@@ -77,6 +77,7 @@ struct xd_payload {
 	u64 incarnation;	/* of the client that attached it */
 	u32 owner;		/* its id */
 	bool kept;		/* the client has ended */
+	bool truncates;		/* its pages go with the last slot */
 };
 
 /* The progress of a reap, which frees what only ended clients have used (reap.c). */
@@ -426,10 +427,11 @@ void xd_alive_end(struct xd_daemon *daemon);
 /* ---- payloads (payload.c) ---- */
 
 /*
- * Make a payload of @fd, without slots yet. If that succeeds, the payload owns @fd.
+ * Make a payload of @fd, without slots yet. If that succeeds, the payload owns @fd. @flags:
+ * XMEM_ATTACH_*.
  * 0 or -errno.
  */
-int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
+int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, u32 flags,
 		   struct xd_payload **ret_payload);
 /*
  * A payload that has only an id and a file yet; @fd -1: no file. For xd_payload_new and

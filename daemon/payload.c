@@ -141,9 +141,10 @@ int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
 	return 0;
 }
 
-int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
+int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, u32 flags,
 		   struct xd_payload **ret_payload)
 {
+	bool shared = flags & XMEM_ATTACH_SHARED;
 	int err, access = fcntl(fd, F_GETFL) & O_ACCMODE;
 	struct xd_payload *payload;
 	u32 traits = 0;
@@ -163,6 +164,7 @@ int xd_payload_new(struct xd_pool *pool, int fd, u64 incarnation, bool shared,
 	payload->bytes = bytes;
 	payload->traits = traits;
 	payload->access = access;
+	payload->truncates = xm_attach_truncates(flags, traits);
 	*ret_payload = payload;
 	return 0;
 }
@@ -195,10 +197,30 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u64 id)
 	return payload;
 }
 
+/*
+ * Free the pages of the file, whoever has it open or mapped. The daemon must open the file for
+ * writing, which a lease of another process can prevent (EBUSY); the pages then stay until that
+ * process closes the file. All processes belong to one user here.
+ */
+static void truncate_file(const struct xd_payload *payload)
+{
+	int fd = open_anew(payload->fd, O_RDWR);
+	u64 page = sysconf(_SC_PAGESIZE);
+
+	if (fd < 0)
+		return;
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+		  (payload->bytes + page - 1) / page * page);
+	close(fd);
+}
+
 /* Take the payload out of the pool, and free it. */
 static void remove_payload(struct xd_pool *pool, struct xd_payload *payload)
 {
 	struct xd_payload **at = list_of(pool, payload->id);
+
+	if (payload->truncates)
+		truncate_file(payload);
 
 	while (*at != payload)
 		at = &(*at)->next;

@@ -180,7 +180,7 @@ static int payload_to_attach(struct xd_call *call, struct xd_payload **ret_paylo
 		err = xd_cuda_new(from->pool, call->fd, from->incarnation, request, ret_payload);
 	else
 		err = xd_payload_new(from->pool, call->fd, from->incarnation,
-				     request->flags & XMEM_ATTACH_SHARED, ret_payload);
+				     request->flags, ret_payload);
 	if (err)
 		return err;
 	call->fd = -1;	/* The payload owns it now. */

@@ -12,6 +12,7 @@
  * and only the unload of the module waits for it.
  */
 #include <linux/file.h>
+#include <linux/shmem_fs.h>
 #include <linux/slab.h>
 
 #include "xk.h"
@@ -53,6 +54,35 @@ static void xk_drop(struct xk_pool *pool, struct xk_keep *keep)
 	cond_resched();
 }
 
+/* Drop the file after those that were added before it. The caller has a reference to the pool. */
+static void xk_drop_later(struct xk_keep *keep)
+{
+	struct xk_pool *pool = keep->pool;
+
+	llist_add(&keep->node, &pool->drops);
+	xk_pool_get(pool);
+	if (!queue_work(drop_wq, &pool->drop_work))
+		xk_pool_put(pool);	/* it is queued already, with a reference */
+}
+
+/*
+ * Free all pages of the file, a memfd in ordinary pages, whoever has it open or mapped. Private
+ * copies of pages stay. The range ends with the file: up to the end of all files, the kernel would
+ * start over as long as a client reads the pages again, which makes new ones at its own expense.
+ */
+static void xk_truncate(struct xk_keep *keep)
+{
+	struct inode *inode = file_inode(keep->file);
+	loff_t end = round_up(i_size_read(inode), PAGE_SIZE);
+
+	/* All mappings of the whole file at once, not for each page. */
+	unmap_mapping_range(inode->i_mapping, 0, end, 0);
+	shmem_truncate_range(inode, 0, end - 1);
+	keep->truncate = false;
+	xk_keep_put(keep);
+	cond_resched();
+}
+
 /* Files that are added meanwhile queue the work again. */
 static void xk_drop_work(struct work_struct *work)
 {
@@ -60,8 +90,12 @@ static void xk_drop_work(struct work_struct *work)
 	struct llist_node *all = llist_reverse_order(llist_del_all(&pool->drops));
 	struct xk_keep *keep, *next;
 
-	llist_for_each_entry_safe(keep, next, all, node)
-		xk_drop(pool, keep);
+	llist_for_each_entry_safe(keep, next, all, node) {
+		if (keep->truncate)
+			xk_truncate(keep);
+		else
+			xk_drop(pool, keep);
+	}
 	xk_pool_put(pool);
 }
 
@@ -103,13 +137,17 @@ void xk_keep_count(struct xk_keep *keep)
 /* The caller has a reference to the pool, which may have been emptied. */
 static void xk_keep_release(struct kref *kref)
 {
-	struct xk_keep *keep = container_of(kref, struct xk_keep, kref);
-	struct xk_pool *pool = keep->pool;
+	xk_drop_later(container_of(kref, struct xk_keep, kref));
+}
 
-	llist_add(&keep->node, &pool->drops);
-	xk_pool_get(pool);
-	if (!queue_work(drop_wq, &pool->drop_work))
-		xk_pool_put(pool);	/* it is queued already, with a reference */
+/*
+ * xk_keep_put, after which the pages of the file go, too. They do not wait until requests put their
+ * references: a client decides how long its request takes to write the answer.
+ */
+void xk_keep_truncate(struct xk_keep *keep)
+{
+	keep->truncate = true;
+	xk_drop_later(keep);
 }
 
 /* @keep: or NULL. */

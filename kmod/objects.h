@@ -298,6 +298,7 @@ struct xk_keep {
 	struct file *guard;		/* NULL, or another open file that only prevents leases:
 					 * see xk_memfd_own */
 	struct xk_pool *pool;		/* immutable, without a reference */
+	bool truncate;			/* in pool->drops: its pages are to go */
 	bool counted;			/* it is a driver's file: counted in pool->files */
 	struct llist_node node;		/* in pool->drops */
 };
@@ -318,6 +319,7 @@ struct xk_payload {
 	u64 bytes;
 	bool kept;			/* that client has ended */
 	bool writable;			/* immutable: the file was attached with write access */
+	bool truncates;			/* its pages go with the last slot */
 	struct xk_keep *keep;		/* with a reference; or NULL: there is no file */
 	struct xk_payer *payer;		/* with a reference */
 };

@@ -106,7 +106,10 @@ void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
 	--*xk_payload_count(pool, payload);
-	xk_keep_put(payload->keep);
+	if (payload->truncates)
+		xk_keep_truncate(payload->keep);
+	else
+		xk_keep_put(payload->keep);
 	xk_payload_free(payload);
 }
 
@@ -195,6 +198,7 @@ struct xk_payload *xk_payload_new(const struct xk_client *client, const struct x
 	payload->bytes = offer->bytes;
 	payload->traits = offer->traits | xm_attach_traits(flags);
 	payload->writable = offer->writable;
+	payload->truncates = xm_attach_truncates(flags, payload->traits);
 	if (offer->file) {
 		payload->keep = xk_keep_new(client->pool, offer);
 		if (!payload->keep)

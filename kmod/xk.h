@@ -334,6 +334,7 @@ void xk_keep_prepare(struct xk_pool *pool);
 struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer);
 void xk_keep_discard(struct xk_keep *keep);
 void xk_keep_count(struct xk_keep *keep);
+void xk_keep_truncate(struct xk_keep *keep);
 struct xk_keep *xk_keep_get(struct xk_keep *keep);
 void xk_keep_put(struct xk_keep *keep);
 

@@ -41,7 +41,7 @@ suite() {
 	conform | cuda)
 		echo "env XMEM_BACKEND=kernel FAKECUDA_DEVICE_FILE=/dev/xmem-test-gpu" \
 			"$patience build/test/$name$words" ;;
-	random-requests | gpu-payloads | traces | strangers | exhaust | reaped | ends | \
+	random-requests | gpu-payloads | traces | strangers | exhaust | hoards | reaped | ends | \
 		meanwhile | watched | cheap | folders)
 		echo "build/release/$name$words" ;;
 	fuzz)	# it ends by itself after so many seconds

@@ -171,7 +171,7 @@ guest() {
 	[ "$1" != short ] || scale='XMEM_TEST_SCALE=4 '	# percent of the loops, instead of 15
 	suite "$1" vm "$2" "$3" "$4" "${scale}tests/kernel/suites.sh$words"
 }
-gate=(conform-kernel cuda-kernel strangers exhaust reaped gpu-payloads)
+gate=(conform-kernel cuda-kernel strangers exhaust hoards reaped gpu-payloads)
 others=(cpp-kernel random-requests traces examples-kernel cli-kernel meanwhile watched cheap ends
 	folders)
 guest short vm-6.1 200 'kmod:kmod-check release:kernel-tests test/conform test/cuda' "${gate[@]}"

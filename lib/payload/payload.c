@@ -73,6 +73,8 @@ static int attach(struct xmem_pool *pool, int fd, const struct xl_buffers *buffe
 
 	if (buffers->place->describe)
 		buffers->place->describe(mapping, &request);
+	else if (mapping->shared)	/* nobody else is to use a file that the library made */
+		request.flags |= XMEM_ATTACH_TRUNCATE;
 	err = xl_request_until(pool, XMEM_IOC_ATTACH, &request, answer_by);
 	if (err)
 		return err;

@@ -353,6 +353,21 @@ int enter_cgroup(const char *name, pid_t pid)
 	return put_line(path, text);
 }
 
+u64 cgroup_number(const char *name, const char *file)
+{
+	unsigned long long number = ~0ULL;
+	char path[128];
+	FILE *from;
+
+	snprintf(path, sizeof(path), CGROUPS "/%s/%s", name, file);
+	from = fopen(path, "re");
+	if (from && fscanf(from, "%llu", &number) != 1)
+		number = ~0ULL;
+	if (from)
+		fclose(from);
+	return number;
+}
+
 unsigned int pool_number(const struct raw *raw)
 {
 	unsigned int number = ~0u;

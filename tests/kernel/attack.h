@@ -81,6 +81,8 @@ int start_thin(struct raw *raw, const struct xmem_join_request *join);
 const char *make_cgroup(const char *name, const char *controller, const char *file,
 			const char *value);
 int enter_cgroup(const char *name, pid_t pid);
+/* The number in a file of that control group, or ~0. */
+u64 cgroup_number(const char *name, const char *file);
 /* The number of the client's pool in sysfs, or ~0. */
 unsigned int pool_number(const struct raw *raw);
 

@@ -13,8 +13,8 @@ set -uo pipefail
 . "$(dirname "$0")/../vm/common.sh"
 cd "$repo_dir" || exit 2
 passed=0 failed=0
-all='conform cuda gpu-payloads alloc-failures random-requests strangers exhaust reaped folders'
-all+=' traces'
+all='conform cuda gpu-payloads alloc-failures random-requests strangers exhaust hoards reaped'
+all+=' folders traces'
 
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1${2:+: $2}"; failed=$((failed + 1)); }

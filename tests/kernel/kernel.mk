@@ -2,8 +2,8 @@
 # tracepoints, and attacks by other users. suites.sh runs them in the VM.
 
 KERNEL_SHARED := tests/kernel/raw.c tests/kernel/gpu.c $(CORE_SRC)
-ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/reaped $(B)/ends $(B)/meanwhile $(B)/watched \
-	$(B)/cheap $(B)/folders
+ATTACKS       := $(B)/strangers $(B)/exhaust $(B)/hoards $(B)/reaped $(B)/ends $(B)/meanwhile \
+	$(B)/watched $(B)/cheap $(B)/folders
 KERNEL_TESTS  := $(B)/alloc-failures $(B)/random-requests $(B)/gpu-payloads $(B)/traces \
 	$(B)/kernel-fuzz $(ATTACKS)
 

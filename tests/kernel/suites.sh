@@ -36,6 +36,7 @@ cpp-kernel|plain|900|build/test/cpp-17|$here build/test/cpp-17
 random-requests|plain|900|build/release/random-requests|build/release/random-requests 30
 strangers|plain|1800|build/release/strangers|build/release/strangers
 exhaust|plain|1800|build/release/exhaust|build/release/exhaust
+hoards|plain|1800|build/release/hoards|build/release/hoards
 reaped|plain|1800|build/release/reaped|build/release/reaped
 folders|counted|1800|build/release/folders|build/release/folders
 gpu-payloads|plain|1800|build/release/gpu-payloads|build/release/gpu-payloads

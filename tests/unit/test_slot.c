@@ -17,6 +17,34 @@ static struct xmem_attach_request attach_of(u32 count)
 	};
 }
 
+/* Only shared files in ordinary pages, and only on request. */
+START_TEST(few_files_are_truncated)
+{
+	const u32 asked = XMEM_ATTACH_TRUNCATE | XMEM_ATTACH_SHARED;
+	struct xmem_attach_request attach = attach_of(2);
+
+	ck_assert(xm_attach_truncates(asked, XMEM_TRAIT_SHARED));
+	ck_assert(!xm_attach_truncates(asked, XMEM_TRAIT_SHARED | XMEM_TRAIT_HUGE));
+	ck_assert(!xm_attach_truncates(XMEM_ATTACH_SHARED, XMEM_TRAIT_SHARED));
+	ck_assert(!xm_attach_truncates(XMEM_ATTACH_TRUNCATE, 0));
+	attach.flags = asked;
+	ck_assert_int_eq(xm_host_attach_check(&attach), 0);
+	attach.flags = XMEM_ATTACH_TRUNCATE;
+	ck_assert_int_eq(xm_host_attach_check(&attach), -EINVAL);
+	attach.flags = asked | XMEM_ATTACH_CUDA;
+	attach.bytes = 4096;
+	attach.device[0] = attach.handle[0] = 1;
+	ck_assert_int_eq(xm_host_attach_check(&attach), -EINVAL);
+	attach.flags &= ~XMEM_ATTACH_TRUNCATE;
+	ck_assert_int_eq(xm_host_attach_check(&attach), 0);
+	attach = attach_of(2);		/* more slots of a payload that is there */
+	attach.payload = 5;
+	attach.fd = -1;
+	attach.flags = asked;
+	ck_assert_int_eq(xm_host_attach_check(&attach), -EINVAL);
+}
+END_TEST
+
 START_TEST(attach_fields_out_of_range_are_EINVAL)
 {
 	struct xmem_attach_request good = attach_of(2), bad;
@@ -376,6 +404,7 @@ void slot_tests(Suite *suite)
 {
 	TCase *tcase = tcase_create("slot");
 
+	tcase_add_test(tcase, few_files_are_truncated);
 	tcase_add_test(tcase, attach_fields_out_of_range_are_EINVAL);
 	tcase_add_test(tcase, slots_beyond_the_file_are_ERANGE);
 	tcase_add_test(tcase, attach_fills_rows_in_order);

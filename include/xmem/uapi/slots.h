@@ -26,6 +26,10 @@
 #define XMEM_ATTACH_CUDA	(1u << 2)	/* XMEM_TRAIT_CUDA */
 #define XMEM_ATTACH_HANDLE	(1u << 3)	/* XMEM_TRAIT_HANDLE; only with CUDA */
 #define XMEM_ATTACH_READERS	(1u << 4)	/* XMEM_TRAIT_READERS; only with CUDA */
+#define XMEM_ATTACH_TRUNCATE	(1u << 5)	/* when the last slot of the payload has gone, its
+						 * pages go, whoever else has the file open or
+						 * mapped: they read zeros. Only with SHARED. Files
+						 * in huge pages are only dropped */
 struct xmem_attach_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_ATTACH_* */
