@@ -91,7 +91,6 @@ static void xk_wake_by(struct xk_pool *pool, u32 kind, u32 who, kuid_t user)
 	who = xm_index(who, pool->host.map.clients);	/* checked if from a request */
 	if (!xm_disarm(xk_word(pool, kind, who)))
 		return;
-	trace_xmem_wake(pool->number, kind, who);
 	if (kind == XMEM_WAIT_SLOTS)
 		xk_wake_client(pool, who, kind, who, user);
 	for (c = 0; kind != XMEM_WAIT_SLOTS && c < pool->host.map.clients; c++)
