@@ -84,7 +84,7 @@ static bool xm_keeper_is_valid(const struct xm_host *host, u32 slot)
 const char *xm_host_is_valid(const struct xm_host *host)
 {
 	const struct xm_map *map = &host->map;
-	u32 c, s;
+	u32 c, s, timed = 0;
 
 	for (c = 0; c < map->clients; c++) {
 		const struct xmem_client_row *row = xm_client_row(map, c);
@@ -127,8 +127,10 @@ const char *xm_host_is_valid(const struct xm_host *host)
 		if ((row->owner == XMEM_OWNER_NONE) != (row->generation_first == XM_NO_GENERATIONS))
 			return "a slot's owner and generations disagree";
 		if (xm_claims_of(map, s) &&
-		    (!host->claims || !(host->claims->slot[s].place || host->claims->alone)))
+		    (!host->claims || !(xm_bit(host->claims->listed, s) || host->claims->alone)))
 			return "a slot has claims that nobody has added";
+		timed += host->claims && xm_bit(host->claims->listed, s) &&
+			 host->claims->slot[s].deadline_ns != ~0ULL;
 		if (!xm_keeper_is_valid(host, s))
 			return "a slot is kept by claims of a client that is not alive";
 		if (row->upgrader &&
@@ -156,5 +158,7 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "more memory of a device is closing than there is";
 	if (map->pool->claimed != (host->claims ? host->claims->count + host->claims->alone : 0))
 		return "the number of slots with claims is wrong";
+	if (host->claims && host->claims->timed != timed)
+		return "the number of slots whose claims have a deadline is wrong";
 	return xm_holders_are_valid(host);
 }

@@ -10,7 +10,7 @@
 
 static inline bool xm_is_listed(const struct xm_claims *claims, u32 slot)
 {
-	return claims->slot[slot].place;
+	return xm_bit(claims->listed, slot);
 }
 
 /* Has @me its own claim of @slot, and has not forgotten it? */
@@ -18,16 +18,14 @@ static inline bool xm_has_own(const struct xm_host *host, u32 me, u32 slot)
 {
 	const struct xm_claim *claim = &host->claims->slot[slot];
 
-	return claim->place && xm_bit(claim->counted, me) &&
+	return xm_is_listed(host->claims, slot) && xm_bit(claim->counted, me) &&
 	       !(xm_load(xm_hold(&host->map, me, slot)) & XM_HOLD_FORGOTTEN);
 }
 
 /* Has @me added claims to @slot that are not all void or taken? */
 static inline bool xm_has_added(const struct xm_host *host, u32 me, u32 slot)
 {
-	const struct xm_claim *claim = &host->claims->slot[slot];
-
-	return claim->place && xm_bit(claim->adders, me);
+	return xm_is_listed(host->claims, slot) && xm_bit(host->claims->slot[slot].adders, me);
 }
 
 /*
@@ -40,8 +38,8 @@ void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 ke
 /* Take @slot, which has no claims any more, out of the list; `claimed` is lowered after that. */
 void xm_delist(struct xm_host *host, u32 slot);
 
-/* Restore the heap after the deadline of @slot has changed. */
-void xm_heap_move(struct xm_claims *claims, u32 slot);
+/* The claims of @slot, which is in the list, end at @deadline_ns. */
+void xm_set_deadline(struct xm_claims *claims, u32 slot, u64 deadline_ns);
 
 /*
  * Return the word of @slot, and bring the list up to date with it. If the word counts claims that
@@ -55,11 +53,5 @@ u64 xm_claims_update(struct xm_host *host, u32 slot);
  * only the list was updated.
  */
 bool xm_claims_void(struct xm_host *host, u32 slot);
-
-/* The slot whose claims end next. The list is not empty. */
-u32 xm_claims_next(const struct xm_claims *claims);
-
-/* Remove slots from the top of the heap whose claims were all taken without the host. */
-void xm_delist_empty(struct xm_host *host);
 
 #endif

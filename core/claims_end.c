@@ -6,25 +6,40 @@
 #include "claims.h"
 #include "limbo.h"
 
-int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline)
-{
-	struct xm_claims *claims = host->claims;
-	u32 slot;
+#define LOOKS	XMEM_GROUP_SLOTS	/* slots between which no other request is served */
 
-	*ret_deadline = ~0ULL;
-	if (!claims)
-		return -ENOENT;
-	do {
-		xm_delist_empty(host);
-		if (!claims->count)
-			return -ENOENT;
-		slot = xm_claims_next(claims);
-		*ret_deadline = claims->slot[slot].deadline_ns;
-		if (*ret_deadline > now_ns || *ret_deadline == ~0ULL)
-			return -ENOENT;
-	} while (!xm_claims_void(host, slot));	/* its claims are newer and have no deadline, so
-						 * another slot is next */
-	return slot;
+/* The next slot in the list from *at on, which is moved past it. -ENOENT: there is none. */
+static int xm_next_listed(const struct xm_host *host, u32 *at)
+{
+	while (host->claims && *at < host->map.slots) {
+		u32 group = *at / XMEM_GROUP_SLOTS;
+		u64 rest = host->claims->listed[group] >> *at % XMEM_GROUP_SLOTS;
+
+		if (rest) {
+			*at += __builtin_ctzll(rest);
+			return (*at)++;
+		}
+		*at = (group + 1) * XMEM_GROUP_SLOTS;
+	}
+	return -ENOENT;
+}
+
+int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u32 *at)
+{
+	u32 looks;
+
+	for (looks = 0; looks < LOOKS; looks++) {
+		int slot = xm_next_listed(host, at);
+
+		if (slot < 0)
+			return slot;
+		if (!xm_claims_of(&host->map, slot))
+			xm_delist(host, slot);	/* all were taken without the host */
+		else if (host->claims->slot[slot].deadline_ns <= now_ns &&
+			 xm_claims_void(host, slot))
+			return slot;
+	}
+	return -EAGAIN;
 }
 
 /*
@@ -44,13 +59,12 @@ static void xm_keeper_leaves(struct xm_host *host, u32 client, u32 slot)
 void xm_claims_leave(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
-	u32 s;
+	u32 at = 0;
+	int s;
 
-	for (s = 0; host->claims && host->claims->count && s < map->slots; s++) {
+	while ((s = xm_next_listed(host, &at)) >= 0) {
 		struct xm_claim *claim = &host->claims->slot[s];
 
-		if (!claim->place)
-			continue;
 		xm_keeper_leaves(host, client, s);
 		if (xm_has_own(host, client, s) && !xm_claim_take(map, s, claim->first, 1) &&
 		    !xm_claims_of(map, s))
@@ -58,31 +72,6 @@ void xm_claims_leave(struct xm_host *host, u32 client)
 		xm_set_bit(claim->counted, client, false);
 		xm_set_bit(claim->adders, client, false);
 	}
-}
-
-static void xm_bound_slot(struct xm_host *host, u32 slot, u64 now_ns)
-{
-	struct xm_claim *claim = &host->claims->slot[slot];
-
-	if (xm_slot_row(&host->map, slot)->owner != XMEM_OWNER_HOST)
-		return;
-	xm_claims_update(host, slot);
-	if (!xm_is_listed(host->claims, slot) ||
-	    claim->deadline_ns <= now_ns + XMEM_CLAIM_LONGEST_NS)
-		return;
-	claim->deadline_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
-	xm_heap_move(host->claims, slot);
-}
-
-bool xm_host_bound_group(struct xm_host *host, u32 group, u64 now_ns)
-{
-	u32 i;
-
-	if (!host->claims || !(host->claims->count + host->claims->alone))
-		return false;
-	for (i = 0; i < XMEM_GROUP_SLOTS; i++)
-		xm_bound_slot(host, group * XMEM_GROUP_SLOTS + i, now_ns);
-	return true;
 }
 
 /* The only client that is alive; XMEM_OWNER_NONE: there is none; XMEM_OWNER_HOST: several. */
@@ -100,30 +89,50 @@ static u32 xm_last_client(const struct xm_map *map)
 	return last;
 }
 
-int xm_host_orphaned_claims(struct xm_host *host, u32 *at)
+/* The next slot that may have claims: any, if owners add claims without the host. */
+static int xm_next_claimed(const struct xm_host *host, u32 *at)
 {
-	const struct xm_map *map = &host->map;
-	u32 last;
+	if (!host->claims || !host->claims->alone)
+		return xm_next_listed(host, at);
+	return *at < host->map.slots ? (int)(*at)++ : -ENOENT;
+}
 
-	if (!host->claims || !(host->claims->count + host->claims->alone))
-		return -ENOENT;
-	last = xm_last_client(map);
-	if (last == XMEM_OWNER_HOST)
-		return -ENOENT;
-	while (*at < map->slots) {
-		u32 slot = (*at)++;
+/* Only the owner may ask for claims without a deadline, and it cannot void them after its end. */
+static void xm_bound(struct xm_host *host, u32 slot, u64 now_ns)
+{
+	u64 latest_ns = now_ns + XMEM_CLAIM_LONGEST_NS;
 
+	if (xm_slot_row(&host->map, slot)->owner == XMEM_OWNER_HOST &&
+	    host->claims->slot[slot].deadline_ns > latest_ns)
+		xm_set_deadline(host->claims, slot, latest_ns);
+}
+
+/* Is nobody left to take the claims of @slot? @last: see xm_last_client. */
+static bool xm_are_orphaned(const struct xm_host *host, u32 last, u32 slot)
+{
+	if (last == XMEM_OWNER_HOST || last == XMEM_OWNER_NONE)
+		return last == XMEM_OWNER_NONE;
+	/* The last client may add more claims, or take some. */
+	return xm_slot_row(&host->map, slot)->owner == last && !xm_has_added(host, last, slot);
+}
+
+int xm_host_claims_left(struct xm_host *host, u64 now_ns, u32 *at)
+{
+	u32 last = xm_last_client(&host->map), looks;
+
+	for (looks = 0; looks < LOOKS; looks++) {
+		int slot = xm_next_claimed(host, at);
+
+		if (slot < 0)
+			return slot;
 		xm_claims_update(host, slot);
 		if (!xm_is_listed(host->claims, slot))
 			continue;
-		/* The last client may add more claims, or take some. */
-		if (last != XMEM_OWNER_NONE && (xm_slot_row(map, slot)->owner != last ||
-						xm_has_added(host, last, slot)))
-			continue;
-		if (xm_claims_void(host, slot))
+		if (xm_are_orphaned(host, last, slot) && xm_claims_void(host, slot))
 			return slot;
+		xm_bound(host, slot, now_ns);
 	}
-	return -ENOENT;
+	return -EAGAIN;
 }
 
 /* ---- limbo ---- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The host's list of the slots that have claims: a heap by deadlines, and for each slot the clients
- * that have added claims. The list is in the host's private memory, and the claims themselves are
- * in the rows; claims.h says how the two are kept in step.
+ * The host's list of the slots that have claims: a bitmap, and for each slot the deadline of its
+ * claims and the clients that have added some. The list is in the host's private memory, and the
+ * claims themselves are in the rows; claims.h says how the two are kept in step.
  */
 #include "claims.h"
 
@@ -11,52 +11,12 @@ size_t xm_claims_bytes(const struct xm_map *map)
 	return sizeof(struct xm_claims) + map->slots * sizeof(struct xm_claim);
 }
 
-static u64 xm_deadline_at(const struct xm_claims *claims, u32 place)
+void xm_set_deadline(struct xm_claims *claims, u32 slot, u64 deadline_ns)
 {
-	return claims->slot[claims->slot[place].heap].deadline_ns;
-}
+	struct xm_claim *claim = &claims->slot[slot];
 
-static void xm_heap_put(struct xm_claims *claims, u32 place, u32 slot)
-{
-	claims->slot[place].heap = slot;
-	claims->slot[slot].place = place + 1;
-}
-
-/* Move @slot up from the free @place, past all slots that end after it. */
-static u32 xm_heap_up(struct xm_claims *claims, u32 place, u32 slot)
-{
-	u64 deadline = claims->slot[slot].deadline_ns;
-
-	for (; place && xm_deadline_at(claims, (place - 1) / 2) > deadline; place = (place - 1) / 2)
-		xm_heap_put(claims, place, claims->slot[(place - 1) / 2].heap);
-	xm_heap_put(claims, place, slot);
-	return place;
-}
-
-/* Move @slot down from the free @place, past all slots that end before it. */
-static void xm_heap_down(struct xm_claims *claims, u32 place, u32 slot)
-{
-	u64 deadline = claims->slot[slot].deadline_ns;
-
-	for (;;) {
-		u32 below = 2 * place + 1;
-
-		if (below + 1 < claims->count &&
-		    xm_deadline_at(claims, below + 1) < xm_deadline_at(claims, below))
-			below++;
-		if (below >= claims->count || xm_deadline_at(claims, below) >= deadline)
-			break;
-		xm_heap_put(claims, place, claims->slot[below].heap);
-		place = below;
-	}
-	xm_heap_put(claims, place, slot);
-}
-
-void xm_heap_move(struct xm_claims *claims, u32 slot)
-{
-	u32 place = claims->slot[slot].place - 1;
-
-	xm_heap_down(claims, xm_heap_up(claims, place, slot), slot);
+	claims->timed += (deadline_ns != ~0ULL) - (claim->deadline_ns != ~0ULL);
+	claim->deadline_ns = deadline_ns;
 }
 
 /* The header counts one more if owners may add claims without the host. */
@@ -67,14 +27,9 @@ static void xm_update_claimed(struct xm_host *host)
 
 void xm_delist(struct xm_host *host, u32 slot)
 {
-	struct xm_claims *claims = host->claims;
-	u32 place = claims->slot[slot].place - 1, last = claims->slot[--claims->count].heap;
-
-	claims->slot[slot].place = 0;
-	if (last != slot) {
-		xm_heap_put(claims, place, last);
-		xm_heap_move(claims, last);
-	}
+	xm_set_deadline(host->claims, slot, ~0ULL);
+	xm_set_bit(host->claims->listed, slot, false);
+	host->claims->count--;
 	xm_update_claimed(host);
 }
 
@@ -82,18 +37,18 @@ void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 ke
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
-	bool noted = xm_is_listed(claims, slot);
 
-	if (!noted || !xm_claims(word) || deadline_ns > claim->deadline_ns) {
-		claim->deadline_ns = deadline_ns;
-		xm_store(&claim->keeper, keeper);
-	}
 	xm_store(&claim->first, xm_first_generation(word));
-	if (!noted) {
-		xm_heap_put(claims, claims->count++, slot);
+	if (!xm_is_listed(claims, slot)) {
+		claim->deadline_ns = ~0ULL;
+		xm_set_bit(claims->listed, slot, true);
+		claims->count++;
 		xm_update_claimed(host);
+	} else if (xm_claims(word) && deadline_ns <= claim->deadline_ns) {
+		return;
 	}
-	xm_heap_move(claims, slot);
+	xm_set_deadline(claims, slot, deadline_ns);
+	xm_store(&claim->keeper, keeper);
 }
 
 /* ---- what owners have added by themselves (I10) ---- */
@@ -140,19 +95,6 @@ void xm_claims_end(struct xm_host *host, u32 slot)
 	xm_claims_update(host, slot);
 	if (xm_is_listed(host->claims, slot))
 		xm_claims_void(host, slot);
-}
-
-u32 xm_claims_next(const struct xm_claims *claims)
-{
-	return claims->slot[0].heap;
-}
-
-void xm_delist_empty(struct xm_host *host)
-{
-	struct xm_claims *claims = host->claims;
-
-	while (claims->count && !xm_claims_of(&host->map, xm_claims_next(claims)))
-		xm_delist(host, xm_claims_next(claims));
 }
 
 struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot)

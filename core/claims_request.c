@@ -94,7 +94,6 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 
 	if (xm_slot_row(map, slot)->owner != me && request->timeout_ns > XMEM_CLAIM_LONGEST_NS)
 		return -EPERM;
-	xm_delist_empty(host);
 	word = xm_claims_update(host, slot);
 	err = xm_may_claim(map, me, request);
 	if (err && !(err == -EAGAIN && xm_claims(word)))
@@ -131,10 +130,11 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
  */
 static int xm_may_take(const struct xm_host *host, u32 me, u32 slot, bool holds, bool own)
 {
-	const struct xm_claim *claim = &host->claims->slot[slot];
+	const struct xm_claims *claims = host->claims;
 
 	if (own)
-		return claim->place && xm_bit(claim->counted, me) ? 0 : -ENOENT;
+		return xm_is_listed(claims, slot) && xm_bit(claims->slot[slot].counted, me) ?
+		       0 : -ENOENT;
 	return holds || xm_slot_row(&host->map, slot)->owner == me ||
 	       xm_has_added(host, me, slot) ? 0 : -EPERM;
 }

@@ -47,19 +47,29 @@ struct xm_claim {
 	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client lives and has added some */
 	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one claim is that client's own,
 						 * unless its hold has XM_HOLD_FORGOTTEN */
-	u32 place;				/* 1 + its place in the heap; 0: not in the heap */
-	u32 heap;				/* slot at this place of the heap */
 };
 
 /*
- * All slots with claims, as a heap: the deadline of a slot is not later than the deadlines of its
- * two children. In the daemon the heap may also have slots that have lost their claims.
+ * All slots with claims. In the daemon the list may also have slots that have lost their claims.
  */
 struct xm_claims {
-	u32 count;
+	u32 count;				/* slots in the list */
+	u32 timed;				/* those whose claims have a deadline: the host has
+						 * a tick while there are any */
 	u32 alone;				/* 1: owners may use xm_claim_alone; or 0 */
+	u64 listed[XMEM_MAX_GROUPS];		/* the list, a bitmap */
 	struct xm_claim slot[];			/* [slots of the pool] */
 };
+
+/*
+ * The time between two ticks, which void claims whose deadline has passed. Test builds do not wait
+ * for it long.
+ */
+#if defined(XMEM_STEPS) || defined(XMEM_DEBUG)
+#define XM_CLAIMS_TICK_NS	20000000ULL
+#else
+#define XM_CLAIMS_TICK_NS	1000000000ULL
+#endif
 
 struct xm_host {
 	struct xm_map map;
@@ -545,11 +555,12 @@ int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request 
 		  u64 now_ns, bool privileged, struct xm_pending *pending);
 
 /*
- * Void the claims of one slot whose deadline has passed. Returns the slot; the caller does
- * xm_claims_pending for it and calls again. -ENOENT: there is none, and *ret_deadline says when to
- * call again (~0: no need).
+ * A part of a tick: void the claims of one slot whose deadline has passed. *at begins with 0.
+ * Returns the slot; the caller does xm_claims_pending for it and calls again. -EAGAIN: it has
+ * looked at 64 slots; others may take the lock, and the caller calls again. -ENOENT: the tick is
+ * over, and if host->claims->timed is not 0, another one follows after XM_CLAIMS_TICK_NS.
  */
-int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u64 *ret_deadline);
+int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u32 *at);
 
 /*
  * From now on owners may add claims without the host (xm_claim_alone, I10), as long as the pool
@@ -566,26 +577,10 @@ void xm_claims_leave(struct xm_host *host, u32 client);
 
 /*
  * A client has ended: void the claims of one slot that were added by ended clients, if only the
- * slot's owner is left to take them. Returns the slot, as xm_host_expire_claims does, or -ENOENT.
- * *at begins with 0.
+ * slot's owner is left to take them. Other claims of slots whose owner has ended now last
+ * XMEM_CLAIM_LONGEST_NS more at most. Returns what xm_host_expire_claims does.
  */
-int xm_host_orphaned_claims(struct xm_host *host, u32 *at);
-
-/* xm_host_bound_claims for one group. false: no slot of any group has claims. */
-bool xm_host_bound_group(struct xm_host *host, u32 group, u64 now_ns);
-
-/*
- * A client has ended. Only owners may ask for claims without a deadline, so the claims of slots
- * whose owner has ended now last XMEM_CLAIM_LONGEST_NS more at most. xm_host_expire_claims says
- * when the next ones end.
- */
-static inline void xm_host_bound_claims(struct xm_host *host, u64 now_ns)
-{
-	u32 g;
-
-	for (g = 0; g < host->map.groups && xm_host_bound_group(host, g, now_ns); g++)
-		;
-}
+int xm_host_claims_left(struct xm_host *host, u64 now_ns, u32 *at);
 
 /*
  * The keeper of the claims of @slot: 1 + the client, or XM_KEEPER_*. @claims: those of the pool's

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Claims: references that are set aside for clients not yet known. This file has their memory and
- * their only timer, which fires when the next claims expire. core/claims.c has the rules.
+ * their tick, which voids claims whose deadline has passed. core/claims.c has the rules.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -10,8 +10,7 @@
 
 #include "daemon.h"
 
-#define NS		1000000000ULL
-#define PAUSE_NS	1000000ULL	/* the timer fires no more often than that */
+#define NS	1000000000ULL
 
 int xd_claims_init(struct xd_daemon *daemon)
 {
@@ -23,15 +22,15 @@ int xd_claims_init(struct xd_daemon *daemon)
 	return epoll_ctl(daemon->epoll, EPOLL_CTL_ADD, daemon->claims_timer, &event) ? -errno : 0;
 }
 
-/* Make the timer fire at @deadline at the latest; ~0: no deadline. */
-static void set_timer(struct xd_daemon *daemon, u64 deadline)
+/* Let the tick come while claims of the pool have deadlines. */
+static void set_timer(struct xd_pool *pool)
 {
-	struct itimerspec at = { .it_value = { deadline / NS, deadline % NS } };
+	struct itimerspec in = { .it_value = { XM_CLAIMS_TICK_NS / NS, XM_CLAIMS_TICK_NS % NS } };
+	struct xd_daemon *daemon = pool->daemon;
 
-	if (deadline == ~0ULL || (daemon->claims_deadline && daemon->claims_deadline <= deadline))
+	if (daemon->claims_tick || !pool->host.claims || !pool->host.claims->timed)
 		return;
-	if (!timerfd_settime(daemon->claims_timer, TFD_TIMER_ABSTIME, &at, NULL))
-		daemon->claims_deadline = deadline;
+	daemon->claims_tick = !timerfd_settime(daemon->claims_timer, 0, &in, NULL);
 }
 
 /* A slot may be free now: wake its owner, or reclaim it. */
@@ -43,15 +42,15 @@ static void do_pending(struct xd_pool *pool, struct xm_pending pending)
 		xd_pool_collect(pool, pending.who);
 }
 
-/* Void the claims that have expired. Returns the time at which the next ones expire, or ~0. */
-static u64 expire(struct xd_pool *pool, u64 now)
+/* Void the claims whose deadline has passed. */
+static void expire(struct xd_pool *pool, u64 now)
 {
-	u64 deadline;
+	u32 at = 0;
 	int slot;
 
-	while ((slot = xm_host_expire_claims(&pool->host, now, &deadline)) >= 0)
-		do_pending(pool, xm_claims_pending(&pool->host, slot));
-	return deadline;
+	while ((slot = xm_host_expire_claims(&pool->host, now, &at)) != -ENOENT)
+		if (slot >= 0)
+			do_pending(pool, xm_claims_pending(&pool->host, slot));
 }
 
 /*
@@ -100,7 +99,6 @@ int xd_claim(struct xd_call *call)
 	struct xd_connection *from = call->from;
 	struct xd_pool *pool = from->pool;
 	struct xm_host *host = &pool->host;
-	u64 now = xd_now_ns();
 	struct xm_pending pending;
 	int err;
 
@@ -110,7 +108,7 @@ int xd_claim(struct xd_call *call)
 		host->claims = calloc(1, xm_claims_bytes(&host->map));
 	if (!host->claims)
 		return -ENOMEM;
-	err = xm_host_claim(host, from->client, request, now, true, &pending);
+	err = xm_host_claim(host, from->client, request, xd_now_ns(), true, &pending);
 	do_pending(pool, pending);
 	if (!err && request->op == XMEM_CLAIM_ADD && request->timeout_ns == ~0ULL)
 		xm_claims_share(host);
@@ -118,40 +116,35 @@ int xd_claim(struct xd_call *call)
 		from->added = *request;
 		from->added_number = call->number;
 	}
-	set_timer(pool->daemon, expire(pool, now));
+	set_timer(pool);
 	return err;
 }
 
 void xd_claims_left(struct xd_pool *pool)
 {
-	u64 now = xd_now_ns();
 	u32 at = 0;
 	int slot;
 
-	while ((slot = xm_host_orphaned_claims(&pool->host, &at)) >= 0)
-		do_pending(pool, xm_claims_pending(&pool->host, slot));
-	xm_host_bound_claims(&pool->host, now);
-	set_timer(pool->daemon, expire(pool, now));
+	while ((slot = xm_host_claims_left(&pool->host, xd_now_ns(), &at)) != -ENOENT)
+		if (slot >= 0)
+			do_pending(pool, xm_claims_pending(&pool->host, slot));
+	set_timer(pool);
 }
 
 void xd_claims_expired(struct xd_daemon *daemon)
 {
-	u64 now = xd_now_ns(), next = ~0ULL, times;
+	u64 now = xd_now_ns(), times;
 	struct xd_pool *pool;
 
 	if (read(daemon->claims_timer, &times, sizeof(times)) != sizeof(times))
 		return;
-	daemon->claims_deadline = 0;
+	daemon->claims_tick = false;
 	for (pool = daemon->pools; pool; pool = pool->next) {
-		u64 deadline;
-
 		if (!pool->host.claims)
 			continue;
-		deadline = expire(pool, now);
-		next = deadline < next ? deadline : next;
+		expire(pool, now);
+		set_timer(pool);
 		xd_polls_look(pool);
 		xd_pool_check(pool);
 	}
-	if (next != ~0ULL)
-		set_timer(daemon, next > now + PAUSE_NS ? next : now + PAUSE_NS);
 }

@@ -164,8 +164,8 @@ struct xd_daemon {
 	u32 poll_count;
 	int poll_timer;			/* fires at poll_deadline */
 	u64 poll_deadline;		/* of CLOCK_MONOTONIC; 0: it is not set */
-	int claims_timer;		/* fires at claims_deadline */
-	u64 claims_deadline;		/* of CLOCK_MONOTONIC; 0: it is not set */
+	int claims_timer;		/* of the tick that voids claims */
+	bool claims_tick;		/* it is set */
 	struct xd_connection *connections;
 	struct xd_pool *pools;
 };

@@ -2,109 +2,83 @@
 /*
  * Claims: references that are set aside for clients yet unknown. core/ counts them and checks the
  * requests (core/claims_request.c); this file has their memory, and a delayed work item for each
- * pool that voids claims whose deadline has passed.
+ * pool: the tick, which voids claims whose deadline has passed.
  */
 #include <linux/slab.h>
 
 #include "xk.h"
 #include "trace.h"
 
-#define XK_LONGEST_NS	(3600 * NSEC_PER_SEC)	/* then the work looks again */
+#define XK_TICK	nsecs_to_jiffies(XM_CLAIMS_TICK_NS)
 
-/* ---- deadlines ---- */
+/* ---- the tick ---- */
 
-/* A slot may be free now: wake its owner, or reclaim it. */
+/* The claims of a slot have ended, so it may be free now: wake its owner, or reclaim it. */
 static void xk_claims_do(struct xk_pool *pool, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER)
 		xk_wake(pool, XMEM_WAIT_SLOTS, pending.who);
 	else if (pending.what == XM_RECLAIM_SLOT)
-		xk_reclaim_slot(pool, pending.who);
+		xk_reclaim_later(pool, pending.who);
 }
 
-/* Make the work run at @deadline at the latest (~0: no need). */
-static void xk_claims_arm(struct xk_pool *pool, u64 now, u64 deadline)
+/* Let the tick run while claims have deadlines. */
+static void xk_claims_arm(struct xk_pool *pool)
 {
-	u64 wait;
-
 	lockdep_assert_held(&pool->lock);
-	if (deadline == ~0ULL || pool->dead || (pool->claims_at && pool->claims_at <= deadline))
+	if (pool->claims_tick || pool->dead || !pool->host.claims || !pool->host.claims->timed)
 		return;
-	pool->claims_at = deadline;
-	wait = deadline > now ? min_t(u64, deadline - now, XK_LONGEST_NS) : 0;
-	/* One jiffy later, so that many deadlines close together share a run. */
+	pool->claims_tick = true;
 	xk_pool_get(pool);
-	if (mod_delayed_work(xk_wq, &pool->claims_work, nsecs_to_jiffies(wait) + 1))
-		xk_pool_put(pool);	/* it was queued already, with a reference */
-}
-
-/* Run the work at once: there may be more claims whose deadline has passed. */
-static void xk_claims_arm_now(struct xk_pool *pool)
-{
-	u64 now = ktime_get_ns();
-
-	xk_claims_arm(pool, now, now);
+	queue_delayed_work(xk_wq, &pool->claims_work, XK_TICK);
 }
 
 /*
- * Void the claims of one slot, if their deadline has passed; there may be more then. false: there
- * are none, and the work waits for the next deadline. A client that adds claims chooses their
- * deadline, which may be short, and waits for nothing. So the sweep for them comes no sooner than
- * for a collect.
+ * Void claims whose deadline has passed. Returns after how many jiffies the work continues; 0:
+ * never. A client that may add claims to many slots can let them all expire at one moment. So after
+ * each batch the work gives way to waiters for the lock, and the rest comes in a jiffy.
  */
-static bool xk_claims_expire_one(struct xk_pool *pool)
+static unsigned long xk_claims_expire(struct xk_pool *pool)
 {
-	u64 now = ktime_get_ns(), deadline;
-	struct xm_pending pending;
+	u64 now = ktime_get_ns();
+	u32 done = 0;
 	int slot;
 
-	lockdep_assert_held(&pool->lock);
-	slot = xm_host_expire_claims(&pool->host, now, &deadline);
-	if (slot < 0) {
-		xk_claims_arm(pool, now, deadline);
-		return false;
+	while ((slot = xm_host_expire_claims(&pool->host, now, &pool->claims_at)) != -ENOENT) {
+		if (slot >= 0)
+			xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+		if (++done % XK_BATCH)
+			continue;
+		if (xk_lock_is_wanted(pool))
+			return 1;
+		cond_resched();
 	}
-	pending = xm_claims_pending(&pool->host, slot);
-	if (pending.what == XM_RECLAIM_SLOT)
-		xk_reclaim_later(pool, pending.who);
-	else
-		xk_claims_do(pool, pending);
-	return true;
+	pool->claims_at = 0;
+	return pool->host.claims->timed ? XK_TICK : 0;
+}
+
+/* false: the pool needs no tick any more. */
+static bool xk_claims_tick(struct xk_pool *pool)
+{
+	unsigned long pause = pool->dead ? 0 : xk_claims_expire(pool);
+
+	pool->claims_tick = pause;
+	if (pause)
+		queue_delayed_work(xk_wq, &pool->claims_work, pause);
+	return pause;
 }
 
 /*
  * Run the work again in a jiffy, unless the pool is dead or dies meanwhile: no timer of a dead pool
- * may be left when the work queue is destroyed (xk_claims_stop, xk_pools_exit).
+ * may be left when the work queue is destroyed (xk_claims_stop, xk_pools_exit). false: it does not
+ * run.
  */
-static void xk_claims_try_again(struct xk_pool *pool)
+static bool xk_claims_try_again(struct xk_pool *pool)
 {
 	if (READ_ONCE(pool->dead))
-		return;
-	xk_pool_get(pool);
-	if (!queue_delayed_work(xk_wq, &pool->claims_work, 1))
-		xk_pool_put(pool);	/* it is queued already, with a reference */
-	else if (READ_ONCE(pool->dead) && cancel_delayed_work(&pool->claims_work))
-		xk_pool_put(pool);
-}
-
-/*
- * A client that may add claims to many slots can let them all expire at one moment. So after each
- * batch the work gives way to waiters for the lock, and the rest comes in a jiffy.
- */
-static void xk_claims_expire(struct xk_pool *pool)
-{
-	u32 done = 0;
-
-	pool->claims_at = 0;
-	while (!pool->dead && xk_claims_expire_one(pool)) {
-		if (++done % XK_BATCH)
-			continue;
-		if (xk_lock_is_wanted(pool)) {
-			xk_claims_arm_now(pool);
-			break;
-		}
-		cond_resched();
-	}
+		return false;
+	queue_delayed_work(xk_wq, &pool->claims_work, 1);
+	return !READ_ONCE(pool->dead) || !cancel_delayed_work(&pool->claims_work);
 }
 
 /*
@@ -114,14 +88,16 @@ static void xk_claims_expire(struct xk_pool *pool)
 static void xk_claims_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, claims_work);
+	bool again;
 
 	if (xk_pool_trylock(pool)) {
-		xk_claims_expire(pool);
+		again = xk_claims_tick(pool);
 		mutex_unlock(&pool->lock);
 	} else {
-		xk_claims_try_again(pool);
+		again = xk_claims_try_again(pool);
 	}
-	xk_pool_put(pool);
+	if (!again)
+		xk_pool_put(pool);
 }
 
 void xk_claims_prepare(struct xk_pool *pool)
@@ -133,24 +109,20 @@ void xk_claims_prepare(struct xk_pool *pool)
 
 /*
  * A client has ended: void the claims that no client is left to take, and bound the client's own.
- * Others may take the lock meanwhile, because each slot is bounded by itself. The work does the
- * rest.
+ * Others may take the lock meanwhile.
  */
 void xk_claims_left(struct xk_pool *pool)
 {
-	u32 at = 0, done = 0, g;
+	u32 at = 0, done = 0;
 	int slot;
 
 	lockdep_assert_held(&pool->lock);
-	while ((slot = xm_host_orphaned_claims(&pool->host, &at)) >= 0) {
-		xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+	while ((slot = xm_host_claims_left(&pool->host, ktime_get_ns(), &at)) != -ENOENT) {
+		if (slot >= 0)
+			xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
 		xk_lock_yield(pool, &done, XK_BATCH / 64);
 	}
-	for (g = 0; g < pool->host.map.groups; g++)
-		if (xm_host_bound_group(&pool->host, g, ktime_get_ns()))
-			xk_lock_yield(pool, &done, XK_BATCH / 64);
-	if (xk_claims_expire_one(pool))
-		xk_claims_arm_now(pool);
+	xk_claims_arm(pool);
 }
 
 /*
@@ -238,9 +210,7 @@ int xk_claim_begin(struct xk_call *call)
 	memory = xk_claims_install(pool, memory);
 	err = xm_host_claim(&pool->host, client->id, request, ktime_get_ns(), privileged, &pending);
 	xk_claims_do(pool, pending);
-	/* The work voids the claims whose deadline has passed; this does so for one slot only. */
-	if (!err && request->op == XMEM_CLAIM_ADD && xk_claims_expire_one(pool))
-		xk_claims_arm_now(pool);
+	xk_claims_arm(pool);
 	mutex_unlock(&pool->lock);
 	if (pending.what == XM_RECLAIM_SLOT)
 		xk_reap_wait(pool);

@@ -205,8 +205,10 @@ struct xk_pool {
 	struct xk_chunk *area[XMEM_MAX_CLIENTS];
 	struct xk_chunk *group[XMEM_MAX_GROUPS];
 
-	struct delayed_work claims_work;	/* claims.c; holds a reference while it waits */
-	u64 claims_at;			/* pool->lock: when that runs; 0: it is not queued */
+	struct delayed_work claims_work;	/* claims.c */
+	bool claims_tick;		/* pool->lock: claims_work waits or runs, and has a
+					 * reference */
+	u32 claims_at;			/* pool->lock: the first slot of its next run */
 
 	struct delayed_work limbo_work;	/* limbo.c; holds a reference while it waits */
 	struct delayed_work exit_work;	/* exited.c; holds a reference while it waits */

@@ -27,8 +27,9 @@ struct xmem_buffer;
  * reference of this handle, and xmem_forget leaves it to the next client.
  * @buffer: held for reading; or being written and complete, and afterwards held for reading.
  * @count: references in all, with existing claims, 1 to 65535.
- * @timeout_ns: how long all claims of the buffer last; 0: 10 seconds; XMEM_FOREVER: as long as the
- *	owner lives. Only the owner may set more than 60 seconds. No call makes the end earlier.
+ * @timeout_ns: how long all claims of the buffer last, at the earliest; they end at most a second
+ *	later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set more
+ *	than 60 seconds. No call makes the end earlier.
  * Returns: 0, or -EBUSY: another handle that this client has of the buffer is counted in; -ERANGE:
  * a wrong count; -EPERM: the buffer is another client's, and the timeout is too long; -EINVAL,
  * -EOVERFLOW, -ENOMEM, -EINTR; after xmem_get_mut of memory of a GPU also -EINTR, -ECANCELED,

@@ -251,34 +251,6 @@ static const char *collect_on_and_on(u64 *ret_ns)
 	return NULL;
 }
 
-static u64 generation_of(u32 slot)
-{
-	return xm_generation(xm_load(&xm_slot(&keeper.map, slot)->state));
-}
-
-/* Requests runs with claims of another slot that time out at once, instead of collects. */
-static const char *collect_with_claims(u64 *ret_ns)
-{
-	struct xmem_claim_request claim = {
-		.size = sizeof(claim), .op = XMEM_CLAIM_ADD, .slot = told->slot[1], .count = 1,
-		.timeout_ns = 1,
-	};
-	u64 begin = raw_now_ns(), before;
-	int err = 0;
-	u32 i;
-
-	for (i = 0; i < TIMES; i++) {
-		before = scans_of(told->slot[0]);
-		SAME(collect(&keeper, told->slot[0]), 0);
-		claim.generation = generation_of(told->slot[1]);
-		WANT(EVENTUALLY((err = raw_request(&keeper, XMEM_IOC_CLAIM, &claim)) != -EAGAIN));
-		SAME(err, 0);
-		WANT(EVENTUALLY(scans_of(told->slot[0]) != before));
-	}
-	*ret_ns = raw_now_ns() - begin;
-	return NULL;
-}
-
 /*
  * An attach that finds too few slots waits for the requested work. It wants a whole group, because
  * the free slots of the owner's groups go to others. *ret_least_ns: the shortest wait.
@@ -324,20 +296,6 @@ static const char *collects_take_half(void)
 	GOES_WELL(measure_collects(&alone, &waited, &least));
 	if (least * TIMES * 100 > alone * 60)
 		return wrong("collects take %.0f %% of the time", least * TIMES * 100.0 / alone);
-	return NULL;
-}
-
-static const char *claims_hurry_no_collects(void)
-{
-	u64 alone = 0, waited, least;
-
-	GOES_WELL(start_forwarded());
-	GOES_WELL(collect_and_wait(&waited, &least));
-	GOES_WELL(collect_with_claims(&alone));
-	figure("%u runs that collects and claims ask for take %.3f ms; one takes %.3f ms at least",
-	       TIMES, alone / 1e6, least / 1e6);
-	if (least * TIMES * 100 > alone * 60)
-		return wrong("they take %.0f %% of the time", least * TIMES * 100.0 / alone);
 	return NULL;
 }
 
@@ -480,7 +438,6 @@ static const struct attack attacks[] = {
 	{ "M5_strangers_collect_nothing", strangers_collect_nothing, false },
 	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
 	{ "M5_collects_take_half", collects_take_half, true },
-	{ "M5_claims_hurry_no_collects", claims_hurry_no_collects, true },
 	{ "M5_who_waits_does_not_rest", who_waits_does_not_rest, true },
 	{ "M5_collects_meet_an_end", collects_meet_an_end, false },
 	{ "L2_pages_with_readers_of_overdue", pages_with_readers_of_overdue, true },

@@ -35,14 +35,38 @@ static inline struct scene scene_make(void)
 	return scene_of(64);
 }
 
-static inline void scene_end(struct scene *s)
+/* A tick, until it voids the claims of a slot, or ends with -ENOENT. */
+static inline int tick(const struct scene *s, u64 now_ns)
 {
 	u32 at = 0;
+	int slot;
 
+	do
+		slot = xm_host_expire_claims(s->host, now_ns, &at);
+	while (slot == -EAGAIN);
+	world_is_valid(s->world);
+	return slot;
+}
+
+/* The look at claims after the end of a client, until it voids those of a slot, or -ENOENT. */
+static inline int left_by(const struct scene *s, u64 now_ns)
+{
+	u32 at = 0;
+	int slot;
+
+	do
+		slot = xm_host_claims_left(s->host, now_ns, &at);
+	while (slot == -EAGAIN);
+	world_is_valid(s->world);
+	return slot;
+}
+
+static inline void scene_end(struct scene *s)
+{
 	world_is_valid(s->world);
 	world_end(s->world, s->reader);
 	world_end(s->world, s->owner);
-	while (xm_host_orphaned_claims(s->host, &at) >= 0)
+	while (left_by(s, NOW) >= 0)
 		world_reap(s->world);
 	ck_assert_uint_eq(s->map->pool->claimed, s->host->claims->alone);
 	world_is_clean(s->world);

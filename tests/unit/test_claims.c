@@ -304,81 +304,103 @@ END_TEST
 
 /* ---- ends ---- */
 
-START_TEST(claims_expire_in_the_order_of_their_deadlines)
+static u32 timed(const struct scene *s)
+{
+	return s->host->claims->timed;
+}
+
+START_TEST(claims_expire_at_their_deadlines)
 {
 	static const u64 timeouts[4] = { 3 * SECOND, SECOND, ~0ULL, 2 * SECOND };
 	struct scene s = scene_make();
-	u64 token[4], deadline;
+	u64 token[4];
 	u32 i;
 
 	token[0] = s.token;
 	for (i = 1; i < 4; i++)
 		token[i] = world_take_publish(s.world, s.owner, s.slot[i]);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, ~0ULL - 1, &deadline), -ENOENT);
-	ck_assert_uint_eq(deadline, ~0ULL);
+	ck_assert_int_eq(tick(&s, ~0ULL - 1), -ENOENT);
 	for (i = 0; i < 4; i++)
 		ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, token[i], i + 1, timeouts[i]),
 				 0);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW, &deadline), -ENOENT);
-	ck_assert_uint_eq(deadline, NOW + SECOND);
+	ck_assert_uint_eq(timed(&s), 3);
+	ck_assert_int_eq(tick(&s, NOW + SECOND - 1), -ENOENT);
 	/* A shorter time changes nothing; a longer one counts. */
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, token[3], 1, 1), 0);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, token[1], 0, 4 * SECOND), 0);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW, &deadline), -ENOENT);
-	ck_assert_uint_eq(deadline, NOW + 2 * SECOND);
-	/* Those of slot 0 are taken without the host. */
+	ck_assert_int_eq(tick(&s, NOW + 2 * SECOND - 1), -ENOENT);
+	ck_assert_int_eq(tick(&s, NOW + 2 * SECOND), s.slot[3]);
+	ck_assert_int_eq(tick(&s, NOW + 2 * SECOND), -ENOENT);
+	/* Those of slot 0 are taken without the host. The next tick sees that early. */
 	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 1), 0);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 5 * SECOND, &deadline), s.slot[3]);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 5 * SECOND, &deadline), s.slot[1]);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 5 * SECOND, &deadline), -ENOENT);
-	ck_assert_uint_eq(deadline, ~0ULL);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, ~0ULL, &deadline), -ENOENT);
+	ck_assert_uint_eq(timed(&s), 2);
+	ck_assert_int_eq(tick(&s, NOW + 2 * SECOND), -ENOENT);
+	ck_assert_uint_eq(timed(&s), 1);
+	ck_assert_int_eq(tick(&s, NOW + 5 * SECOND), s.slot[1]);
+	ck_assert_int_eq(tick(&s, ~0ULL - 1), -ENOENT);
+	ck_assert_uint_eq(timed(&s), 0);		/* no tick is needed any more */
 	ck_assert_uint_eq(s.map->pool->claimed, 1);
 	ck_assert_uint_eq(xm_claims_of(s.map, s.slot[2]), 3);
+	/* Claims with an end become claims without one. */
+	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, token[0], 1, SECOND), 0);
+	ck_assert_uint_eq(timed(&s), 1);
+	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, token[0], 1, ~0ULL), 0);
+	ck_assert_uint_eq(timed(&s), 0);
+	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, token[0], 0, 0), 0);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, token[2], 0, 0), 0);
 	scene_end(&s);
 }
 END_TEST
 
-/* A list of many claims stays in order while any of them are renewed, taken and voided. */
-START_TEST(the_list_of_claims_stays_in_order)
+#define MANY	256u
+
+/*
+ * A part of a tick voids claims of one slot, or looks at 64 slots. So the lock is free again soon,
+ * however many claims there are. Each tick voids what has expired by then, and nothing else.
+ */
+START_TEST(a_tick_looks_at_many_claims_in_parts)
 {
-	struct world *world = world_make(64, 2, 64);
+	struct world *world = world_make(MANY, 2, 64);
 	struct scene s = { .world = world, .host = &world->host, .map = &world->host.map };
-	u64 token[64], random = 1, deadline, last = 0;
-	u32 slot[64], i, n, seen = 0, there = 0;
-	int at;
+	u64 token[MANY], end[MANY] = { 0 }, random = 1, now;
+	u32 slot[MANY], at, i, n;
+	int next;
 
 	s.owner = world_join(world, XMEM_ROLE_WRITER, 0);
-	world_attach(world, s.owner, 64, slot);
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < MANY; i += 64)
+		world_attach(world, s.owner, 64, slot + i);
+	for (i = 0; i < MANY; i++)
 		token[i] = world_take_publish(world, s.owner, slot[i]);
-	for (n = 0; n < 2000; n++) {
+	for (n = 0; n < 8000; n++) {
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-		i = random >> 40 & 63;
-		if (random >> 60 < 10)
-			claim(&s, s.owner, XMEM_CLAIM_ADD, token[i], 1, 1 + (random >> 50 & 1023));
-		else if (random >> 60 < 13)
+		i = random >> 40 & (MANY - 1);
+		now = 1 + (random >> 50 & 1023);
+		if (random >> 60 < 14) {
+			claim(&s, s.owner, XMEM_CLAIM_ADD, token[i], 1, now);
+			end[i] = now > end[i] ? now : end[i];
+		} else if (random >> 60 < 15) {
 			claim(&s, s.owner, XMEM_CLAIM_VOID, token[i], 0, 0);
-		else
-			xm_claim_take(s.map, slot[i], ~0ULL, 1);
+			end[i] = 0;
+		} else if (!xm_claim_take(s.map, slot[i], ~0ULL, 1) &&
+			   !xm_claims_of(s.map, slot[i])) {
+			end[i] = 0;
+		}
 		world_is_valid(world);
 	}
-	for (i = 0; i < 64; i++)
-		there += xm_claims_of(s.map, slot[i]) != 0;
-	for (;;) {
-		at = xm_host_expire_claims(s.host, last, &deadline);
-		if (at >= 0) {
-			seen++;
-			continue;
-		}
-		if (deadline == ~0ULL)
-			break;
-		ck_assert_uint_gt(deadline, last);
-		last = deadline;
+	for (now = 0; now < 1024 + 100; now += 100) {
+		u32 voided = 0, looked = s.host->claims->count;
+
+		for (at = n = 0; (next = xm_host_expire_claims(s.host, NOW + now, &at)) != -ENOENT;
+		     n += next == -EAGAIN)
+			voided += next >= 0;
+		ck_assert_uint_ge(n + voided, looked / 64);
+		ck_assert(now || n == looked / 64);
+		for (i = 0; i < MANY; i++)
+			ck_assert(!xm_claims_of(s.map, slot[i]) == (end[i] <= now));
+		world_is_valid(world);
 	}
-	ck_assert_uint_eq(seen, there);
 	ck_assert_uint_eq(s.map->pool->claimed, 0);
+	ck_assert_uint_eq(timed(&s), 0);
 	world_end(world, s.owner);
 	world_is_clean(world);
 	world_free(world);
@@ -388,28 +410,25 @@ END_TEST
 START_TEST(claims_end_when_nobody_is_left_to_take_them)
 {
 	struct scene s = scene_make();
-	u32 third = world_join(s.world, XMEM_ROLE_READER, 0), at = 0;
+	u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
 	u64 other = world_take_publish(s.world, s.owner, s.slot[1]);
 
 	ck_assert_int_eq(add(&s, s.reader, s.token, 2), 0);
 	ck_assert_int_eq(add(&s, s.owner, other, 1), 0);
 	world_end(s.world, s.reader);
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);	/* the third is */
+	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);	/* the third is */
 	world_end(s.world, third);
-	at = 0;
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), s.slot[0]);
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
+	ck_assert_int_eq(left_by(&s, NOW), s.slot[0]);
+	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);
 	ck_assert_uint_eq(left(&s), 0);
 	ck_assert_uint_eq(xm_claims_of(s.map, s.slot[1]), 1);	/* its owner has added it */
 
 	/* The owner is gone, but a client that may take it is left; then none is. */
 	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
 	world_end(s.world, s.owner);
-	at = 0;
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
+	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);
 	world_end(s.world, s.reader);
-	at = 0;
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), s.slot[1]);
+	ck_assert_int_eq(left_by(&s, NOW), s.slot[1]);
 	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[1]).what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
@@ -550,20 +569,18 @@ END_TEST
 START_TEST(all_who_have_added_count_and_not_the_last_alone)
 {
 	struct scene s = scene_make();
-	u32 at = 0;
 
 	ck_assert_int_eq(add(&s, s.owner, s.token, 2), 0);
 	ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
 	world_end(s.world, s.reader);
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
+	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);
 	ck_assert_uint_eq(left(&s), 3);
 	/* Those are void; a claim that a reader adds then belongs to the reader alone. */
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
 	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
 	ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
 	world_end(s.world, s.reader);
-	at = 0;
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), s.slot[0]);
+	ck_assert_int_eq(left_by(&s, NOW), s.slot[0]);
 	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
 	scene_end(&s);
 }
@@ -574,27 +591,26 @@ START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
 {
 	const u64 bound = NOW + XMEM_CLAIM_LONGEST_NS;
 	struct scene s = scene_of(128);	/* for two writers */
-	u32 third = world_join(s.world, XMEM_ROLE_WRITER, 0), theirs, at = 0;
-	u64 deadline, other;
+	u32 third = world_join(s.world, XMEM_ROLE_WRITER, 0), theirs;
+	u64 other;
 
 	world_attach(s.world, third, 1, &theirs);
 	other = world_take_publish(s.world, third, theirs);
 	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_ADD, s.token, 2, ~0ULL), 0);
 	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_ADD, other, 1, ~0ULL), 0);
-	xm_host_bound_claims(s.host, NOW);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), -ENOENT);
-	ck_assert(deadline == ~0ULL);			/* both live */
+	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);
+	ck_assert_uint_eq(timed(&s), 0);			/* both live */
 
 	world_end(s.world, s.owner);
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
-	xm_host_bound_claims(s.host, NOW);
-	xm_host_bound_claims(s.host, NOW + 1);		/* a later end does not prolong them */
-	ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
-	ck_assert(deadline == bound);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), s.slot[0]);
+	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);
+	/* A later end does not prolong them. */
+	ck_assert_int_eq(left_by(&s, NOW + 1), -ENOENT);
+	ck_assert_uint_eq(timed(&s), 1);
+	ck_assert_int_eq(tick(&s, bound - 1), -ENOENT);
+	ck_assert_int_eq(tick(&s, bound), s.slot[0]);
 	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[0]).what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(world_reap(s.world), 1);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, ~0ULL - 1, &deadline), -ENOENT);
+	ck_assert_int_eq(tick(&s, ~0ULL - 1), -ENOENT);
 	ck_assert_uint_eq(xm_claims_of(s.map, theirs), 1);
 	world_end(s.world, third);
 	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
@@ -617,8 +633,8 @@ void claims_tests(Suite *suite)
 	tcase_add_test(tcase, what_is_freed_or_renewed_has_no_claims_any_more);
 	tcase_add_test(tcase, claims_added_within_a_scan);
 	tcase_add_test(tcase, a_scan_within_the_adding_of_claims);
-	tcase_add_test(tcase, claims_expire_in_the_order_of_their_deadlines);
-	tcase_add_test(tcase, the_list_of_claims_stays_in_order);
+	tcase_add_test(tcase, claims_expire_at_their_deadlines);
+	tcase_add_test(tcase, a_tick_looks_at_many_claims_in_parts);
 	tcase_add_test(tcase, claims_end_when_nobody_is_left_to_take_them);
 	tcase_add_test(tcase, a_client_has_one_of_its_own_at_most);
 	tcase_add_test(tcase, its_own_ends_with_a_client_unless_it_is_forgotten);

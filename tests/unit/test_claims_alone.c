@@ -71,7 +71,6 @@ START_TEST(what_came_alone_has_no_time_and_is_nobodys_own)
 	for (own = 0; own < 2; own++) {
 		struct scene s = scene_alone();
 		u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
-		u64 deadline;
 
 		if (own)
 			ck_assert_int_eq(add_own(&s, third, s.token, 1, 0), 0);
@@ -84,15 +83,13 @@ START_TEST(what_came_alone_has_no_time_and_is_nobodys_own)
 		if (own)
 			ck_assert_int_eq(take_own(&s, third, 1), -ENOENT);
 		else
-			ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 20 * SECOND,
-							       &deadline), -ENOENT);
+			ck_assert_int_eq(tick(&s, NOW + 20 * SECOND), -ENOENT);
 		ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
 		world_end(s.world, third);
 		ck_assert_uint_eq(left(&s), 1);
 		/* Claims that other clients add have no time then, either. */
 		ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
-		ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 20 * SECOND, &deadline),
-				 -ENOENT);
+		ck_assert_int_eq(tick(&s, NOW + 20 * SECOND), -ENOENT);
 		ck_assert_uint_eq(left(&s), 2);
 		ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
 		ck_assert_uint_eq(left(&s), 0);
@@ -122,18 +119,16 @@ START_TEST(what_came_alone_has_an_end_once_its_owner_has_ended)
 {
 	const u64 bound = NOW + XMEM_CLAIM_LONGEST_NS;
 	struct scene s = scene_alone();
-	u32 third = world_join(s.world, XMEM_ROLE_READER, 0), at = 0;
-	u64 deadline;
+	u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
 
 	ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 2), 0);
 	world_end(s.world, s.owner);
 	ck_assert_uint_eq(world_reap(s.world), 0);
-	ck_assert_int_eq(xm_host_orphaned_claims(s.host, &at), -ENOENT);
-	xm_host_bound_claims(s.host, NOW);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, bound - 1, &deadline), -ENOENT);
-	ck_assert(deadline == bound);
+	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);
+	ck_assert_int_eq(tick(&s, bound - 1), -ENOENT);
+	ck_assert_uint_eq(s.host->claims->timed, 1);
 	ck_assert_uint_eq(left(&s), 2);
-	ck_assert_int_eq(xm_host_expire_claims(s.host, bound, &deadline), s.slot[0]);
+	ck_assert_int_eq(tick(&s, bound), s.slot[0]);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	world_end(s.world, third);
 	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
@@ -166,7 +161,6 @@ START_TEST(the_owner_adds_while_the_host_adds)
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
 		struct scene s = scene_alone();
 		bool first = steps[i] == XM_STEP_CLAIM_NOTED;
-		u64 deadline;
 		int err;
 
 		racing = &s;
@@ -185,8 +179,7 @@ START_TEST(the_owner_adds_while_the_host_adds)
 			err = claim(&s, s.owner, XMEM_CLAIM_ADD, s.token, 2, ~0ULL);
 		ck_assert_int_eq(err, 0);
 		ck_assert_uint_eq(left(&s), 3);
-		ck_assert_int_eq(xm_host_expire_claims(s.host, NOW + 20 * SECOND, &deadline),
-				 -ENOENT);
+		ck_assert_int_eq(tick(&s, NOW + 20 * SECOND), -ENOENT);
 		ck_assert_uint_eq(left(&s), 3);
 		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], xm_generation(s.token), 3), 0);
 		world_put(s.world, s.owner, s.slot[0]);

@@ -35,7 +35,7 @@ static void owner_ends(struct kept *k)
 	xm_host_end(k->s.host, k->s.owner, false);
 	xm_host_exited(k->s.host, k->s.owner);
 	xm_host_limbo(k->s.host, NOW);
-	xm_host_bound_claims(k->s.host, NOW);
+	ck_assert_int_eq(left_by(&k->s, NOW), -ENOENT);
 	world_reap(k->s.world);
 	world_is_valid(k->s.world);
 }

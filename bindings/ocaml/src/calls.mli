@@ -406,8 +406,9 @@ val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
     leaves it to the next client.
     - buffer: held for reading; or being written and complete, and afterwards held for reading.
     - count: references in all, with existing claims, 1 to 65535.
-    - timeout_ns: how long all claims of the buffer last; 0: 10 seconds; XMEM_FOREVER: as long as
-    the owner lives. Only the owner may set more than 60 seconds. No call makes the end earlier.
+    - timeout_ns: how long all claims of the buffer last, at the earliest; they end at most a
+    second later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set
+    more than 60 seconds. No call makes the end earlier.
 
     Errors:
     - EBUSY: another handle that this client has of the buffer is counted in

@@ -128,12 +128,12 @@ struct xmem_slot_request {
  * that the claim is the caller's no more. ENOENT: the caller has none, or it is void. If other
  * clients take all claims, they take this one too.
  *
- * Claims also end when their time has passed, and when all clients that have added some have ended
- * and no other client than the slot's owner is left. Where limbo_bytes bounds what a client may
- * hold (join), claims of ended owners' slots count as held, see evict. If ended clients have made
- * such claims last as long as they do, those that keep more bytes than one client may hold are
- * void. ESTALE: the slot has other contents, or none. ERANGE: there would be more than
- * XMEM_MAX_CLAIMS.
+ * Claims also end when their time has passed, at most a second later, and when all clients that
+ * have added some have ended and no other client than the slot's owner is left. Where limbo_bytes
+ * bounds what a client may hold (join), claims of ended owners' slots count as held, see evict. If
+ * ended clients have made such claims last as long as they do, those that keep more bytes than one
+ * client may hold are void. ESTALE: the slot has other contents, or none. ERANGE: there would be
+ * more than XMEM_MAX_CLAIMS.
  */
 enum xmem_claim_op {
 	XMEM_CLAIM_ADD = 0,
@@ -151,9 +151,10 @@ struct xmem_claim_request {
 	__u64 generation;		/* of the contents */
 	__u32 count;
 	__u32 reserved;			/* must be 0 */
-	__u64 timeout_ns;		/* add: from now; 0: XMEM_CLAIM_DEFAULT_NS; ~0: no end. If
-					 * there are claims already, the later end counts; other
-					 * requests: 0 */
+	__u64 timeout_ns;		/* add: from now, at the earliest; at most a second more.
+					 * 0: XMEM_CLAIM_DEFAULT_NS; ~0: no end. If there are
+					 * claims already, the later end counts; other requests:
+					 * 0 */
 };
 #define XMEM_CLAIM_MIN		28	/* up to count */
 #define XMEM_CLAIM_DEFAULT_NS	10000000000ULL
