@@ -64,7 +64,7 @@ START_TEST(requests_know_their_flags)
 	union xm_request request = { .attach = good_attach(XMEM_ATTACH_HANDLE) };
 
 	ck_assert_int_eq(xm_request_check(attach, &request), 0);
-	request.flags |= 1u << 5;
+	request.flags |= 1u << 31;
 	ck_assert_int_eq(xm_request_check(attach, &request), -EINVAL);
 	request = (union xm_request){ .payload.flags = 7 };
 	ck_assert_int_eq(xm_request_check(payload, &request), 0);
