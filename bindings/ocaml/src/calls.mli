@@ -792,18 +792,14 @@ val wait_on : Managed.buffer -> stream:nativeint -> unit
 (** Let a stream wait until the contents of a buffer are complete: work that is put into the
     stream after this call comes after the contents.
 
-    For a buffer from xmem_acquire_cuda the stream waits for contents that this client has
-    published in the buffer on a stream, and for copies (copy.h) into and out of the buffer.
-
-    If the contents are complete, the call puts nothing into the stream. If the GPU cannot wait,
-    or xmemd has ended, the calling thread waits. Keep the handle until all work that reads the
-    contents has been put into the stream, and then drop the handle by xmem_release_on.
+    Keep the handle until all work that reads the contents is in the stream, and then drop the
+    handle by xmem_release_on.
 
     Errors:
     - EOWNERDEAD: the writer's process ended before its GPU had finished the contents
     - EMEDIUMTYPE, ENODEV, ENOMEM, EINVAL, EIO: as xmem_publish with a stream
     - EPERM: the stream is captured
-    - EINTR, ECANCELED, ENOTCONN: the thread had to wait: as xmem_receive
+    - EINTR, ECANCELED, ENOTCONN: the thread had to wait
 
     The page xmem_wait_on(3) of the manual says more. Since 0.5. *)
 
@@ -812,32 +808,21 @@ val wait_contents : Managed.buffer -> timeout:int64 -> unit
     - timeout_ns: nanoseconds to wait; 0: only look, which works even after xmem_cancel.
 
     Errors:
-    - EAGAIN: they are not complete, and timeout_ns is 0; -ETIMEDOUT not complete in time
-    - EOWNERDEAD: the contents will never be complete: the writer's process has ended
-    - EIO, ESHUTDOWN: this process writes the contents, and its GPU or the driver has failed
+    - EAGAIN: they are not complete, and timeout_ns is 0
+    - ETIMEDOUT: not in time
+    - EOWNERDEAD: they will never be complete, because the writer's process has ended
+    - EIO, ESHUTDOWN: this process writes them, and its GPU or the driver has failed
     - EMEDIUMTYPE: the buffer is in memory of the CPU
-    - EINVAL: also: the timeout is negative
-    - EINTR, ECANCELED, ENOTCONN: as xmem_receive: xmem_pool_close ends the waits that are under
-    way, and after it new waits for buffers that are still held are possible
 
     The page xmem_wait_contents(3) of the manual says more. Since 0.5. *)
 
 val release_on : Managed.buffer -> stream:nativeint -> unit
-(** Drop a handle when a stream has done all work that is in the stream at the call.
+(** Drop a handle for reading, of any memory, when a stream has done all work that is in the
+    stream at the call and may read the contents.
 
-    The handle is gone for the caller at once, and the buffer is held until the stream has done
-    this work. The library learns of the end up to a millisecond later, because the stream only
-    writes a word in memory. So an xmem_acquire that does not wait may find no buffer just after
-    the stream has been synchronized. If the process ends before the work does, the host keeps the
-    buffer until the GPU can no longer read the contents.
-    - buffer: any handle for reading. Its buffer may also be in memory of the CPU, if the stream
-    copies from there.
-    - stream: its work at the call may still read the contents. XMEM_ALL_STREAMS: the work of all
-    streams may. The handle then waits for the whole GPU, so nothing that waits for this buffer
-    may keep a stream of the GPU waiting. Streams of other contexts, as of other GPUs, do not
-    count. Use XMEM_ALL_STREAMS if you do not know the streams, or if a stream may have been
-    destroyed. While a stream is captured, the buffer stays held; the capture of a blocking stream
-    stays valid, and the driver makes the capture of a non-blocking stream invalid.
+    The handle is gone for the caller at once.
+    - stream: XMEM_ALL_STREAMS: the streams are unknown, or one may have been destroyed. The
+    handle then waits for the work of the whole GPU (xmem_release_on(3)).
 
     Errors:
     - EPERM: the buffer is being written, or the stream is captured

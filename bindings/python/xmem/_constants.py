@@ -618,6 +618,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_poll_fd", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
         "xmem_subscription_poll_fd", "xmem_acquire", "xmem_publish", "xmem_copy_to",
         "xmem_acquire_cuda", "xmem_wait_subscribers", "xmem_subscribers_poll_fd",
+        "xmem_wait_contents",
     ),
     "EUSERS": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_cuda_peer",
