@@ -72,14 +72,13 @@ end
 module Subscription_info = struct
   type t = {
     publisher : int;
-      (** client id of the publisher of the last received buffer, or at first of the first
-          publisher; XMEM_NOBODY: none has come yet *)
+      (** of the last received buffer; XMEM_NOBODY: none yet *)
     follows : int;
-      (** publishers, with ended ones whose publications may be left to receive *)
+      (** publishers, with ended ones *)
     lost : int;
-      (** publications of all publishers that it has lost by being slow *)
+      (** publications that it has lost by being slow *)
     behind : int;
-      (** publications of all publishers that it has yet to receive, without history *)
+      (** publications that it has yet to receive *)
   }
 end
 

@@ -133,27 +133,18 @@ val pool_client : Managed.pool -> int
 
 val subscribe : ?flags:int -> ?publisher:int -> ?timeout_ns:int64 -> ?history:int -> ?depth:int ->
   ?label:string -> Managed.pool -> Managed.subscription
-(** Follow the publishers of a pool, each from its next publication on.
+(** Follow the publishers of a pool, each from its next publication on: one client with
+    XMEM_SUBSCRIBE_PUBLISHER, and otherwise all other writers with a fitting label, including
+    those that join later.
 
-    With XMEM_SUBSCRIBE_PUBLISHER the subscription follows that client alone. Without it, the
-    subscription follows all other writers with a fitting label, including those that join later;
-    a pool handle can have one such subscription, which leaves out the writers that its other
-    subscriptions follow. Publications from before a writer is followed are not received and do
-    not count as lost, except with `history` or XMEM_SUBSCRIBE_LASTS.
-
-    With XMEM_SUBSCRIBE_LASTS this call returns at once if there is no publisher (timeout_ns must
-    be 0 or XMEM_FOREVER), and xmem_receive waits for the next publisher instead of failing with
-    EPIPE. From a publisher that comes later, all publications that still exist are received.
-    XMEM_SUBSCRIBE_NOWAIT changes nothing then.
-    - options: NULL stands for options that are all zero.
+    A pool handle can have one subscription of the second kind.
 
     Errors:
-    - EINVAL: a field or flag is out of its range; the message says which
-    - ENOENT: there is no such publisher, and XMEM_SUBSCRIBE_NOWAIT; or it is a reader
+    - EINVAL: a field or flag is out of its range
+    - ENOENT: there is no publisher, or it is a reader
     - ETIMEDOUT: no publisher came in time, or the host did not answer
     - EEXIST: this client follows that publisher already, or this handle follows all writers
-    - EOPNOTSUPP: XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of that publisher, or of all writers in
-    the pool, is 0
+    - EOPNOTSUPP: XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of the publishers is 0
     - ESTALE: the publisher ended during this call
     - EMFILE: a payload cannot be mapped
 
@@ -165,16 +156,12 @@ val receive : Managed.subscription -> timeout:int64 -> Managed.buffer
 (** Receive the next publication and hold it for reading.
 
     Each publisher's publications come in order, and publishers take turns.
-    - timeout_ns: nanoseconds to wait for it.
 
     Errors:
     - EAGAIN: there is none yet, and the timeout is 0
     - ETIMEDOUT: none came in time
-    - EPIPE: all publishers that were followed have ended, and there is no other one: the
-    subscription is over. Subscribe again to follow later publishers. The message says whether
-    everything was received
-    - ECANCELED: xmem_cancel; or xmem_unsubscribe, or xmem_pool_close, while this call waits
-    - EBADF: the subscription has been dropped
+    - EPIPE: all followed publishers have ended, and the subscription is over: subscribe again
+    - ECANCELED: also: xmem_unsubscribe, while this call waits
     - EMFILE, EIO: the contents cannot be mapped; the publication is still the next one
 
     In C: the caller calls xmem_release
@@ -182,21 +169,16 @@ val receive : Managed.subscription -> timeout:int64 -> Managed.buffer
     The page xmem_receive(3) of the manual says more. Since 0.1. *)
 
 val subscription_poll_fd : Managed.subscription -> int
-(** Get the descriptor of one subscription, which is readable and hung up like a pool's, and never
-    writable.
-
-    After the subscription has ended it stays readable.
+(** Get the descriptor of one subscription, which is readable and hung up like a pool's.
 
     In C: the library's, valid until xmem_unsubscribe
 
     The page xmem_subscription_poll_fd(3) of the manual says more. Since 0.3. *)
 
 val subscription_stat : Managed.subscription -> Answers.Subscription_info.t
-(** Get the state of a subscription, without waiting.
-    - ret_info: its size field is set. Unchanged after an error.
+(** Get the state of a subscription.
 
     Errors:
-    - EBADF: the subscription has been dropped
 
     The page xmem_subscription_stat(3) of the manual says more. Since 0.5. *)
 

@@ -167,8 +167,7 @@ end
 (** Flags: XMEM_SUBSCRIBE_*. *)
 module Subscribe = struct
 
-  (** the publisher waits for this subscriber within its wait_bound_ns; without this flag a slow
-      subscriber loses the oldest publication *)
+  (** the publisher waits within its wait_bound_ns; otherwise slow subscribers lose publications *)
   let waits = 0x1
 
   (** only the client in `publisher` *)
@@ -177,7 +176,7 @@ module Subscribe = struct
   (** do not wait for a publisher to come: ENOENT *)
   let nowait = 0x4
 
-  (** the subscription needs no publisher: xmem_receive waits for the first and later ones *)
+  (** xmem_receive waits for publishers to come *)
   let lasts = 0x8
 end
 

@@ -82,14 +82,13 @@ static const struct xp_field xmem_metadata_fields[] = {
 
 static const struct xp_field xmem_subscription_info_fields[] = {
 	XP_FIELD(xmem_subscription_info, publisher, XP_UNSIGNED, 0,
-		"client id of the publisher of the last received buffer, or at first of the "
-		"first publisher; XMEM_NOBODY: none has come yet"),
+		"of the last received buffer; XMEM_NOBODY: none yet"),
 	XP_FIELD(xmem_subscription_info, follows, XP_UNSIGNED, 0,
-		"publishers, with ended ones whose publications may be left to receive"),
+		"publishers, with ended ones"),
 	XP_FIELD(xmem_subscription_info, lost, XP_UNSIGNED, 0,
-		"publications of all publishers that it has lost by being slow"),
+		"publications that it has lost by being slow"),
 	XP_FIELD(xmem_subscription_info, behind, XP_UNSIGNED, 0,
-		"publications of all publishers that it has yet to receive, without history"),
+		"publications that it has yet to receive"),
 };
 
 static const struct xp_field xmem_buffer_info_fields[] = {

@@ -65,14 +65,13 @@ class Metadata(tuple[Any, ...]):
 class SubscriptionInfo(tuple[Any, ...]):
     """The state of a subscription."""
 
-    #: client id of the publisher of the last received buffer, or at first of the first publisher;
-    #: XMEM_NOBODY: none has come yet
+    #: of the last received buffer; XMEM_NOBODY: none yet
     publisher: Final[int]
-    #: publishers, with ended ones whose publications may be left to receive
+    #: publishers, with ended ones
     follows: Final[int]
-    #: publications of all publishers that it has lost by being slow
+    #: publications that it has lost by being slow
     lost: Final[int]
-    #: publications of all publishers that it has yet to receive, without history
+    #: publications that it has yet to receive
     behind: Final[int]
 
 

@@ -43,14 +43,13 @@ class MayFlags(enum.IntFlag):
 class SubscribeFlags(enum.IntFlag):
     """Flags: XMEM_SUBSCRIBE_*."""
 
-    #: the publisher waits for this subscriber within its wait_bound_ns; without this flag a slow
-    #: subscriber loses the oldest publication
+    #: the publisher waits within its wait_bound_ns; otherwise slow subscribers lose publications
     WAITS = 0x1
     #: only the client in `publisher`
     PUBLISHER = 0x2
     #: do not wait for a publisher to come: ENOENT
     NOWAIT = 0x4
-    #: the subscription needs no publisher: xmem_receive waits for the first and later ones
+    #: xmem_receive waits for publishers to come
     LASTS = 0x8
 
 
