@@ -93,11 +93,12 @@ def _split(function: Json) -> tuple[list[str], list[Json]]:
     return [head + ".", *lines[1:]], errors
 
 
-def _errors(listed: list[Json]) -> str:
+def _errors(listed: list[Json], header: str) -> str:
     text = ".SH ERRORS\n" if listed else ""
+    rules = f"See xmem(7) and {_header_page(header)}(7)."
     for each in listed:
         names = ", ".join(each["names"])
-        said = pretty.sentence(each.get("text")) or "See xmem(7)."
+        said = pretty.sentence(each.get("text")) or rules
         text += f".TP\n.B {_safe(names)}\n{_safe(said)}\n"
     return text
 
@@ -153,7 +154,7 @@ def _page(function: Json, siblings: list[Json], api: Json, notes: Notes) -> str:
     result, errors = _split(function)
     if result:
         text += ".SH RETURN VALUE\n" + _prose(_result(result))
-    text += _errors(errors)
+    text += _errors(errors, function["header"])
     text += _section("OWNERSHIP", function.get("ownership"))
     text += _section("THREADS", function["threads"])
     text += _notes(f"{function['name']}.3", notes)

@@ -413,12 +413,9 @@ module Pool_entry = struct
   }
 end
 
-(** The places of a column's parts in the contents. The layout is that of Arrow's columns. Each
-    part begins at a multiple of 64 bytes, and all positions follow from rows, chars and flags.
-    The string of row i is the UTF-8 from byte offset\[i\] to byte offset\[i + 1\] of the
-    characters. There are rows + 1 offsets of type int32_t. The first is 0, the last is chars, and
-    none is less than the one before it. With XMEM_STRINGS_VALIDITY, bit i % 8 of byte i / 8 of
-    the validity is 1 if row i has a string, and 0 if it is null. *)
+(** The places of a column's parts in the contents, each at a multiple of 64 bytes: a bit for each
+    row, which is 0 if the row is null; rows + 1 offsets of type int32_t; and UTF-8 characters, of
+    which row i has those from byte offset\[i\] to byte offset\[i + 1\]. *)
 module Strings = struct
   type t = {
     flags : int;
@@ -456,7 +453,7 @@ module Tensor = struct
     device_id : int;
       (** XMEM_CPU, or this process's number of the GPU *)
     data : nativeint;
-      (** the first element: an address of xmem_data() or xmem_cuda_ptr() *)
+      (** the first element, in xmem_data() or xmem_cuda_ptr() *)
     elements : int;
       (** the product of shape; 1 if ndim is 0 *)
     bytes : int;
@@ -466,8 +463,7 @@ module Tensor = struct
     strides : int array;
       (** bytes; none negative *)
     element_strides : int array;
-      (** strides / item_bytes, as in DLPack: valid only with XMEM_TENSOR_DLPACK, because not all
-          strides can be divided *)
+      (** with XMEM_TENSOR_DLPACK: strides / item_bytes *)
   }
 end
 

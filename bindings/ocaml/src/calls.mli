@@ -814,108 +814,63 @@ val release_on : Managed.buffer -> stream:nativeint -> unit
     The page xmem_release_on(3) of the manual says more. Since 0.5. *)
 
 val describe_tensor : ?strides:int array -> Managed.buffer -> int -> int -> int array -> unit
-(** Describe the contents as a tensor whose first element is the first byte.
+(** Describe the contents as a tensor.
 
-    This replaces all metadata of an earlier publication, and the label of this client becomes the
-    producer. Call it before you set anything else (id, user words, xmem_describe_source).
-    - buffer: being written.
-    - dtype: XMEM_DTYPE_*; bits times lanes must be whole bytes, so that two 4-bit numbers are one
-    element of two lanes.
-    - ndim: 0 (one element) to 8.
-    - shape: elements in each dimension, none negative; one may be 0. NULL if \@ndim is 0.
-    - strides: bytes from one element to the next in each dimension, none negative; 0 repeats one
-    element. NULL: the last dimension is dense, and the others follow in order.
+    The label of this client becomes the producer.
+    - dtype: XMEM_DTYPE_*, of whole bytes with all lanes.
+    - ndim: number of dimensions, 0 (one element) to 8, and elements in each.
+    - shape: number of dimensions, 0 (one element) to 8, and elements in each.
+    - strides: bytes from one element to the next in each dimension, or 0; NULL: dense.
 
     Errors:
-    - EINVAL: there is no such type, or a number is out of its range; the message says which
-    - ERANGE: the tensor has more bytes than were acquired, or than 63 bits can count
-    - EPERM: the buffer is held for reading
 
     The page xmem_describe_tensor(3) of the manual says more. Since 0.4. *)
 
 val describe_image : Managed.buffer -> int -> int -> int -> int -> unit
-(** Describe the contents as an image whose first row begins at the first byte.
-
-    This replaces all metadata, like xmem_describe_tensor, and sets the content type and the
-    tensor that xmem_tensor_view finds.
-    - buffer: being written.
-    - format: XMEM_IMAGE_*.
+(** Describe the contents as an image of \@format XMEM_IMAGE_*, and set the content type.
     - width: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
     - height: pixels, 1 to XMEM_IMAGE_MAX_SIDE.
-    - stride: bytes from one row to the next in the first plane; 0: no padding. The rows of other
-    planes have room for as many pixels.
+    - stride: bytes from one row to the next in the first plane; 0: no padding.
 
     Errors:
-    - EINVAL: there is no such format, or a number is out of its range; the message says which
-    - ERANGE: the image has more bytes than were acquired: see xmem_image_bytes
-    - EPERM: the buffer is held for reading
 
     The page xmem_describe_image(3) of the manual says more. Since 0.4. *)
 
 val image_bytes : int -> int -> int -> int -> int
-(** Get the number of bytes of an image, from its first byte to its last one, in order to acquire
-    them.
-    - format: as in xmem_describe_image.
-    - width: as in xmem_describe_image.
-    - height: as in xmem_describe_image.
-    - stride: as in xmem_describe_image.
+(** Get the number of bytes of an image.
 
     Errors:
-    - EINVAL: there is no such format, or a number is out of its range; the message says which
 
     The page xmem_image_bytes(3) of the manual says more. Since 0.5. *)
 
 val strings_plan : int -> int -> int -> Answers.Strings.t
-(** Plan a column of strings, in order to acquire its bytes and to write its parts.
-    - rows: at most XMEM_STRINGS_MAX.
-    - chars: bytes of all strings, at most XMEM_STRINGS_MAX.
-    - flags: XMEM_STRINGS_*.
-    - ret_plan: its size field is set. Its data is NULL. Unchanged after an error.
+(** Plan a column of strings, in order to acquire its bytes and to write its parts: \@rows, and
+    \@chars bytes of all strings, at most XMEM_STRINGS_MAX of each.
 
     Errors:
-    - EINVAL: a number is out of its range, a flag has no meaning, or the size field is smaller
-    than itself
 
     The page xmem_strings_plan(3) of the manual says more. Since 0.5. *)
 
 val describe_strings : Managed.buffer -> int -> int -> int -> unit
-(** Describe the contents as a column of strings that begins at the first byte.
-
-    This replaces all metadata, like xmem_describe_tensor; xmem_tensor_view finds the bytes of all
-    parts.
-    - buffer: being written.
-    - rows: as in xmem_strings_plan.
-    - chars: as in xmem_strings_plan.
-    - flags: as in xmem_strings_plan.
+(** Describe the contents as a column of strings that xmem_strings_plan has planned.
 
     Errors:
-    - EINVAL: a number is out of its range, or a flag has no meaning; the message says which
-    - ERANGE: the column has more bytes than were acquired: see xmem_strings_plan
-    - EPERM: the buffer is held for reading
 
     The page xmem_describe_strings(3) of the manual says more. Since 0.5. *)
 
 val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
   ?timestamp_ns:int64 -> ?clock:string -> Managed.buffer -> unit
-(** Set the kind of the contents, their maker and their time.
-
-    This time is not that of the publication, which xmem_publish takes by CLOCK_MONOTONIC.
-    - buffer: being written.
+(** Set the kind of the contents, their maker and their time, and no other metadata.
 
     Errors:
-    - EINVAL: a string is too long or has another character, a flag is unknown, a reserved field
-    is not 0, or the size is below the minimum; the message says which
-    - EPERM: the buffer is held for reading
 
     The page xmem_describe_source(3) of the manual says more. Since 0.5. *)
 
 val metadata_view : Managed.buffer -> Answers.Metadata.t
 (** Get a copy of the metadata that does not change any more.
 
-    In its three strings '?' replaces every character that is not printable ASCII, and NULs fill
-    the rest. size and offset are true, and so are storage and device of a buffer on a GPU. All
-    other fields may be anything.
-    - ret_metadata: unchanged after an error.
+    Its strings are printable. size, offset and, on a GPU, storage and device are true. All other
+    fields may be anything.
 
     Errors:
 
@@ -925,16 +880,14 @@ val metadata_view : Managed.buffer -> Answers.Metadata.t
 
 val tensor_view : Managed.buffer -> int -> Answers.Tensor.t
 (** Get the tensor that the publisher describes, checked.
-    - flags: 0, or XMEM_VIEW_CUDA.
-    - ret_tensor: its size field is set. Unchanged after an error.
+    \@flags is 0 or XMEM_VIEW_CUDA.
 
     Errors:
     - ENODATA: the publisher has not described the contents
-    - EBADMSG: the description is impossible; the message says why
+    - EBADMSG: the description is impossible
     - ERANGE: the tensor reaches beyond the contents
-    - EINVAL: the size field is smaller than itself; a flag has no meaning
     - EMEDIUMTYPE: the contents are on a GPU, and XMEM_VIEW_CUDA is not set
-    - EIO, ENOMEM, EMFILE, EINTR: as xmem_data; on a GPU as xmem_cuda_ptr
+    - EIO, ENOMEM, EMFILE, EINTR: as xmem_data
 
     In C: data is valid until the handle of the buffer is dropped
 
@@ -942,24 +895,20 @@ val tensor_view : Managed.buffer -> int -> Answers.Tensor.t
 
 val image_view : Managed.buffer -> int -> Answers.Image.t
 (** Get the image that the publisher describes, checked.
-    - flags: 0, or XMEM_VIEW_CUDA.
-    - ret_image: its size field is set. Unchanged after an error.
 
     In C: as xmem_tensor_view
 
     The page xmem_image_view(3) of the manual says more. Since 0.4. *)
 
 val strings_view : Managed.buffer -> int -> int * Answers.Strings.t
-(** Get the column of strings that the publisher describes: its parts lie within the contents.
+(** Get the column of strings that the publisher describes.
 
-    The offsets are not checked, because a publisher can change contents at any moment.
-    xmem_strings_get checks those of one row. A program that reads them itself reads each offset
-    once, and uses a row only if 0 <= its begin <= its end <= chars.
-    - flags: 0, or XMEM_VIEW_CUDA.
-    - ret_strings: its size field is set. Unchanged after an error.
+    Its parts lie within the contents. The offsets are not checked: call xmem_strings_get for a
+    row.
 
     Errors:
+    - EBADMSG: also: the contents do not begin at a multiple of 64
 
-    In C: data is valid until the handle of the buffer is dropped
+    In C: as xmem_tensor_view
 
     The page xmem_strings_view(3) of the manual says more. Since 0.5. *)

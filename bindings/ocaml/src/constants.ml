@@ -271,7 +271,7 @@ end
 (** Flags: XMEM_STRINGS_*. *)
 module Strings = struct
 
-  (** Rows may be null: the contents have a bit for each row. *)
+  (** rows may be null: there is a bit for each *)
   let validity = 0x1
 end
 
@@ -284,7 +284,7 @@ module Tensor = struct
   (** Each number is at a multiple of its own bytes, as C wants it; a complex one is two numbers. *)
   let aligned = 0x2
 
-  (** element_strides is valid. *)
+  (** element_strides is valid *)
   let dlpack = 0x4
 end
 

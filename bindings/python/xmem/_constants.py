@@ -124,7 +124,7 @@ class CudaCanFlags(enum.IntFlag):
 class StringsFlags(enum.IntFlag):
     """Flags: XMEM_STRINGS_*."""
 
-    #: Rows may be null: the contents have a bit for each row.
+    #: rows may be null: there is a bit for each
     VALIDITY = 0x1
 
 
@@ -135,7 +135,7 @@ class TensorFlags(enum.IntFlag):
     DENSE = 0x1
     #: Each number is at a multiple of its own bytes, as C wants it; a complex one is two numbers.
     ALIGNED = 0x2
-    #: element_strides is valid.
+    #: element_strides is valid
     DLPACK = 0x4
 
 
@@ -413,7 +413,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_add_ref", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
         "xmem_cuda_peer", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
-        "xmem_attach_fd",
+        "xmem_attach_fd", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_get", "xmem_acquire", "xmem_publish",
@@ -445,7 +445,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_peer",
         "xmem_cuda_device", "xmem_pool_stat", "xmem_pool_client_info", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_pool_slot_info", "xmem_pool_device_info",
-        "xmem_pool_holds", "xmem_limit_next", "xmem_release_on",
+        "xmem_pool_holds", "xmem_limit_next", "xmem_release_on", "xmem_tensor_view",
+        "xmem_image_view", "xmem_strings_view",
     ),
     "EDQUOT": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
@@ -531,7 +532,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_query", "xmem_cuda_device_query",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
         "xmem_cuda_peer", "xmem_cuda_device", "xmem_host_query", "xmem_wait_on",
-        "xmem_release_on",
+        "xmem_release_on", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive_any",
@@ -562,6 +563,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_limit_next", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "ENOTSUP": (
         "xmem_get_api",
@@ -579,6 +581,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_publish", "xmem_set_ref_count", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_wait_on", "xmem_wait_contents",
+        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "EPERM": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_clone", "xmem_metadata_mut", "xmem_acquire",
