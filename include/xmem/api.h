@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of all public functions, through which plug-ins and bindings reach the one copy of
- * the library in a process. A part of xmem.h. Made by "make api" from the other headers: edit
- * those. Each member is the function xmem_NAME, with the same rules.
- *
- *	const struct xmem_api *xmem = xmem_get_api(XMEM_API_VERSION);
- *	struct xmem_pool *pool = xmem->pool_open("camera", NULL);
- *
- * A plug-in gets the table from the program that loads it, or finds xmem_get_api by dlsym. It
- * need not be linked with libxmem then, and handles of one plug-in are valid in another.
+ * The table of all public functions, through which plug-ins and bindings reach the one copy of the
+ * library in a process. A part of xmem.h. Made by "make api": edit the other headers. Each member
+ * is the function xmem_NAME, with its rules. A plug-in gets the table from the program that loads
+ * it, or finds xmem_get_api by dlsym. Handles of one plug-in are valid in another.
  */
 #ifndef XMEM_API_H
 #define XMEM_API_H
@@ -22,7 +17,7 @@ extern "C" {
 /* The table that this header describes, for xmem_get_api. */
 #define XMEM_API_VERSION	(XMEM_VERSION_MAJOR << 16 | XMEM_VERSION_MINOR)
 
-/* Has the table the function xmem_NAME? Ask for those that a later release has added. */
+/* Does the table have the function xmem_NAME? Ask for those that a later release has added. */
 #define XMEM_API_HAS(api, name) \
 	((api)->struct_size >= offsetof(struct xmem_api, name) + sizeof((api)->name))
 
@@ -158,15 +153,10 @@ struct xmem_api {
 
 /*
  * Get the table of the library's functions.
- * @version: XMEM_API_VERSION, as the caller was compiled.
- *
- * While the major version is 0 the versions must be equal. From 1.0 on tables only grow, so one
- * of the same major version and a lower or equal minor one is served too.
- *
- * Returns: the table, or NULL: ENOTSUP (the library's table is another version's; the message
- * says which).
- * Ownership: the library's, valid as long as the library is loaded, which is for ever.
- * Threads: any. Since: 0.4.
+ * @version: XMEM_API_VERSION, as the caller was compiled. While the major version is 0 the versions
+ *	must be equal; later a lower or equal minor version will do.
+ * Returns: the table, or NULL: ENOTSUP (the library's table is another version's).
+ * Ownership: the library's, valid as long as the library is loaded, which is for ever. Since: 0.4.
  */
 const struct xmem_api *xmem_get_api(uint32_t version);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
- * A publisher's description of the contents of a buffer: shape, type and so on. The metadata lies
- * in pages that the publisher can write and all clients can read, so a reader must not trust it
- * more than it trusts the publisher. xmem/tensor.h writes it, and reads it with all checks.
+ * A publisher's description of the contents of a buffer: shape, type and so on. All clients can
+ * read it, and must not trust it more than they trust the publisher. xmem/tensor.h writes it, and
+ * reads it with all checks.
  */
 #ifndef XMEM_METADATA_H
 #define XMEM_METADATA_H
@@ -27,8 +27,7 @@ enum xmem_order {
 
 /*
  * The type of an element, as in DLPack: the meaning of its bits, their number, and how many such
- * numbers are one element. In memory the 32 bits are a DLDataType. 0 is no type: the publisher has
- * not described the elements.
+ * numbers are one element. In memory the 32 bits are a DLDataType. 0: no type is described.
  */
 #define XMEM_DTYPE(code, bits, lanes) \
 	(XMEM_AS_UINT32(code) | XMEM_AS_UINT32(bits) << 8 | XMEM_AS_UINT32(lanes) << 16)
@@ -93,8 +92,8 @@ enum xmem_dtype {
 /*
  * How the pixels of an image lie in memory, the first byte first. Numbers of 16 and 32 bits have
  * the byte order of the machine (ffmpeg's names then end in "le" or "be"). Planes follow each other
- * without a gap. Chroma of half the width or height is rounded up. The comments have the names of a
- * format in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little endian); "-": none.
+ * without a gap. Chroma of half the width or height is rounded up. The comments have a format's
+ * names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little endian); "-": none.
  */
 enum xmem_image_format {
 	XMEM_IMAGE_NONE = 0,		/* not an image */
@@ -140,9 +139,8 @@ enum xmem_column {
 #define XMEM_MAX_DIMENSIONS	8
 
 /*
- * All fields but size, offset and order_* are the publisher's to use as it likes. xmem_tensor_view,
- * xmem_image_view and xmem_strings_view understand those that xmem_describe_tensor,
- * xmem_describe_image and xmem_describe_strings set.
+ * All fields but size, offset and order_* are the publisher's to use as it likes. The functions of
+ * tensor.h understand those that they have described.
  */
 struct xmem_metadata {
 	uint64_t id;
@@ -153,8 +151,7 @@ struct xmem_metadata {
 	int64_t shape[8];		/* elements */
 	int64_t strides[8];		/* bytes; DLPack counts elements: see xmem_tensor_view */
 	uint64_t size;			/* bytes of contents; xmem_publish sets it */
-	uint64_t offset;		/* bytes of the whole buffer before them; xmem_publish
-					 * sets it */
+	uint64_t offset;		/* bytes before them in the buffer; xmem_publish sets it */
 	char content_type[32];		/* NUL-terminated, for example "video/x-raw,GRAY8" */
 	char producer[32];		/* NUL-terminated */
 	uint64_t user[8];

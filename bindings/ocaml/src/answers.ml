@@ -16,9 +16,8 @@ module Plane = struct
   }
 end
 
-(** All fields but size, offset and order_* are the publisher's to use as it likes.
-    xmem_tensor_view, xmem_image_view and xmem_strings_view understand those that
-    xmem_describe_tensor, xmem_describe_image and xmem_describe_strings set. *)
+(** All fields but size, offset and order_* are the publisher's to use as it likes. The functions
+    of tensor.h understand those that they have described. *)
 module Metadata = struct
   type t = {
     id : int;
@@ -37,7 +36,7 @@ module Metadata = struct
     size : int;
       (** bytes of contents; xmem_publish sets it *)
     offset : int;
-      (** bytes of the whole buffer before them; xmem_publish sets it *)
+      (** bytes before them in the buffer; xmem_publish sets it *)
     content_type : string;
       (** NUL-terminated, for example 'video/x-raw,GRAY8' *)
     producer : string;

@@ -47,7 +47,7 @@ static const struct xp_field xmem_metadata_fields[] = {
 	XP_FIELD(xmem_metadata, size, XP_UNSIGNED, 0,
 		"bytes of contents; xmem_publish sets it"),
 	XP_FIELD(xmem_metadata, offset, XP_UNSIGNED, 0,
-		"bytes of the whole buffer before them; xmem_publish sets it"),
+		"bytes before them in the buffer; xmem_publish sets it"),
 	XP_FIELD(xmem_metadata, content_type, XP_CHARS, 32,
 		"NUL-terminated, for example \"video/x-raw,GRAY8\""),
 	XP_FIELD(xmem_metadata, producer, XP_CHARS, 32,
@@ -392,9 +392,7 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 	[XP_METADATA] = XP_LAYOUT(xmem_metadata, "xmem.Metadata",
 		"All fields but size, offset and order_* are the publisher's to use as it "
-		"likes. xmem_tensor_view, xmem_image_view and xmem_strings_view understand "
-		"those that xmem_describe_tensor, xmem_describe_image and "
-		"xmem_describe_strings set."),
+		"likes. The functions of tensor.h understand those that they have described."),
 	[XP_SUBSCRIPTION_INFO] = XP_LAYOUT(xmem_subscription_info, "xmem.SubscriptionInfo",
 		"The state of a subscription."),
 	[XP_BUFFER_INFO] = XP_LAYOUT(xmem_buffer_info, "xmem.BufferInfo",

@@ -10,9 +10,8 @@ from typing import Any, Final, final
 
 @final
 class Metadata(tuple[Any, ...]):
-    """All fields but size, offset and order_* are the publisher's to use as it likes.
-    xmem_tensor_view, xmem_image_view and xmem_strings_view understand those that
-    xmem_describe_tensor, xmem_describe_image and xmem_describe_strings set.
+    """All fields but size, offset and order_* are the publisher's to use as it likes. The
+    functions of tensor.h understand those that they have described.
     """
 
     id: Final[int]
@@ -30,7 +29,7 @@ class Metadata(tuple[Any, ...]):
     strides: Final[tuple[int, ...]]
     #: bytes of contents; xmem_publish sets it
     size: Final[int]
-    #: bytes of the whole buffer before them; xmem_publish sets it
+    #: bytes before them in the buffer; xmem_publish sets it
     offset: Final[int]
     #: NUL-terminated, for example "video/x-raw,GRAY8"
     content_type: Final[str]

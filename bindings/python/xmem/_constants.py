@@ -209,8 +209,8 @@ class ImageFormat(enum.IntEnum):
     """How the pixels of an image lie in memory, the first byte first. Numbers of 16 and 32 bits
     have the byte order of the machine (ffmpeg's names then end in "le" or "be"). Planes follow
     each other without a gap. Chroma of half the width or height is rounded up. The comments
-    have the names of a format in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little
-    endian); "-": none.
+    have a format's names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little endian);
+    "-": none.
     """
 
     #: not an image
