@@ -33,11 +33,10 @@
  *	EDQUOT	a limit of the host is reached (xmem_limit_next)
  *	ENOTCONN  the host has gone, or has ended this client: close the pool and open it again
  *	ENOMEM, EMFILE, ENFILE  memory or descriptors have run out
- * Every function that makes a handle can fail with ENOMEM, and every function that waits for an
- * answer from the host can fail with EINTR. A function fails with ENOTCONN if it makes a handle of
- * a buffer or of a subscription, publishes, or needs an answer from the host. Opening,
- * preallocating, waiting, and mapping data for the first time need an answer. Buffers that are held
- * stay readable.
+ * Every function that makes a handle can fail with ENOMEM. Every function that needs an answer from
+ * the host (to open, preallocate, wait, or map data for the first time) can fail with EINTR and
+ * ENOTCONN. ENOTCONN is also for functions that publish, or make a handle of a buffer or of a
+ * subscription. Buffers that are held stay readable.
  *
  * Handles. A handle is valid until the caller drops it. A buffer and a subscription keep their pool
  * alive, so handles can be dropped in any order. Every function accepts NULL for a handle:
@@ -83,21 +82,14 @@ struct xmem_pool;
 struct xmem_buffer;
 struct xmem_subscription;
 
-/*
- * Initialize a struct of options or answers: struct xmem_pool_info info = XMEM_INIT(info). Its size
- * is set, and all other fields are 0. In C++, -Wmissing-field-initializers warns of it, and the
- * structs of xmem.hpp need no macro.
- */
+/* Initialize a struct of options or answers: its size is set, and all other fields are 0. */
 #ifdef __cplusplus
 #define XMEM_INIT(object)	{ sizeof(object) }
 #else
 #define XMEM_INIT(object)	{ .size = sizeof(object) }
 #endif
 
-/*
- * Make a struct of options in place, in C. The named fields, at least one, are set, and the others
- * are 0: xmem_pool_open("camera", XMEM_OPTIONS(xmem_pool_options, .slots = 64)).
- */
+/* Make options in C: xmem_pool_open("camera", XMEM_OPTIONS(xmem_pool_options, .slots = 64)). */
 #define XMEM_OPTIONS(type, ...)	(&(const struct type){ .size = sizeof(struct type), __VA_ARGS__ })
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
  * The table of all public functions, through which plug-ins and bindings reach the one copy of the
  * library in a process. A part of xmem.h. Made by "make api": edit the other headers. Each member
  * is the function xmem_NAME, with its rules. A plug-in gets the table from the program that loads
- * it, or finds xmem_get_api by dlsym. Handles of one plug-in are valid in another.
+ * it, or finds xmem_get_api by dlsym.
  */
 #ifndef XMEM_API_H
 #define XMEM_API_H

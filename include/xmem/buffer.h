@@ -43,7 +43,6 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
 /*
  * Get the buffer that a token names, and hold it for reading. If the buffer has claims (claims.h),
  * the call takes one.
- * @token: of any client of this pool, or XMEM_SLOT.
  * Returns: the buffer, or NULL: ESTALE: those contents are gone, or the token is of another pool;
  * EINVAL: there is no such slot; EAGAIN: the owner keeps scanning the buffer, so retry; EACCES: the
  * owner is another user's client, and has not let this one in (xmem_pool_grant); EOVERFLOW.
@@ -52,9 +51,8 @@ uint64_t xmem_token(struct xmem_buffer *buffer);
 struct xmem_buffer *xmem_get(struct xmem_pool *pool, uint64_t token);
 
 /*
- * Make another handle of a buffer, for reading.
- * Returns: the handle, or NULL: EPERM (the buffer is being written), EOVERFLOW.
- * Ownership: the caller calls xmem_release. Since: 0.1.
+ * Make another handle of a buffer, for reading. Returns: the handle, or NULL: EPERM (the buffer is
+ * being written), EOVERFLOW. Ownership: the caller calls xmem_release. Since: 0.1.
  */
 struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
 
@@ -79,17 +77,14 @@ size_t xmem_capacity(struct xmem_buffer *buffer);
 #define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_MEMORY_READERS */
 #define XMEM_BUFFER_CLAIMED	(1u << 31)	/* xmem_get took a claim for this handle */
 
-/*
- * The properties of a handle. While the buffer is written, this client is the publisher. sequence
- * and timestamp_ns are 0 if the buffer is written, or was got by its token.
- */
+/* The properties of a handle. While the buffer is written, this client is the publisher. */
 struct xmem_buffer_info {
 	size_t size;			/* in: sizeof(struct xmem_buffer_info); out: valid bytes */
 	uint32_t flags;			/* XMEM_BUFFER_*, also bits that later versions define */
 	uint32_t slot;			/* xmem_slot */
 	uint64_t token;			/* xmem_token: 0 while the buffer is written */
-	uint64_t sequence;		/* number of the publication, from 0 for each publisher */
-	uint64_t timestamp_ns;		/* of the publisher, by CLOCK_MONOTONIC; 0: none */
+	uint64_t sequence;		/* from 0 for each publisher; 0: written, or got by token */
+	uint64_t timestamp_ns;		/* CLOCK_MONOTONIC; 0: none, written, or got by token */
 	uint64_t bytes;			/* xmem_size */
 	uint64_t capacity;		/* xmem_capacity */
 	uint32_t publisher;		/* client id; XMEM_NOBODY: it has ended long ago */

@@ -2,12 +2,12 @@
 /*
  * Claims: handing buffers over by count. A part of xmem.h.
  *
- * A *claim* is a reference that is set aside for a client that is not known yet, in programs that
- * pass tokens on in their own way. The sender calls xmem_set_ref_count and xmem_forget, and sends
- * the token. Each consumer calls xmem_get, which takes a claim if there is one, and later
- * xmem_release. The last release frees the buffer, even if the sender has ended. xmem_receive and
- * xmem_clone take no claims. All claims of a buffer end together (xmem_claims(7)). Every client of
- * the pool can take claims, so the programs have to trust each other.
+ * A *claim* is a reference that is set aside for a client that is not known yet. The sender calls
+ * xmem_set_ref_count and xmem_forget, and sends the token in its own way. Each consumer calls
+ * xmem_get, which takes a claim if there is one, and later xmem_release. The last release frees the
+ * buffer, even if the sender has ended. xmem_receive and xmem_clone take no claims. All claims of a
+ * buffer end together (xmem_claims(7)). Every client of the pool can take claims, so the programs
+ * have to trust each other.
  */
 #ifndef XMEM_CLAIMS_H
 #define XMEM_CLAIMS_H
@@ -31,10 +31,10 @@ struct xmem_buffer;
  *	later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set more
  *	than 60 seconds. No call makes the end earlier.
  * Returns: 0, or -EBUSY: another handle that this client has of the buffer is counted in; -ERANGE:
- * a wrong count; -EPERM: the buffer is another client's, and the timeout is too long; -EINVAL,
- * -EOVERFLOW, -ENOMEM, -EINTR; after xmem_get_mut of memory of a GPU also -EINTR, -ECANCELED,
- * -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN as xmem_wait_contents.
- * Threads: no other call may use this handle meanwhile. Since: 0.4.
+ * a wrong count; -EPERM: another client's buffer, and a longer timeout; -EINVAL, -EOVERFLOW,
+ * -ENOMEM; -EINTR; -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN as xmem_wait_contents,
+ * after xmem_get_mut of memory of a GPU. Threads: no other call may use this handle meanwhile.
+ * Since: 0.4.
  */
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 

@@ -3,15 +3,14 @@
  * Copies between buffers, and between a buffer and memory of this process. A part of xmem.h.
  *
  * Each buffer may be in memory of the CPU or of a GPU. The target is from xmem_acquire or
- * xmem_acquire_cuda, or made writable by xmem_get_mut; one thread at a time writes it. The source
- * is any other buffer; if it is being written, its whole capacity can be read.
+ * xmem_acquire_cuda, or made writable by xmem_get_mut. The source is any other buffer; if it is
+ * being written, its whole capacity can be read.
  *
- * With the stream NULL a copy is complete when the call returns. Otherwise it is work in the
- * stream, a CUstream or cudaStream_t of the target's GPU or, if the target is in memory of the CPU,
- * of the source's GPU. The default stream is CU_STREAM_LEGACY, (CUstream)1. Until the stream has
- * done the copy, do not change a source in memory of the CPU, nor use, publish or release a target
- * there, and drop a source only by xmem_release_on. A target on a GPU may be published or released
- * at once.
+ * With the stream NULL a copy is complete when the call returns. Otherwise it is work in the stream
+ * (stream.h) of the target's GPU or, if the target is in memory of the CPU, of the source's GPU.
+ * Until the stream has done the copy, do not change a source in memory of the CPU, nor use, publish
+ * or release a target there, and drop a source only by xmem_release_on. A target on a GPU may be
+ * published or released at once.
  */
 #ifndef XMEM_COPY_H
 #define XMEM_COPY_H
@@ -32,8 +31,7 @@ struct CUstream_st;		/* CUstream and cudaStream_t point to it */
  * Returns: 0, or -ERANGE: the contents are longer than xmem_capacity() of @to; -EPERM: @to is not
  * being written or is of attached memory, or the stream is captured; -EINVAL: also: both are one
  * handle; -EIO, -ENOMEM, -EMFILE, -ENOTCONN, -EINTR: as xmem_data; with a GPU also as
- * xmem_cuda_ptr.
- * Threads: one thread at a time writes a buffer. Since: 0.4.
+ * xmem_cuda_ptr. Threads: one thread at a time writes a buffer. Since: 0.4.
  */
 int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from, struct CUstream_st *stream);
 
@@ -62,18 +60,17 @@ int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t 
 		      struct CUstream_st *stream);
 
 /*
- * Copy the contents and the metadata of a buffer to a new one of its pool, which is then being
- * written. The copy is complete when the call returns.
- * @device_id: this process's number of a GPU, or XMEM_CPU.
+ * Copy the contents and the metadata of a buffer to a new one of its pool, on the GPU @device_id or
+ * XMEM_CPU, which is then being written. The copy is complete when the call returns.
  * Returns: the new buffer, or NULL: as xmem_acquire or xmem_acquire_cuda, and as xmem_copy.
  * Ownership: ends in xmem_publish or xmem_release. Since: 0.5.
  */
 struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id, int64_t timeout_ns);
 
 /*
- * Get xmem_size() bytes of contents as memory that the caller may write, and that only this handle
- * shows. A store does not change the contents. Do not change the memory's protection (mprotect).
- * @buffer: held for reading.
+ * Get xmem_size() bytes of contents of a held buffer as memory that the caller may write, and that
+ * only this handle shows. A store does not change the contents. Do not change the memory's
+ * protection.
  * Returns: one address for all calls with this handle; or NULL: EPERM: the buffer is being written;
  * EMEDIUMTYPE, EIO: as xmem_data; ENOMEM: also: the limit of locked memory is reached; ENOTCONN,
  * EMFILE, EINTR. Ownership: the library's, until the handle is dropped or xmem_get_mut has made it

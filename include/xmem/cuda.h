@@ -61,8 +61,7 @@ int xmem_cuda_query(struct xmem_cuda_info *ret_info);
 #define XMEM_CUDA_CAN_REGISTER		(1u << 4)	/* it uses registered CPU memory, */
 #define XMEM_CUDA_CAN_REGISTER_READ_ONLY (1u << 5)	/* it reads read-only CPU memory, and */
 #define XMEM_CUDA_CAN_HOST_ATOMICS	(1u << 6)	/* it changes CPU memory atomically */
-/* MPS serves this process: the GPU changes between processes without a delay of 140 us. */
-#define XMEM_CUDA_CAN_MPS		(1u << 7)
+#define XMEM_CUDA_CAN_MPS		(1u << 7)	/* MPS serves this process */
 
 /* One device, as this process sees it. */
 struct xmem_cuda_device_info {
@@ -78,9 +77,8 @@ struct xmem_cuda_device_info {
 };
 
 /*
- * Get the properties of a device: @device from 0 to devices - 1 of struct xmem_cuda_info. This
- * makes no context. Returns: 0; -ENODEV: also if there is no such device; others as
- * xmem_cuda_query. Since: 0.5.
+ * Get the properties of @device, below devices of struct xmem_cuda_info. This makes no context.
+ * Returns: 0; -ENODEV: also if there is no such device; others as xmem_cuda_query. Since: 0.5.
  */
 int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
 
@@ -118,20 +116,18 @@ struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t b
 /* ---- looking at contents ---- */
 
 /*
- * Get the contents of a buffer, xmem_size() bytes, for use on its GPU.
- * Returns: the device address, or NULL: EMEDIUMTYPE: the contents are in memory of the CPU
- * (xmem_data); EACCES: this client is a reader, and the memory is not XMEM_MEMORY_READERS;
- * EOWNERDEAD: also: the memory has gone with its owner; EINVAL: the driver refuses the owner's
- * handle; ENODEV, ENOMEM, EMFILE, EINTR, EIO, ENOTCONN, ECHILD.
- * Ownership: valid until the handle of the buffer is dropped. Since: 0.5.
+ * Get the contents of a buffer, xmem_size() bytes, for use on its GPU. Returns: the device address,
+ * or NULL: EMEDIUMTYPE: the contents are in memory of the CPU (xmem_data); EACCES: this client is a
+ * reader, and the memory is not XMEM_MEMORY_READERS; EOWNERDEAD: also: the memory has gone with its
+ * owner; EINVAL: the driver refuses the owner's handle; ENODEV, ENOMEM, EMFILE, EINTR, EIO,
+ * ENOTCONN, ECHILD. Ownership: valid until the handle of the buffer is dropped. Since: 0.5.
  */
 const void *xmem_cuda_ptr(struct xmem_buffer *buffer);
 
 /*
- * Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes, like
- * xmem_data_mut. Returns: the device address, or NULL: EPERM (the buffer is not being written, or
- * is from xmem_attach_cuda), and as xmem_cuda_ptr.
- * Ownership: valid until the buffer is published or released. Since: 0.5.
+ * Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes. Returns: the
+ * device address, or NULL: EPERM (the buffer is not being written, or is from xmem_attach_cuda),
+ * and as xmem_cuda_ptr. Ownership: valid until the buffer is published or released. Since: 0.5.
  */
 void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
 

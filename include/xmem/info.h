@@ -110,18 +110,17 @@ int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 
 /*
  * Wait until @count clients subscribe to this writer. They can receive everything that it publishes
- * after that.
- * Returns: how many there are, at least @count, or -EAGAIN: there are fewer, and the timeout is 0;
- * -ETIMEDOUT: too few have come in time; -EINVAL: @count is more than the pool's clients_max;
- * -EPERM, -ENOTCONN, -ECANCELED, -EINTR, -ECHILD. Since: 0.5.
+ * after that. Returns: how many there are, at least @count, or -EAGAIN: there are fewer, and the
+ * timeout is 0; -ETIMEDOUT: too few have come in time; -EINVAL: @count is more than the pool's
+ * clients_max; -EPERM, -ENOTCONN, -ECANCELED, -EINTR, -ECHILD. Since: 0.5.
  */
 int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64_t timeout_ns);
 
 /*
  * Get a descriptor for poll, select and epoll that is readable when clients have subscribed to this
- * writer, or unsubscribed, since a thread of the program last looked: by xmem_subscriber_next from
- * 0 on, or by xmem_wait_subscribers with timeout 0. Returns: as xmem_pool_poll_fd, and -EPERM.
- * Ownership: the library's, valid as long as that of xmem_pool_poll_fd. Since: 0.5.
+ * writer, or unsubscribed, since xmem_subscriber_next from 0 on or xmem_wait_subscribers with
+ * timeout 0 has last looked. Returns: as xmem_pool_poll_fd, and -EPERM. Ownership: the library's,
+ * valid as long as that of xmem_pool_poll_fd. Since: 0.5.
  */
 int xmem_subscribers_poll_fd(struct xmem_pool *pool);
 
@@ -172,17 +171,15 @@ struct xmem_device_info {
 };
 
 /*
- * Get the numbers of a pool's memory on one GPU. This needs no driver. @device: the GPU's number in
- * the pool, from 1 on without a gap. Returns: 0; -ENOENT: the pool has no GPU of that number;
- * -EINVAL: no pool can have it; -ECHILD. Since: 0.5.
+ * Get the numbers of a pool's memory on the GPU that has the number @device in the pool, from 1 on.
+ * Returns: 0; -ENOENT: the pool has no such GPU; -EINVAL: no pool can have it; -ECHILD. Since: 0.5.
  */
 int xmem_pool_device_info(struct xmem_pool *pool, uint32_t device,
 			  struct xmem_device_info *ret_info);
 
 /*
- * Count the references that one client has of one slot: at least one if it writes the slot in
- * place. Returns: the number; -ENOENT: no client has that id; -EINVAL: no client can have it, or
- * there is no such slot; -ECHILD. Since: 0.2.
+ * Count the references that one client has of one slot. Returns: the number; -ENOENT: no client has
+ * that id; -EINVAL: no client can have it, or there is no such slot; -ECHILD. Since: 0.2.
  */
 int64_t xmem_pool_holds(struct xmem_pool *pool, uint32_t client, uint32_t slot);
 
@@ -205,9 +202,9 @@ struct xmem_host_info {
 };
 
 /*
- * Get the properties of the host, without joining a pool or starting a daemon. Returns: 0; -ENODEV:
- * no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as xmem_pool_open; -EDQUOT; -EINVAL: also:
- * XMEM_BACKEND in the environment is wrong. Since: 0.2.
+ * Get the properties of the host, without joining a pool or starting a daemon.
+ * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as xmem_pool_open;
+ * -EDQUOT; -EINVAL: also: XMEM_BACKEND is wrong. Since: 0.2.
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 
@@ -233,10 +230,9 @@ struct xmem_limit_info {
 };
 
 /*
- * Get one of the host's limits, and its use, without starting a daemon. A request that reaches a
- * limit fails with EDQUOT (or ENOSPC or EUSERS, if the limit is a capacity of the pool).
+ * Get one of the host's limits, and its use, without starting a daemon: the limit with the number
+ * @number, or with the next higher one.
  * @pool: NULL: ask without joining; then limits of pools and clients are left out.
- * @number: get the limit with this number, or with the next higher one.
  * Returns: 0; -ENOENT: there are no more, or no host is running; -ENOTCONN; -EACCES, -EPERM,
  * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query; -ECHILD. Since: 0.5.
  */
@@ -265,9 +261,8 @@ struct xmem_pool_entry {
 /*
  * Get the host's next pool that this process may join by its name, or that is its user's own,
  * without joining it or starting a daemon. @after: the number of the last pool; 0: get the first
- * one.
- * Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as
- * xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Since: 0.2.
+ * one. Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,
+ * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Since: 0.2.
  */
 int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry);
 

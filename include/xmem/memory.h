@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of buffers: its kinds, when it is made, and when it goes back to the system. A part of
- * xmem.h.
+ * The memory of buffers: its kinds, and when it is made and given back. A part of xmem.h.
  *
  * xmem_acquire and xmem_acquire_cuda make buffers on demand, up to demand_bytes of struct
- * xmem_pool_options for the CPU and for each GPU. Unused files of buffers stay for later acquires
- * within cache_bytes and cache_ns. xmem_memory(7) has the details.
+ * xmem_pool_options in each place (CPU or GPU). Unused files of these buffers stay for later
+ * acquires within cache_bytes and cache_ns (xmem_memory(7)).
  */
 #ifndef XMEM_MEMORY_H
 #define XMEM_MEMORY_H
@@ -35,12 +34,11 @@ struct xmem_preallocate_options {
 };
 
 /*
- * Make buffers of @bytes bytes: allocate all of their memory now, and attach them to the pool.
- * After that, xmem_acquire (for memory of a GPU: xmem_acquire_cuda there) makes no buffers on
+ * Make @count buffers of @bytes bytes: allocate all of their memory now, and attach them to the
+ * pool. After that, xmem_acquire (for memory of a GPU: xmem_acquire_cuda there) makes no buffers on
  * demand unless demand_bytes of struct xmem_pool_options says how many bytes. Every writer can
  * write contents in place once it alone holds them (xmem_get_mut), unless the memory is
  * XMEM_MEMORY_SEALED.
- * @count: buffers to make.
  * Returns: 0, or an error, and then no buffer has been made:
  *	-EINVAL	a number is 0 or too large, or a flag does not fit the others
  *	-ENOSPC	the pool has too few free slots for so many buffers of this writer

@@ -111,8 +111,7 @@ enum xmem_image_format {
 	XMEM_IMAGE_NV16 = 12,		/* as NV12, chroma in each row: nv16, NV16, NV16 */
 	XMEM_IMAGE_P010 = 13,		/* as NV12, 10 high bits of 16: p010le, P010, P010 */
 	XMEM_IMAGE_P016 = 14,		/* as NV12, 16 bits: p016le, -, P016 */
-	XMEM_IMAGE_YV12 = 15,		/* planes Y, V, U: yuv420p with U and V exchanged, YV12,
-					 * YV12 */
+	XMEM_IMAGE_YV12 = 15,		/* planes Y, V, U: yuv420p but V first, YV12, YV12 */
 	XMEM_IMAGE_I422 = 16,		/* as I420, chroma in each row: yuv422p, 422P, YU16 */
 	XMEM_IMAGE_I444 = 17,		/* as I420, chroma of each pixel: yuv444p, YM24, YU24 */
 	XMEM_IMAGE_BAYER_BGGR8 = 18,	/* a number for each pixel: bayer_bggr8, BA81, - */

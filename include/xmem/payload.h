@@ -48,9 +48,8 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
  * receive them; -EOPNOTSUPP: the buffer is sealed, attached, or memory of a GPU with
  * XMEM_MEMORY_LEGACY; -EPERM: also: the buffer is being written; -EAGAIN: the ring is full, as in
  * xmem_attach_fd, or the owner keeps scanning the buffer; -ENOSPC: the tokens of the buffer are
- * used up until its owner acquires it; -ENOMEM, -EMFILE, -EINTR.
- * Ownership: ends in xmem_publish or xmem_release.
- * Threads: no other call may use this handle meanwhile. Since: 0.4.
+ * used up until its owner acquires it; -ENOMEM, -EMFILE, -EINTR. Ownership: ends in xmem_publish or
+ * xmem_release. Threads: no other call may use this handle meanwhile. Since: 0.4.
  */
 int xmem_get_mut(struct xmem_buffer *buffer);
 

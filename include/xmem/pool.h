@@ -34,12 +34,9 @@ struct xmem_pool_options {
 	uint32_t flags;			/* XMEM_OPEN_* */
 	uint32_t slots;			/* buffers needed at least, up to 65536; 0: any number */
 	uint32_t clients;		/* clients needed at least, up to 256; 0: any number */
-	uint32_t ring_entries;		/* places needed in each writer's ring: a power of two from
-					 * 4 to 4096; 0: any number */
-	int64_t wait_bound_ns;		/* writer: how long it waits in all for a slow subscriber,
-					 * which then loses publications; 0: it never waits */
-	const char *label;		/* this client's name for others: up to 15 printable ASCII
-					 * characters; NULL: the program's name */
+	uint32_t ring_entries;		/* places of each ring: a power of two, 4 to 4096; 0: any */
+	int64_t wait_bound_ns;		/* writer: longest wait for a slow subscriber; 0: none */
+	const char *label;		/* name, up to 15 characters; NULL: the program's name */
 	uint64_t demand_bytes;		/* writer: bytes that may be made on demand in each place;
 					 * 0: a quarter of what is free, or none after
 					 * xmem_preallocate; since 0.4, as all that follow */
@@ -50,8 +47,7 @@ struct xmem_pool_options {
 	uint32_t keep;			/* writer: how many publications stay for `history` */
 	uint32_t mode;			/* of a new pool; 0: 0600; since 0.5, as all that follow */
 	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0 */
-	uint64_t limbo_bytes;		/* of a new pool: bytes in limbo that a client may hold
-					 * before the kernel evicts it; 0: any number */
+	uint64_t limbo_bytes;		/* new pool: bytes a client may hold in limbo; 0: any */
 	int32_t fd;			/* with XMEM_OPEN_FD; stays the caller's; else 0 */
 	uint32_t reserved;		/* must be 0 */
 };
@@ -126,16 +122,15 @@ struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 
 /*
  * Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
- * roles that this client may pass on. It cannot be taken back.
- * Returns: the descriptor, which is close-on-exec, or -EACCES: the mode no longer admits this
- * client, which joined another user's pool by name; -EMFILE, -EDQUOT. Ownership: the caller closes
- * it. Since: 0.2.
+ * roles that this client may pass on. It cannot be taken back. Returns: the descriptor, which is
+ * close-on-exec, or -EACCES: the mode no longer admits this client, which joined another user's
+ * pool by name; -EMFILE, -EDQUOT. Ownership: the caller closes it. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);
 
 /*
- * Make a descriptor for fewer roles, @roles of XMEM_MAY_*, from a descriptor of a pool.
- * @fd: from xmem_pool_fd or this function; it stays the caller's, and does not change.
+ * Make a descriptor for fewer roles, @roles of XMEM_MAY_*, from @fd, which is from xmem_pool_fd or
+ * this function. @fd stays the caller's, and does not change.
  * Returns: the new descriptor, which is close-on-exec, or -EACCES: @fd lacks one of these roles;
  * -EBADF: it is not a pool's descriptor; -EINVAL; -ENODEV: there is no host; -EMFILE. Ownership:
  * the caller closes it. Since: 0.5.

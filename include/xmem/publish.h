@@ -33,8 +33,8 @@ struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t t
 /*
  * Get the bytes of a buffer that can be written, xmem_capacity() bytes, with the contents of an
  * earlier publication. Returns: their address, or NULL: EPERM (the buffer is held for reading, or
- * its memory was attached), EMEDIUMTYPE (it is on a GPU: xmem_cuda_ptr_mut), ENOMEM.
- * Ownership: valid until the buffer is published or released. Since: 0.1.
+ * its memory was attached), EMEDIUMTYPE (it is on a GPU: xmem_cuda_ptr_mut), ENOMEM. Ownership:
+ * valid until the buffer is published or released. Since: 0.1.
  */
 void *xmem_data_mut(struct xmem_buffer *buffer);
 
@@ -59,7 +59,6 @@ struct xmem_publish_options {
  * needs the buffer.
  * @buffer: being written; or held for reading, and then *forwarded*: nothing is copied, and
  *	subscribers receive this buffer, with its token and metadata, from this client.
- * @options: NULL: all contents, with the length that was acquired.
  * @ret_token: the token of these contents, for xmem_get; may be NULL.
  * Returns: 0, and the handle is gone unless it is kept; or
  *	-EINVAL	also: there can be no such client, or XMEM_PUBLISH_CLIENT is missing

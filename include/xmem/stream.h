@@ -45,8 +45,8 @@ struct CUstream_st;
 int xmem_wait_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
 
 /*
- * Wait in this thread until the contents of a buffer are complete.
- * @timeout_ns: nanoseconds to wait; 0: only look, which works even after xmem_cancel.
+ * Wait in this thread until the contents of a buffer are complete. With timeout 0 the call only
+ * looks, even after xmem_cancel.
  * Returns: 0, or -EAGAIN: they are not complete, and timeout_ns is 0; -ETIMEDOUT: not in time;
  * -EOWNERDEAD: they will never be complete, because the writer's process has ended; -EIO,
  * -ESHUTDOWN: this process writes them, and its GPU or the driver has failed; -EMEDIUMTYPE: the

@@ -14,8 +14,7 @@ struct xmem_pool;
 struct xmem_buffer;
 struct xmem_subscription;
 
-#define XMEM_SUBSCRIBE_WAITS	 (1u << 0)	/* the publisher waits within its wait_bound_ns;
-						 * otherwise slow subscribers lose publications */
+#define XMEM_SUBSCRIBE_WAITS	 (1u << 0)	/* publishers wait, within their wait_bound_ns */
 #define XMEM_SUBSCRIBE_PUBLISHER (1u << 1)	/* only the client in `publisher` */
 #define XMEM_SUBSCRIBE_NOWAIT	 (1u << 2)	/* do not wait for a publisher to come: ENOENT */
 #define XMEM_SUBSCRIBE_LASTS	 (1u << 3)	/* xmem_receive waits for publishers to come */

@@ -81,8 +81,7 @@ module Subscription_info = struct
   }
 end
 
-(** The properties of a handle. While the buffer is written, this client is the publisher.
-    sequence and timestamp_ns are 0 if the buffer is written, or was got by its token. *)
+(** The properties of a handle. While the buffer is written, this client is the publisher. *)
 module Buffer_info = struct
   type t = {
     flags : int;
@@ -92,9 +91,9 @@ module Buffer_info = struct
     token : int64;
       (** xmem_token: 0 while the buffer is written *)
     sequence : int;
-      (** number of the publication, from 0 for each publisher *)
+      (** from 0 for each publisher; 0: written, or got by token *)
     timestamp_ns : int64;
-      (** of the publisher, by CLOCK_MONOTONIC; 0: none *)
+      (** CLOCK_MONOTONIC; 0: none, written, or got by token *)
     bytes : int;
       (** xmem_size *)
     capacity : int;

@@ -105,8 +105,9 @@ val pool_fd : Managed.pool -> int
     The page xmem_pool_fd(3) of the manual says more. Since 0.2. *)
 
 val pool_fd_narrow : int -> int -> int
-(** Make a descriptor for fewer roles, \@roles of XMEM_MAY_*, from a descriptor of a pool.
-    - fd: from xmem_pool_fd or this function; it stays the caller's, and does not change.
+(** Make a descriptor for fewer roles, \@roles of XMEM_MAY_*, from \@fd, which is from
+    xmem_pool_fd or this function.
+    \@fd stays the caller's, and does not change.
 
     Errors:
     - EACCES: \@fd lacks one of these roles
@@ -207,7 +208,6 @@ val get : Managed.pool -> int64 -> Managed.buffer
 (** Get the buffer that a token names, and hold it for reading.
 
     If the buffer has claims (claims.h), the call takes one.
-    - token: of any client of this pool, or XMEM_SLOT.
 
     Errors:
     - ESTALE: those contents are gone, or the token is of another pool
@@ -297,13 +297,13 @@ val retract : Managed.pool -> int64 -> unit
     The page xmem_retract(3) of the manual says more. Since 0.4. *)
 
 val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> unit
-(** Make buffers of \@bytes bytes: allocate all of their memory now, and attach them to the pool.
+(** Make \@count buffers of \@bytes bytes: allocate all of their memory now, and attach them to
+    the pool.
 
     After that, xmem_acquire (for memory of a GPU: xmem_acquire_cuda there) makes no buffers on
     demand unless demand_bytes of struct xmem_pool_options says how many bytes. Every writer can
     write contents in place once it alone holds them (xmem_get_mut), unless the memory is
     XMEM_MEMORY_SEALED.
-    - count: buffers to make.
 
     Errors:
     - EINVAL: a number is 0 or too large, or a flag does not fit the others
@@ -342,11 +342,10 @@ val pool_set_mode : Managed.pool -> int -> int -> unit
     The page xmem_pool_set_mode(3) of the manual says more. Since 0.5. *)
 
 val pool_evict : Managed.pool -> int -> int64 -> unit
-(** End another client of the pool, even one that hangs, as if its process had been killed.
+(** End another client of the pool (xmem_pool_client_info), even one that hangs, as if its process
+    had been killed.
 
     The process gets no signal. Its calls in this pool fail with ENOTCONN and say why.
-    - client: of that client, from xmem_pool_client_info.
-    - incarnation: of that client, from xmem_pool_client_info.
 
     Errors:
     - EPERM: the pool is another user's
@@ -367,12 +366,10 @@ val pool_drain : Managed.pool -> int -> int
     The page xmem_pool_drain(3) of the manual says more. Since 0.5. *)
 
 val pool_grant : Managed.pool -> int -> int64 -> unit
-(** Let another client hold this client's buffers, although it is of another user and does not
-    subscribe to this client.
+(** Let another client (xmem_pool_client_info) hold this client's buffers, although it is of
+    another user and does not subscribe to this client.
 
     This lasts until one of the two ends.
-    - client: of that client, from xmem_pool_client_info.
-    - incarnation: of that client, from xmem_pool_client_info.
 
     Errors:
     - ESTALE: that client has ended
@@ -395,7 +392,7 @@ val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
     Errors:
     - EBUSY: another handle that this client has of the buffer is counted in
     - ERANGE: a wrong count
-    - EPERM: the buffer is another client's, and the timeout is too long
+    - EPERM: another client's buffer, and a longer timeout
 
     The page xmem_set_ref_count(3) of the manual says more. Since 0.4. *)
 
@@ -501,22 +498,20 @@ val copy_to_host : nativeint -> Managed.buffer -> int -> int -> stream:nativeint
     The page xmem_copy_to_host(3) of the manual says more. Since 0.5. *)
 
 val copy_to : Managed.buffer -> int -> timeout:int64 -> Managed.buffer
-(** Copy the contents and the metadata of a buffer to a new one of its pool, which is then being
-    written.
+(** Copy the contents and the metadata of a buffer to a new one of its pool, on the GPU
+    \@device_id or XMEM_CPU, which is then being written.
 
     The copy is complete when the call returns.
-    - device_id: this process's number of a GPU, or XMEM_CPU.
 
     In C: ends in xmem_publish or xmem_release
 
     The page xmem_copy_to(3) of the manual says more. Since 0.5. *)
 
 val data_private : Managed.buffer -> nativeint
-(** Get xmem_size() bytes of contents as memory that the caller may write, and that only this
-    handle shows.
+(** Get xmem_size() bytes of contents of a held buffer as memory that the caller may write, and
+    that only this handle shows.
 
-    A store does not change the contents. Do not change the memory's protection (mprotect).
-    - buffer: held for reading.
+    A store does not change the contents. Do not change the memory's protection.
 
     Errors:
     - EPERM: the buffer is being written
@@ -541,7 +536,7 @@ val cuda_query : unit -> Answers.Cuda_info.t
     The page xmem_cuda_query(3) of the manual says more. Since 0.5. *)
 
 val cuda_device_query : int -> Answers.Cuda_device_info.t
-(** Get the properties of a device: \@device from 0 to devices - 1 of struct xmem_cuda_info.
+(** Get the properties of \@device, below devices of struct xmem_cuda_info.
 
     This makes no context.
 
@@ -577,8 +572,7 @@ val cuda_ptr : Managed.buffer -> nativeint
     The page xmem_cuda_ptr(3) of the manual says more. Since 0.5. *)
 
 val cuda_ptr_mut : Managed.buffer -> nativeint
-(** Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes, like
-    xmem_data_mut.
+(** Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes.
 
     Errors:
     - EPERM: the buffer is not being written, or is from xmem_attach_cuda
@@ -649,8 +643,8 @@ val wait_subscribers : Managed.pool -> int -> timeout:int64 -> int
 
 val subscribers_poll_fd : Managed.pool -> int
 (** Get a descriptor for poll, select and epoll that is readable when clients have subscribed to
-    this writer, or unsubscribed, since a thread of the program last looked: by
-    xmem_subscriber_next from 0 on, or by xmem_wait_subscribers with timeout 0.
+    this writer, or unsubscribed, since xmem_subscriber_next from 0 on or xmem_wait_subscribers
+    with timeout 0 has last looked.
 
     Errors:
 
@@ -667,19 +661,17 @@ val pool_slot_info : Managed.pool -> int -> Answers.Slot_info.t
     The page xmem_pool_slot_info(3) of the manual says more. Since 0.2. *)
 
 val pool_device_info : Managed.pool -> int -> Answers.Device_info.t
-(** Get the numbers of a pool's memory on one GPU.
-
-    This needs no driver. \@device: the GPU's number in the pool, from 1 on without a gap.
+(** Get the numbers of a pool's memory on the GPU that has the number \@device in the pool, from 1
+    on.
 
     Errors:
-    - ENOENT: the pool has no GPU of that number
+    - ENOENT: the pool has no such GPU
     - EINVAL: no pool can have it
 
     The page xmem_pool_device_info(3) of the manual says more. Since 0.5. *)
 
 val pool_holds : Managed.pool -> int -> int -> int
-(** Count the references that one client has of one slot: at least one if it writes the slot in
-    place.
+(** Count the references that one client has of one slot.
 
     Errors:
     - ENOENT: no client has that id
@@ -693,17 +685,14 @@ val host_query : unit -> Answers.Host_info.t
     Errors:
     - ENODEV: no host is running
     - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
-    - EINVAL: also: XMEM_BACKEND in the environment is wrong
+    - EINVAL: also: XMEM_BACKEND is wrong
 
     The page xmem_host_query(3) of the manual says more. Since 0.2. *)
 
 val limit_next : Managed.pool -> int -> Answers.Limit_info.t
-(** Get one of the host's limits, and its use, without starting a daemon.
-
-    A request that reaches a limit fails with EDQUOT (or ENOSPC or EUSERS, if the limit is a
-    capacity of the pool).
+(** Get one of the host's limits, and its use, without starting a daemon: the limit with the
+    number \@number, or with the next higher one.
     - pool: NULL: ask without joining; then limits of pools and clients are left out.
-    - number: get the limit with this number, or with the next higher one.
 
     Errors:
     - ENOENT: there are no more, or no host is running
@@ -787,7 +776,8 @@ val wait_on : Managed.buffer -> stream:nativeint -> unit
 
 val wait_contents : Managed.buffer -> timeout:int64 -> unit
 (** Wait in this thread until the contents of a buffer are complete.
-    - timeout_ns: nanoseconds to wait; 0: only look, which works even after xmem_cancel.
+
+    With timeout 0 the call only looks, even after xmem_cancel.
 
     Errors:
     - EAGAIN: they are not complete, and timeout_ns is 0

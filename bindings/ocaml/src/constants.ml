@@ -167,7 +167,7 @@ end
 (** Flags: XMEM_SUBSCRIBE_*. *)
 module Subscribe = struct
 
-  (** the publisher waits within its wait_bound_ns; otherwise slow subscribers lose publications *)
+  (** publishers wait, within their wait_bound_ns *)
   let waits = 0x1
 
   (** only the client in `publisher` *)
@@ -264,7 +264,7 @@ module Cuda_can = struct
   (** it changes CPU memory atomically *)
   let host_atomics = 0x40
 
-  (** MPS serves this process: the GPU changes between processes without a delay of 140 us. *)
+  (** MPS serves this process *)
   let mps = 0x80
 end
 
@@ -481,7 +481,7 @@ module Image_format = struct
     | Nv16 (** as NV12, chroma in each row: nv16, NV16, NV16 *)
     | P010 (** as NV12, 10 high bits of 16: p010le, P010, P010 *)
     | P016 (** as NV12, 16 bits: p016le, -, P016 *)
-    | Yv12 (** planes Y, V, U: yuv420p with U and V exchanged, YV12, YV12 *)
+    | Yv12 (** planes Y, V, U: yuv420p but V first, YV12, YV12 *)
     | I422 (** as I420, chroma in each row: yuv422p, 422P, YU16 *)
     | I444 (** as I420, chroma of each pixel: yuv444p, YM24, YU24 *)
     | Bayer_bggr8 (** a number for each pixel: bayer_bggr8, BA81, - *)

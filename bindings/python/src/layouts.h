@@ -99,9 +99,9 @@ static const struct xp_field xmem_buffer_info_fields[] = {
 	XP_FIELD(xmem_buffer_info, token, XP_UNSIGNED, 0,
 		"xmem_token: 0 while the buffer is written"),
 	XP_FIELD(xmem_buffer_info, sequence, XP_UNSIGNED, 0,
-		"number of the publication, from 0 for each publisher"),
+		"from 0 for each publisher; 0: written, or got by token"),
 	XP_FIELD(xmem_buffer_info, timestamp_ns, XP_UNSIGNED, 0,
-		"of the publisher, by CLOCK_MONOTONIC; 0: none"),
+		"CLOCK_MONOTONIC; 0: none, written, or got by token"),
 	XP_FIELD(xmem_buffer_info, bytes, XP_UNSIGNED, 0,
 		"xmem_size"),
 	XP_FIELD(xmem_buffer_info, capacity, XP_UNSIGNED, 0,
@@ -397,8 +397,7 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"The state of a subscription."),
 	[XP_BUFFER_INFO] = XP_LAYOUT(xmem_buffer_info, "xmem.BufferInfo",
 		"The properties of a handle. While the buffer is written, this client is the "
-		"publisher. sequence and timestamp_ns are 0 if the buffer is written, or was "
-		"got by its token."),
+		"publisher."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
 		"Limbo: buffers whose owner has ended and that clients hold or have yet to "
 		"receive; and *overdue* buffers, which clients hold, no subscriber has yet "

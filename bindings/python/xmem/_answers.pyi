@@ -76,9 +76,7 @@ class SubscriptionInfo(tuple[Any, ...]):
 
 @final
 class BufferInfo(tuple[Any, ...]):
-    """The properties of a handle. While the buffer is written, this client is the publisher.
-    sequence and timestamp_ns are 0 if the buffer is written, or was got by its token.
-    """
+    """The properties of a handle. While the buffer is written, this client is the publisher."""
 
     #: XMEM_BUFFER_*, also bits that later versions define
     flags: Final[int]
@@ -86,9 +84,9 @@ class BufferInfo(tuple[Any, ...]):
     slot: Final[int]
     #: xmem_token: 0 while the buffer is written
     token: Final[int]
-    #: number of the publication, from 0 for each publisher
+    #: from 0 for each publisher; 0: written, or got by token
     sequence: Final[int]
-    #: of the publisher, by CLOCK_MONOTONIC; 0: none
+    #: CLOCK_MONOTONIC; 0: none, written, or got by token
     timestamp_ns: Final[int]
     #: xmem_size
     bytes: Final[int]

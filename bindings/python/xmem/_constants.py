@@ -43,7 +43,7 @@ class MayFlags(enum.IntFlag):
 class SubscribeFlags(enum.IntFlag):
     """Flags: XMEM_SUBSCRIBE_*."""
 
-    #: the publisher waits within its wait_bound_ns; otherwise slow subscribers lose publications
+    #: publishers wait, within their wait_bound_ns
     WAITS = 0x1
     #: only the client in `publisher`
     PUBLISHER = 0x2
@@ -117,7 +117,7 @@ class CudaCanFlags(enum.IntFlag):
     REGISTER_READ_ONLY = 0x20
     #: it changes CPU memory atomically
     HOST_ATOMICS = 0x40
-    #: MPS serves this process: the GPU changes between processes without a delay of 140 us.
+    #: MPS serves this process
     MPS = 0x80
 
 
@@ -243,7 +243,7 @@ class ImageFormat(enum.IntEnum):
     P010 = 13
     #: as NV12, 16 bits: p016le, -, P016
     P016 = 14
-    #: planes Y, V, U: yuv420p with U and V exchanged, YV12, YV12
+    #: planes Y, V, U: yuv420p but V first, YV12, YV12
     YV12 = 15
     #: as I420, chroma in each row: yuv422p, 422P, YU16
     I422 = 16
