@@ -8,8 +8,7 @@
  * counted in exports; the others share an xp_hold. When the guard is gone, its last export or the
  * last share drops the handle. A third kind cannot be counted: consumers of
  * __cuda_array_interface__ only keep the guard object. Once it is lent to them, the end of the
- * guard object drops the handle, on the legacy default stream: after the work that they have put
- * into blocking streams.
+ * guard object drops the handle, after the work that they have put into any stream of the GPU.
  */
 #include "core.h"
 
@@ -64,7 +63,7 @@ static void drop(struct xp_guard *self)
 	if (hold)
 		xp_hold_put(hold);
 	else if (self->lent)
-		xp_release_on(buffer, NULL);
+		xp_release_on(buffer, XMEM_ALL_STREAMS);
 	else
 		xmem_release(buffer);
 	if (slow)

@@ -36,15 +36,24 @@ static bool has_gil(void)
 	return thread && thread == PyGILState_GetThisThreadState();
 }
 
-/* Two handles, because each waits for one stream. */
+static void drop(struct xmem_buffer *buffer, void *stream)
+{
+	if (xmem_release_on(buffer, stream))
+		xmem_release(buffer);
+}
+
+/* Each handle waits for one stream, so two streams need two handles. */
 static void release(struct xmem_buffer *buffer, void *stream)
 {
-	struct xmem_buffer *other = stream ? xmem_clone(buffer) : NULL;
+	struct xmem_buffer *other = NULL;
 
-	if (other && xmem_release_on(other, stream))
-		xmem_release(other);
-	if (xmem_release_on(buffer, NULL))
-		xmem_release(buffer);
+	if (stream && stream != XMEM_ALL_STREAMS) {
+		other = xmem_clone(buffer);
+		if (other)
+			drop(other, stream);
+		stream = NULL;
+	}
+	drop(buffer, stream);
 }
 
 void xp_release_on(struct xmem_buffer *buffer, void *stream)
@@ -61,7 +70,7 @@ void xp_hold_put(struct xp_hold *hold)
 	if (atomic_fetch_sub_explicit(&hold->shares, 1, memory_order_acq_rel) != 1)
 		return;
 	if (hold->on_stream)
-		xp_release_on(hold->buffer, NULL);
+		xp_release_on(hold->buffer, XMEM_ALL_STREAMS);
 	else
 		xmem_release(hold->buffer);
 	free(hold);

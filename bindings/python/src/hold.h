@@ -4,12 +4,10 @@
  * libraries own and drop in any thread, at any time, with or without the GIL. It is counted
  * atomically, touches no Python object, and the last one drops the handle.
  *
- * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams. So
- * the handle of such a buffer is released on the legacy default stream, after all work that
- * blocking streams have been given. A program that reads the contents on non-blocking streams must
- * keep its view, or the guard, until they have done their work. The stream that a consumer names
- * cannot be used for this, because the consumer may have destroyed it: NVIDIA's driver then
- * crashes. Only PyTorch's streams live as long as the process.
+ * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams, and
+ * nobody knows these streams: a consumer names one of its streams at most, which it may have
+ * destroyed by then. So the handle of such a buffer is released behind all streams of the GPU
+ * (XMEM_ALL_STREAMS).
  *
  * Only a guard makes a further share, under its lock and while it has a share itself. So if the
  * guard sees a count of 1, the count stays 1. Without the guard, the number of shares can only
@@ -52,9 +50,9 @@ static inline struct xp_hold *xp_hold_get(struct xp_hold *hold)
 void xp_hold_put(struct xp_hold *hold);
 
 /*
- * Release a handle when the legacy default stream has done all work that it has been given by now,
- * and @stream too, unless it is NULL. @stream must exist. If the caller has the GIL, it is given up
- * meanwhile, because the driver may be called.
+ * Release a handle when all work is done that is now in the streams of its GPU (XMEM_ALL_STREAMS),
+ * or in @stream and the default stream. Such a stream must exist; NULL: the default stream alone.
+ * If the caller has the GIL, it is given up meanwhile, because the driver may be called.
  */
 void xp_release_on(struct xmem_buffer *buffer, void *stream);
 

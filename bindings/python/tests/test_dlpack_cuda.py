@@ -6,14 +6,15 @@ import ctypes
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 import numpy
 import pytest
 
 import views
 import xmem
-from gpu import Gate, Stream, driver, needs_gpu, new_name, no_violations, stream  # noqa: F401
+from gpu import (Child, Gate, Stream, consume, driver, needs_gpu, new_name,  # noqa: F401
+                 no_violations, stream)
 from support import LIMIT, python
 
 pytestmark = needs_gpu
@@ -135,6 +136,65 @@ def test_the_hold_goes_when_the_consumers_stream_has_read(pool: xmem.BufferPool)
     finally:
         gate.open()
     pool.acquire_cuda(BYTES, timeout=LIMIT).release()
+
+
+def borrow(guard: xmem.BufferGuard, way: str, stream: int) -> Callable[[], object]:
+    """Take the contents as a library does that keeps no guard. The result lets go of them."""
+    if way == "dlpack":
+        capsule = guard.__dlpack__(max_version=(1, 0), stream=stream)
+        return lambda: drop(capsule)
+    kept = [consume(guard)] if way == "interface" else [guard.__arrow_c_device_array__()]
+    return kept.clear
+
+
+def drop_while_read(way: str, destroyed: bool) -> None:
+    """The stream that reads is ordered with no other one, and cannot be named if destroyed."""
+    with xmem.BufferPool(new_name(), writer=True) as pool, \
+            xmem.BufferPool(new_name(), writer=True) as others:
+        pool.preallocate_cuda(BYTES, 1)
+        others.preallocate_cuda(BYTES, 1)
+        guard, other, reader = published(pool), published(others), Stream()
+        let_go = borrow(guard, way, reader.number or 0)
+        gate = Gate(reader)
+        if destroyed:
+            driver().cuStreamDestroy_v2(ctypes.c_void_p(reader.number))
+        if way != "interface":
+            guard.release()
+        let_go()
+        del guard
+        default = 1
+        driver().cuStreamSynchronize(ctypes.c_void_p(default))
+        other.release(stream=default)           # the library looks at what streams have done
+        try:
+            with pytest.raises(xmem.WouldBlock):
+                pool.acquire_cuda(BYTES, timeout=0)
+        finally:
+            gate.open()
+        pool.acquire_cuda(BYTES, timeout=LIMIT).release()
+
+
+WAYS = ("dlpack", "interface", "arrow")
+
+
+@pytest.mark.parametrize("destroyed", (False, True), ids=("kept", "destroyed"))
+@pytest.mark.parametrize("way", WAYS)
+def test_a_view_goes_after_all_streams(way: str, destroyed: bool) -> None:
+    """Libraries drop views while kernels read them in a stream that nobody has named."""
+    drop_while_read(way, destroyed)
+
+
+def drop_in_child(pipe: Any, way: str) -> None:
+    drop_while_read(way, destroyed=True)
+    pipe.send(driver().calls())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_view_goes_after_all_streams_of_an_old_driver(way: str,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKECUDA_MISSING", "cuCtxRecordEvent")
+    with Child(drop_in_child, way) as child:
+        child.hear()
+        child.end()
 
 
 SPY = """
