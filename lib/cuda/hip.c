@@ -175,8 +175,8 @@ static CUresult ctx_enable_peer_access(CUcontext peer, unsigned int flags)
 /* ---- memory ---- */
 
 /*
- * What HIP does not know is answered so that the library tries the handle, and nothing else. HIP's
- * access flags are those with which the memory was made.
+ * HIP lacks some attributes. The answers here make the library try the handle, and nothing else.
+ * HIP's access flags are those with which the memory was made.
  */
 static CUresult pointer_get_attribute(void *ret, CUpointer_attribute what, CUdeviceptr at)
 {

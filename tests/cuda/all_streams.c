@@ -112,10 +112,10 @@ TEST(CUDA_a_release_on_all_streams_does_not_follow_later_work)
 }
 
 /*
- * A thread waits for one stream when another handle is dropped, behind other work. What it waits
- * for does not cover that work.
+ * A thread waits for one stream when another handle is dropped, behind later work. This wait does
+ * not cover the later work.
  */
-TEST(CUDA_a_thread_that_waits_for_all_streams_covers_no_later_work)
+TEST(CUDA_all_streams_in_a_thread_cover_no_later_work)
 {
 	struct xmem_buffer *handle[2];
 	struct work work, later;
@@ -171,7 +171,7 @@ static void waits_for_a_capture(void)
 	no_violations();
 }
 
-TEST(CUDA_a_release_on_all_streams_waits_for_the_end_of_a_capture)
+TEST(CUDA_all_streams_wait_for_the_end_of_a_capture)
 {
 	waits_for_a_capture();
 }
@@ -183,7 +183,7 @@ TEST(CUDA_an_old_driver_waits_for_the_end_of_a_capture)
 }
 
 /* Only the driver knows of this capture, and makes it invalid. */
-TEST(CUDA_a_release_on_all_streams_beside_a_capture_is_not_lost)
+TEST(CUDA_all_streams_beside_a_capture_lose_no_handle)
 {
 	struct xmem_buffer *handle[2];
 	struct xmem_pool *pool = hold_two(handle);

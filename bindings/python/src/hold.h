@@ -4,10 +4,9 @@
  * libraries own and drop in any thread, at any time, with or without the GIL. It is counted
  * atomically, touches no Python object, and the last one drops the handle.
  *
- * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams, and
- * nobody knows these streams: a consumer names one of its streams at most, which it may have
- * destroyed by then. So the handle of such a buffer is released behind all streams of the GPU
- * (XMEM_ALL_STREAMS).
+ * Libraries drop a view of a GPU's memory while kernels that read it are still in their streams.
+ * Nobody knows these streams: a consumer names at most one stream, and may have destroyed it since.
+ * So the handle of such a buffer is released behind all streams of the GPU (XMEM_ALL_STREAMS).
  *
  * Only a guard makes a further share, under its lock and while it has a share itself. So if the
  * guard sees a count of 1, the count stays 1. Without the guard, the number of shares can only
