@@ -13,6 +13,13 @@ static void use_old_driver(void)
 	fake_only("it lacks functions on demand");
 }
 
+/* This driver records events of a context, whatever settings.sh has chosen. */
+static void use_new_driver(void)
+{
+	unsetenv("FAKECUDA_MISSING");
+	not_with_hip("events of a context");
+}
+
 /* A pool of one buffer on a GPU, whose contents are held by two handles. */
 static struct xmem_pool *hold_two(struct xmem_buffer *handle[2])
 {
@@ -99,7 +106,7 @@ TEST(CUDA_a_release_on_all_streams_does_not_follow_later_work)
 	struct xmem_pool *pool;
 	struct work work;
 
-	not_with_hip("events of a context");
+	use_new_driver();
 	pool = hold_two(handle);
 	begin_work(&work);
 	WORKED(xmem_release_on(handle[0], XMEM_ALL_STREAMS));
@@ -231,7 +238,7 @@ static void lost_context_drops(int second)
 
 TEST(CUDA_a_lost_context_drops_what_all_streams_were_to_drop)
 {
-	not_with_hip("events of a context");
+	use_new_driver();
 	lost_context_drops(-EIO);
 }
 
@@ -239,6 +246,37 @@ TEST(CUDA_a_thread_drops_handles_after_the_loss_of_the_context)
 {
 	use_old_driver();
 	lost_context_drops(0);
+}
+
+static void fails_and_keeps(struct xmem_pool *pool, struct xmem_buffer *handle, const char *rules)
+{
+	uint64_t token = xmem_token(handle);
+
+	driver_fails(rules);
+	SAME(xmem_release_on(handle, XMEM_ALL_STREAMS), -ENOMEM);
+	driver_fails(NULL);
+	SAME(settled_holds(pool, token), 2);
+	CHECK(xmem_cuda_ptr(handle));		/* it is as before */
+}
+
+TEST(CUDA_all_streams_that_the_driver_refuses_leave_the_handle)
+{
+	struct xmem_buffer *handle[2];
+	struct xmem_pool *pool;
+
+	use_new_driver();
+	fake_only("it fails on demand");
+	pool = hold_two(handle);
+	fails_and_keeps(pool, handle[0], "cuEventCreate:1:2");
+	fails_and_keeps(pool, handle[0], "cuStreamCreate:1:2");
+	fails_and_keeps(pool, handle[0], "cuCtxRecordEvent:1:2");
+	fails_and_keeps(pool, handle[0], "cuStreamWaitEvent:1:2");
+	fails_and_keeps(pool, handle[0], "cuStreamWriteValue64_v2:1:2");
+	WORKED(xmem_release_on(handle[0], XMEM_ALL_STREAMS));
+	WORKED(xmem_release_on(handle[1], XMEM_ALL_STREAMS));
+	EVENTUALLY(!stat_of(pool).held);
+	xmem_pool_close(pool);
+	no_violations();
 }
 
 TEST(CUDA_memory_of_the_CPU_is_dropped_behind_all_streams_too)
@@ -302,6 +340,70 @@ TEST(CUDA_a_forked_child_has_no_thread_that_waits_for_all_streams)
 	child_drops_nothing();
 }
 
+/* ---- the end of the process ---- */
+
+/* A reader whose stream does not get to its end. */
+static void read_for_ever(void *name)
+{
+	struct xmem_pool *pool = OPEN(name, .flags = XMEM_OPEN_WRITER);
+	struct xmem_buffer *buffer = xmem_get(pool, hear_parent());
+	struct work work;
+
+	CHECK(buffer);
+	begin_work(&work);
+	close_gate(&work);
+	WORKED(xmem_release_on(buffer, XMEM_ALL_STREAMS));
+	SAME(settled_holds(pool, hear_parent()), 1);
+	tell_parent(1);
+	hear_parent();			/* and leave the gate closed */
+}
+
+static void ends_with_work(void (*end)(struct child *child))
+{
+	const char *name = new_name();
+	struct child *reader = spawn(read_for_ever, (void *)name);
+	struct xmem_pool *pool = cuda_writer(name, 1, WORK_BYTES, 0);
+	struct xmem_buffer *buffer;
+	uint64_t token;
+
+	cuda_publish(pool, WORK_BYTES, 1, &buffer);
+	token = xmem_token(buffer);
+	tell(reader, token);
+	tell(reader, token);
+	SAME(hear(reader), 1);
+	xmem_release(buffer);
+	REFUSED(xmem_acquire_cuda(pool, WORK_BYTES, 0, 0), EAGAIN);
+	end(reader);
+	buffer = xmem_acquire_cuda(pool, WORK_BYTES, 0, patience_ns());
+	CHECK(buffer);
+	xmem_release(buffer);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
+static void exits(struct child *child)
+{
+	tell(child, 1);
+	finish_child(child);
+}
+
+TEST(CUDA_all_streams_of_a_killed_process_keep_nothing)
+{
+	ends_with_work(kill_child);
+}
+
+TEST(CUDA_an_old_driver_keeps_nothing_of_a_killed_process)
+{
+	use_old_driver();
+	ends_with_work(kill_child);
+}
+
+TEST(CUDA_an_old_driver_lets_a_process_exit)
+{
+	use_old_driver();
+	ends_with_work(exits);
+}
+
 /* ---- costs ---- */
 
 /* Two for the mode of captures, two for the context, four for the work. */
@@ -312,7 +414,7 @@ TEST(CUDA_a_release_on_all_streams_takes_seven_calls_of_the_driver)
 	unsigned long before;
 	struct work work;
 
-	not_with_hip("events of a context");
+	use_new_driver();
 	pool = hold_two(handle);
 	begin_work(&work);
 	WORKED(xmem_release_on(handle[0], XMEM_ALL_STREAMS));	/* makes the event */

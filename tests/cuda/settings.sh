@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The fake driver guesses in places what a real driver does, and each guess is a switch. Here all
-# tests of build/FLAVOUR/cuda run once for each other value of each switch, one at a time. The tests
-# mostly wait, so several runs go on beside each other. No run leaves out a test; loops are shorter.
+# tests of build/FLAVOUR/cuda run once for each other value of each switch, one at a time, and once
+# with each older driver below. The tests mostly wait, so several runs go on beside each other. No
+# run leaves out a test; loops are shorter.
 #
 #   tests/cuda/settings.sh [-l] [FOLDER]     -l: lists the settings; FOLDER: build/test
 set -uo pipefail
@@ -17,9 +18,14 @@ settings=(
 	EVENT_GARBAGE=999 EVENT_SELF=999 EVENT_ENDED=error EVENT_ENDED=complete IPC_EVENTS=2
 	IPC_EVENTS=0 FLUSH=1
 )
+older=(
+	MISSING=cuCtxRecordEvent	# before CUDA 12.5
+)
 readme=tests/fakecuda/README.md
 beside=4
 
+guessed=("${settings[@]}")
+settings+=("${older[@]}")
 [ "${1:-}" = -l ] && { printf 'FAKECUDA_%s\n' "${settings[@]}"; exit 0; }
 build=${1:-build/test}
 work=$(mktemp -d)
@@ -40,7 +46,7 @@ every_guess_has_its_settings() {
 	local name values value rest known
 	known=$(guesses | cut -d' ' -f1)
 	[ "$(wc -w <<<"$known")" -ge 20 ] || says "$readme: no table of guesses" || return
-	for value in "${settings[@]}"; do
+	for value in "${guessed[@]}"; do
 		grep -qx "${value%%=*}" <<<"$known" ||
 			says "${value%%=*} is no guess of $readme" || return
 	done
