@@ -253,11 +253,14 @@ let the_collector_knows_memory_of_gpus () =
 
 let released_on_a_stream () =
   with_gpu @@ fun writer from ->
-  Buffer.publish (Cuda.acquire writer ~device:0 megabyte);
-  let buffer = take from in
-  Cuda.release_on buffer ~stream:0n;
-  check_int "the handle is gone" 0 (handles ());
-  fails EBADF (fun () -> Buffer.stat buffer)
+  let released stream =
+    Buffer.publish (Cuda.acquire writer ~device:0 megabyte);
+    let buffer = take from in
+    Cuda.release_on buffer ~stream;
+    check_int "the handle is gone" 0 (handles ());
+    fails EBADF (fun () -> Buffer.stat buffer)
+  in
+  List.iter released [ 0n; Cuda.all_streams ]
 
 external allocated : string -> int -> nativeint = "xmem_test_allocated"
 
