@@ -114,6 +114,7 @@ TEST(CUDA_a_release_on_all_streams_does_not_follow_later_work)
 	close_gate(&work);
 	EVENTUALLY(!stat_of(pool).held);
 	open_gate(&work);
+	must(xl_cuda()->stream_synchronize(work.stream));	/* the gate goes with this stack */
 	xmem_pool_close(pool);
 	no_violations();
 }
@@ -233,6 +234,7 @@ static void lost_context_drops(int second)
 		xmem_release(handle[1]);	/* it is as before */
 	SAME(stat_of(pool).held, 0);
 	fake.sticky(0);
+	must(xl_cuda()->stream_synchronize(work.stream));
 	xmem_pool_close(pool);
 }
 
