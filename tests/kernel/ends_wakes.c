@@ -9,75 +9,270 @@
 
 #include "sides.h"
 
-/* ---- a wake that reaches many ---- */
+/* ---- a wake that reaches many pollers ---- */
 
-#define ITEMS	20000u
+#define ITEMS		20000u
+#define NESTED_AT_MOST	110	/* percent */
 
-/* Follows the publisher, and puts copies of its file into an epoll; a wake reaches them all. */
-static const char *hoards_items(void *argument)
+static bool own;	/* the subscriber is of the publisher's user */
+
+static const char *follows_by(struct raw *client, const struct side *side)
 {
-	static struct raw client;
-	const struct side *side = argument;
 	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
 	struct xmem_subscribe_request subscribe = {
 		.size = sizeof(subscribe), .publisher = side->shared->publisher,
 	};
-	struct xmem_wait_request arm = {
-		.size = sizeof(arm), .kind = XMEM_WAIT_RING, .client = subscribe.publisher,
-	};
-	struct epoll_event event = { .events = EPOLLIN };
+
+	if (!own)
+		SAME(become(ATTACKER), 0);
+	SAME(raw_start(client, &join), 0);
+	SAME(raw_request(client, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	return NULL;
+}
+
+static const char *arms(struct raw *client, u32 kind, u32 who)
+{
+	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = kind, .client = who };
+
+	SAME(raw_request(client, XMEM_IOC_ARM, &arm), 0);
+	return NULL;
+}
+
+static void add_to(int set, int fd, u32 events)
+{
+	struct epoll_event event = { .events = events };
+
+	if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &event))
+		abort();
+}
+
+/* Put copies of the client's file into an epoll set; a wake reaches them all. */
+static void add_items(const struct raw *client, u32 count)
+{
 	int set = epoll_create1(EPOLL_CLOEXEC);
 	u32 i;
 
-	SAME(become(ATTACKER), 0);
-	SAME(raw_start(&client, &join), 0);
-	SAME(raw_request(&client, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
-	for (i = 0; i < (side->loaded ? ITEMS : 1); i++)
-		if (epoll_ctl(set, EPOLL_CTL_ADD, dup(client.file), &event))
-			break;
-	side->shared->done = i;
-	WANT(i);
+	for (i = 0; i < count; i++)
+		add_to(set, dup(client->file), EPOLLIN);
+}
+
+static const char *hoards_items(void *argument)
+{
+	static struct raw client;
+	const struct side *side = argument;
+
+	GOES_WELL(follows_by(&client, side));
+	add_items(&client, side->loaded ? ITEMS : 1);
 	for (;;) {
-		SAME(raw_request(&client, XMEM_IOC_ARM, &arm), 0);
+		GOES_WELL(arms(&client, XMEM_WAIT_RING, side->shared->publisher));
 		kid_pause();
-		arm.value = 0;
 	}
 }
 
 static struct raw publisher[2];
 static struct kid hoarder[2];
 
+static const char *start_publisher(struct side *side)
+{
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_WRITER);
+	struct raw *raw = &publisher[side->loaded];
+
+	SAME(raw_start(raw, &join), 0);
+	side->shared->publisher = raw->join.client;
+	return NULL;
+}
+
+static const char *wake(const struct side *side)
+{
+	struct xmem_wait_request wake = {
+		.size = sizeof(wake), .kind = XMEM_WAIT_RING, .client = side->shared->publisher,
+	};
+
+	SAME(raw_request(&publisher[side->loaded], XMEM_IOC_WAKE, &wake), 0);
+	return NULL;
+}
+
 /* The publisher wakes its subscribers; one of them has armed the word. */
 static const char *measure_wake(void *argument, u64 *ret_ns)
 {
 	const struct side *side = argument;
-	struct xmem_wait_request wake = {
-		.size = sizeof(wake), .kind = XMEM_WAIT_RING, .client = side->shared->publisher,
-	};
 	u64 begin = raw_now_ns();
 
-	SAME(raw_request(&publisher[side->loaded], XMEM_IOC_WAKE, &wake), 0);
+	GOES_WELL(wake(side));
 	*ret_ns = raw_now_ns() - begin;
 	kid_go_on(&hoarder[side->loaded]);
 	return kid_ready(&hoarder[side->loaded]);
 }
 
-const char *wake_with_many_items(void)
+static const char *start_hoarders(struct side sides[2], const char *(*hoards)(void *))
 {
-	struct side sides[2];
 	u32 i;
 
 	GOES_WELL(start_sides(sides, 128, 64));
 	for (i = 0; i < 2; i++) {
-		struct xmem_join_request join = joining_by_file(sides[i].pool_fd, XMEM_ROLE_WRITER);
-
-		SAME(raw_start(&publisher[i], &join), 0);
-		sides[i].shared->publisher = publisher[i].join.client;
-		GOES_WELL(kid_start(&hoarder[i], hoards_items, &sides[i]));
+		GOES_WELL(start_publisher(&sides[i]));
+		GOES_WELL(kid_start(&hoarder[i], hoards, &sides[i]));
 	}
-	figure("%u items poll the file of a subscriber", sides[1].shared->done);
+	return NULL;
+}
+
+const char *wake_with_many_items(void)
+{
+	struct side sides[2];
+
+	GOES_WELL(start_hoarders(sides, hoards_items));
 	return duel("wake by a publisher, a subscriber has 20000 items", measure_wake, &sides[0],
 		    &sides[1], 100, AT_MOST);
+}
+
+/* A client's items are called by the request that wakes them, if that is of the client's user. */
+const char *own_items_are_paid_for(void)
+{
+	struct side sides[2];
+	u64 ns[2];
+
+	own = true;
+	GOES_WELL(start_hoarders(sides, hoards_items));
+	GOES_WELL(measure_wake(&sides[0], &ns[0]));
+	GOES_WELL(measure_wake(&sides[1], &ns[1]));
+	figure("a wake takes %llu ns with one item of the same user, %llu ns with %u",
+	       (unsigned long long)ns[0], (unsigned long long)ns[1], ITEMS);
+	if (ns[1] < ns[0] + ITEMS * 20ull)
+		return wrong("%u items take %llu ns", ITEMS, (unsigned long long)(ns[1] - ns[0]));
+	return NULL;
+}
+
+#define WAKES		200u
+#define MOST_CALLS	20u
+
+/* Sleeps in a set with one item. When it is called, the kernel polls, and so arms the ring. */
+static const char *polls_again(void *argument)
+{
+	static struct raw client;
+	const struct side *side = argument;
+	int mine = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event;
+
+	GOES_WELL(follows_by(&client, side));
+	add_items(&client, ITEMS);
+	add_to(mine, client.file, EPOLLIN);
+	kid_say_ready();
+	epoll_wait(mine, &event, 1, -1);
+	return wrong("epoll_wait has returned: %d", errno);
+}
+
+/* A work item calls a stranger's items, and none of the stranger's control groups pays for it. */
+const char *calls_of_strangers_are_few(void)
+{
+	struct side side = { .slots = 128, .clients = 64 };
+	u32 i, before, calls, *word;
+
+	GOES_WELL(start_side(&side, keeps));
+	GOES_WELL(start_publisher(&side));
+	GOES_WELL(kid_start(&hoarder[0], polls_again, &side));
+	word = &xm_client_row(&publisher[0].map, side.shared->publisher)->ring_waiters;
+	before = xm_load(word);
+	for (i = 0; i < WAKES; i++) {
+		GOES_WELL(wake(&side));
+		usleep(2000);
+	}
+	calls = (xm_load(word) - before) / XMEM_WAITERS_STEP;
+	figure("%u wakes, 2 ms apart: %u have found a stranger with %u items", WAKES, calls, ITEMS);
+	WANT(calls > 1);
+	return calls > MOST_CALLS ? wrong("%u calls of %u items", calls, ITEMS) : NULL;
+}
+
+/* ---- epoll sets in epoll sets ---- */
+
+#define SETS	8u
+#define OUTER	480u	/* the kernel's limit is 500 */
+
+static const char *nest(struct raw *client, const struct side *side, u32 events)
+{
+	int set[SETS], outer;
+	u32 i, n;
+
+	many_descriptors();
+	for (i = 0; i < SETS; i++) {
+		struct xmem_poll_fd_request poll = {
+			.size = sizeof(poll), .kind = XMEM_POLL_CLIENT,
+		};
+
+		SAME(raw_request(client, XMEM_IOC_POLL_FD, &poll), 0);
+		set[i] = epoll_create1(EPOLL_CLOEXEC);
+		add_to(set[i], poll.fd, events);
+	}
+	for (n = 0; side->loaded && n < OUTER; n++) {
+		outer = epoll_create1(EPOLL_CLOEXEC);
+		for (i = 0; i < SETS; i++)
+			add_to(outer, set[i], EPOLLIN);
+	}
+	return NULL;
+}
+
+static const char *nests_for_a_ring(void *argument)
+{
+	static struct raw client;
+	const struct side *side = argument;
+
+	GOES_WELL(follows_by(&client, side));
+	GOES_WELL(nest(&client, side, EPOLLIN));
+	for (;;) {
+		GOES_WELL(arms(&client, XMEM_WAIT_RING, side->shared->publisher));
+		kid_pause();
+	}
+}
+
+const char *wake_with_nested_sets(void)
+{
+	struct side sides[2];
+
+	GOES_WELL(start_hoarders(sides, nests_for_a_ring));
+	return duel("wake by a publisher, a subscriber has 8 epoll sets in 480 others",
+		    measure_wake, &sides[0], &sides[1], 50, NESTED_AT_MOST);
+}
+
+static const char *nests_for_slots(void *argument)
+{
+	static struct raw client;
+	const struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_WRITER);
+
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&client, &join), 0);
+	GOES_WELL(nest(&client, side, EPOLLOUT));
+	for (;;) {
+		GOES_WELL(arms(&client, XMEM_WAIT_SLOTS, client.join.client));
+		kid_pause();
+	}
+}
+
+/* A client of the victim that has held something unmaps its area, and so ends. */
+static const char *measure_end_before_sets(void *argument, u64 *ret_ns)
+{
+	static struct raw client;
+	struct side *side = argument;
+	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
+	u64 begin;
+
+	SAME(raw_start(&client, &join), 0);
+	*xm_hold_in(&client.map, client.area, client.join.client, 0) = 1;
+	begin = raw_now_ns();
+	munmap(client.area, client.header.area_stride);
+	*ret_ns = raw_now_ns() - begin;
+	client.area = NULL;
+	raw_end(&client);
+	kid_go_on(&hoarder[side->loaded]);
+	return kid_ready(&hoarder[side->loaded]);
+}
+
+const char *end_with_nested_sets(void)
+{
+	struct side sides[2];
+
+	GOES_WELL(start_hoarders(sides, nests_for_slots));
+	return duel("end of a client, an owner has 8 epoll sets in 480 others",
+		    measure_end_before_sets, &sides[0], &sides[1], 50, NESTED_AT_MOST);
 }
 
 /* ---- a wake that reaches many threads ---- */
@@ -146,15 +341,9 @@ static const char *start_waiting(const struct side *side, u32 kind, u32 who)
 static const char *waits_for_a_ring(void *argument)
 {
 	const struct side *side = argument;
-	struct xmem_join_request join = joining_by_file(side->pool_fd, XMEM_ROLE_READER);
-	struct xmem_subscribe_request subscribe = {
-		.size = sizeof(subscribe), .publisher = side->shared->publisher,
-	};
 
-	SAME(become(ATTACKER), 0);
-	SAME(raw_start(&crowd.client, &join), 0);
-	SAME(raw_request(&crowd.client, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
-	return start_waiting(side, XMEM_WAIT_RING, subscribe.publisher);
+	GOES_WELL(follows_by(&crowd.client, side));
+	return start_waiting(side, XMEM_WAIT_RING, side->shared->publisher);
 }
 
 /* An owner that waits for slots; each end of a client in its pool wakes it. */
@@ -179,17 +368,14 @@ static u32 rounds(const struct side *side)
 static const char *measure_wake_of_threads(void *argument, u64 *ret_ns)
 {
 	const struct side *side = argument;
-	struct xmem_wait_request wake = {
-		.size = sizeof(wake), .kind = XMEM_WAIT_RING, .client = side->shared->publisher,
-	};
-	const struct raw *raw = &publisher[side->loaded];
-	u32 before, *word = &xm_client_row(&raw->map, wake.client)->ring_waiters;
+	u32 before, *word = &xm_client_row(&publisher[side->loaded].map,
+					   side->shared->publisher)->ring_waiters;
 	u64 begin;
 
 	WANT(EVENTUALLY(all_wait(side, word)));
 	before = rounds(side);
 	begin = raw_now_ns();
-	SAME(raw_request(raw, XMEM_IOC_WAKE, &wake), 0);
+	GOES_WELL(wake(side));
 	*ret_ns = raw_now_ns() - begin;
 	WANT(EVENTUALLY(rounds(side) - before >= threads_of(side)));
 	return NULL;
@@ -198,16 +384,8 @@ static const char *measure_wake_of_threads(void *argument, u64 *ret_ns)
 const char *wake_with_many_sleepers(void)
 {
 	struct side sides[2];
-	u32 i;
 
-	GOES_WELL(start_sides(sides, 128, 64));
-	for (i = 0; i < 2; i++) {
-		struct xmem_join_request join = joining_by_file(sides[i].pool_fd, XMEM_ROLE_WRITER);
-
-		SAME(raw_start(&publisher[i], &join), 0);
-		sides[i].shared->publisher = publisher[i].join.client;
-		GOES_WELL(kid_start(&hoarder[i], waits_for_a_ring, &sides[i]));
-	}
+	GOES_WELL(start_hoarders(sides, waits_for_a_ring));
 	return duel("wake by a publisher, a subscriber has 500 threads and not 16",
 		    measure_wake_of_threads, &sides[0], &sides[1], 50, AT_MOST);
 }
