@@ -18,7 +18,7 @@
  * Pollers cannot be a chain. They are functions of other subsystems: the module is not told when
  * one of them goes, and an epoll set may belong to a thread that is busy for long while another
  * thread sleeps in the next set. Behind one of them there may be any number of epoll sets and
- * threads. So a waker calls the pollers of a client only if both are of one user. All other pollers
+ * threads. So the request wake calls the pollers of its own user's clients only. All other pollers
  * are called by a work item. It rests after each run for 64 times the time that the run took, but
  * at most a tenth of a second. So if a run takes less than 1.5 ms, the pollers of one client take
  * at most a 64th of a processor outside the control groups of their user. If a run has taken long,
@@ -28,6 +28,7 @@
 #include <linux/init.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "compat.h"
 #include "xk.h"
@@ -39,6 +40,7 @@
 
 /* With a rescuer (WQ_MEM_RECLAIM), because a waiter for a buffer must not wait for memory. */
 static struct workqueue_struct *xk_wake_wq;
+static atomic_t queues;		/* number of structs xk_queue */
 
 int __init xk_queues_init(void)
 {
@@ -46,9 +48,10 @@ int __init xk_queues_init(void)
 	return xk_wake_wq ? 0 : -ENOMEM;
 }
 
-/* All clients are gone. This waits for work that is queued and will wake nobody. */
+/* All clients are gone. This waits for work that is queued, or has yet to be, and wakes nobody. */
 void xk_queues_exit(void)
 {
+	wait_var_event(&queues, !atomic_read(&queues));
 	destroy_workqueue(xk_wake_wq);
 }
 
@@ -129,6 +132,8 @@ static void xk_queue_release(struct kref *kref)
 	struct xk_queue *queue = container_of(kref, struct xk_queue, kref);
 
 	kfree_rcu(queue, rcu);	/* a waker may still be reading it */
+	if (atomic_dec_and_test(&queues))
+		wake_up_var(&queues);
 }
 
 /* The function of a mark, which is in the queue but waits for nothing. */
@@ -253,6 +258,7 @@ struct xk_queue *xk_queue_new(u32 clients, kuid_t user)
 
 	if (!queue)
 		return NULL;
+	atomic_inc(&queues);
 	kref_init(&queue->kref);
 	queue->user = user;
 	spin_lock_init(&queue->lock);
@@ -266,14 +272,9 @@ struct xk_queue *xk_queue_new(u32 clients, kuid_t user)
 	return queue;
 }
 
-/*
- * Its client is being freed, so nobody sleeps or polls any more. Work that waits for the end of a
- * rest is cancelled, because the unload of the module would not wait for it.
- */
+/* Its client is being freed, so nobody sleeps or polls any more. */
 void xk_queue_free(struct xk_queue *queue)
 {
 	hrtimer_cancel(&queue->timer);
-	if (cancel_delayed_work(&queue->work))
-		kref_put(&queue->kref, xk_queue_release);
 	kref_put(&queue->kref, xk_queue_release);
 }
