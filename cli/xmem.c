@@ -41,8 +41,7 @@ static const char holders_more[] =
 static const char claims_more[] =
 	"Without SLOT: all buffers that have claims. DEVICE is the GPU that the buffer is\n"
 	"on, or cpu. HOLDS counts the handles of all clients, and CLAIMS the references\n"
-	"that are set aside. A handle that xmem_set_ref_count has counted in is in both\n"
-	"until it is dropped, so their sum can be more than the number of references.\n"
+	"that are set aside.\n"
 	"--void voids the claims that are printed, if no client will take them any more.\n"
 	"VOIDED is the number of claims that were voided.\n";
 static const char limits_more[] =

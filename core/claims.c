@@ -9,13 +9,11 @@
  *   add n       count the slot in `claimed`, if it had no claims; claims + n, full barrier; without
  *               claims before, look at the state word as a get does: claims - n, if it is not LIVE
  *   take        only with a hold: claims - 1, or -ERANGE if there are none
- *   count in    add n, one of which is the client's own; its hold says "not forgotten"
- *   forget      its hold says "forgotten", and the handle's reference is dropped
- *   release     take the client's own claim, if it has one and has not forgotten it
+ *   forget      add 1, and drop the handle's hold
  *   add alone   an owner, with a hold (I10): from no claims and another generation than these
  *               contents have, to n claims and the generation of these contents
  *
- * The models are tests/model/counted.pml and tests/model/alone.pml.
+ * The models are tests/model/claims.pml and tests/model/alone.pml.
  */
 #include "host.h"
 

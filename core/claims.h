@@ -13,15 +13,6 @@ static inline bool xm_is_listed(const struct xm_claims *claims, u32 slot)
 	return xm_bit(claims->listed, slot);
 }
 
-/* Has @me its own claim of @slot, and has not forgotten it? */
-static inline bool xm_has_own(const struct xm_host *host, u32 me, u32 slot)
-{
-	const struct xm_claim *claim = &host->claims->slot[slot];
-
-	return xm_is_listed(host->claims, slot) && xm_bit(claim->counted, me) &&
-	       !(xm_load(xm_hold(&host->map, me, slot)) & XM_HOLD_FORGOTTEN);
-}
-
 /* Has @me added claims to @slot that are not all void or taken? */
 static inline bool xm_has_added(const struct xm_host *host, u32 me, u32 slot)
 {

@@ -58,19 +58,12 @@ static void xm_keeper_leaves(struct xm_host *host, u32 client, u32 slot)
 
 void xm_claims_leave(struct xm_host *host, u32 client)
 {
-	const struct xm_map *map = &host->map;
 	u32 at = 0;
-	int s;
+	int slot;
 
-	while ((s = xm_next_listed(host, &at)) >= 0) {
-		struct xm_claim *claim = &host->claims->slot[s];
-
-		xm_keeper_leaves(host, client, s);
-		if (xm_has_own(host, client, s) && !xm_claim_take(map, s, claim->first, 1) &&
-		    !xm_claims_of(map, s))
-			xm_delist(host, s);
-		xm_set_bit(claim->counted, client, false);
-		xm_set_bit(claim->adders, client, false);
+	while ((slot = xm_next_listed(host, &at)) >= 0) {
+		xm_keeper_leaves(host, client, slot);
+		xm_set_bit(host->claims->slot[slot].adders, client, false);
 	}
 }
 

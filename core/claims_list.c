@@ -63,7 +63,7 @@ u64 xm_claims_update(struct xm_host *host, u32 slot)
 	    (xm_is_listed(host->claims, slot) && claim->first == xm_first_generation(word)))
 		return word;
 	for (i = 0; i < XMEM_CLIENT_WORDS; i++)
-		claim->adders[i] = claim->counted[i] = 0;
+		claim->adders[i] = 0;
 	if (owner < host->map.clients)
 		xm_set_bit(claim->adders, owner, true);
 	xm_enlist(host, slot, word, ~0ULL, owner < host->map.clients ? owner + 1 : XM_KEEPER_NONE);

@@ -24,35 +24,27 @@ static int xm_claims_add(const struct xm_map *map, u32 slot, u64 first, u32 coun
 }
 
 /*
- * Record that @me has added claims and whether one is its own. If there were no claims before, the
- * records of earlier ones are out of date.
+ * Record that @me has added @count claims. If there were no claims before, the records of earlier
+ * ones are out of date.
  */
-static void xm_claims_mark(struct xm_host *host, u32 me, u32 slot, u32 before,
-			   const struct xmem_claim_request *request)
+static void xm_claims_mark(struct xm_host *host, u32 me, u32 slot, u32 before, u32 count)
 {
 	struct xm_claim *claim = &host->claims->slot[slot];
-	u32 *hold = xm_hold(&host->map, me, slot), i;
+	u32 i;
 
 	for (i = 0; !before && i < XMEM_CLIENT_WORDS; i++)
-		claim->adders[i] = claim->counted[i] = 0;
-	if (request->count)
+		claim->adders[i] = 0;
+	if (count)
 		xm_set_bit(claim->adders, me, true);
-	if (!(request->flags & XMEM_CLAIM_OWN))
-		return;
-	xm_set_bit(claim->counted, me, true);
-	if (xm_load(hold) & XM_HOLD_FORGOTTEN)
-		xm_add_full(hold, -XM_HOLD_FORGOTTEN);
 }
 
 /*
  * May claims be added to the present contents of the slot? 0, or -EAGAIN: not while the slot is
- * scanned. Only the writer knows the token of contents that are still being written, and it adds
- * its own claim.
+ * scanned. Only the writer knows the token of contents that are still being written.
  */
 static int xm_may_claim(const struct xm_map *map, u32 me, const struct xmem_claim_request *request)
 {
 	u32 slot = xm_index(request->slot, map->slots);
-	bool own = request->flags & XMEM_CLAIM_OWN;
 	u64 generation = request->generation;
 	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
 	u64 first = xm_first_generation(xm_load(&xm_slot_row(map, slot)->generation_first));
@@ -65,9 +57,9 @@ static int xm_may_claim(const struct xm_map *map, u32 me, const struct xmem_clai
 	case XMEM_SLOT_SCANNING:
 		return -EAGAIN;
 	case XMEM_SLOT_WRITING:
-		return own && xm_slot_row(map, slot)->owner == me ? 0 : -ESTALE;
+		return xm_slot_row(map, slot)->owner == me ? 0 : -ESTALE;
 	case XMEM_SLOT_UPGRADED:
-		return own && xm_slot_row(map, slot)->upgrader == me + 1 ? 0 : -ESTALE;
+		return xm_slot_row(map, slot)->upgrader == me + 1 ? 0 : -ESTALE;
 	}
 	return -ESTALE;
 }
@@ -102,9 +94,6 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 		return -ERANGE;
 	if (!request->count && !xm_claims(word))
 		return -ENOENT;
-	if ((request->flags & (XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN)) == XMEM_CLAIM_OWN &&
-	    xm_claims(word) && xm_has_own(host, me, slot))
-		return -EBUSY;
 	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns), me + 1);
 	XM_STEP(XM_STEP_CLAIM_NOTED);
 	added = err = xm_claims_add(map, slot, xm_first_generation(word), request->count, &before);
@@ -112,7 +101,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 	if (!err)
 		err = xm_may_claim(map, me, request);
 	if (!added && (!err || (err == -EAGAIN && before))) {
-		xm_claims_mark(host, me, slot, before, request);
+		xm_claims_mark(host, me, slot, before, request->count);
 		return 0;
 	}
 	/* The owner may have seen the claims meanwhile, and may sleep because of them. */
@@ -125,37 +114,22 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 }
 
 /*
- * May @me take claims of @slot? A client that has added claims may take them back without a hold,
- * to undo a request. A client may take its own claim once, unless it is void.
+ * A client with a hold may take claims, and so may the owner. A client that has added claims may
+ * take them back without a hold, to undo a request.
  */
-static int xm_may_take(const struct xm_host *host, u32 me, u32 slot, bool holds, bool own)
-{
-	const struct xm_claims *claims = host->claims;
-
-	if (own)
-		return xm_is_listed(claims, slot) && xm_bit(claims->slot[slot].counted, me) ?
-		       0 : -ENOENT;
-	return holds || xm_slot_row(&host->map, slot)->owner == me ||
-	       xm_has_added(host, me, slot) ? 0 : -EPERM;
-}
-
 static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 			      const struct xmem_claim_request *request, struct xm_pending *pending)
 {
 	const struct xm_map *map = &host->map;
 	bool holds = xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT;
-	bool own = request->flags & XMEM_CLAIM_OWN;
 	u64 last = request->generation;
 	int err;
 
 	xm_claims_update(host, slot);
-	err = xm_may_take(host, me, slot, holds, own);
-	if (err)
-		return err;
-	if (own) {
-		xm_set_bit(host->claims->slot[slot].counted, me, false);
-		last = host->claims->slot[slot].first;	/* its own claim is older than any that
-							 * the owner added without the host */
+	if (!holds) {
+		if (xm_slot_row(map, slot)->owner != me && !xm_has_added(host, me, slot))
+			return -EPERM;
+		last = host->claims->slot[slot].first;	/* not what the owner adds meanwhile */
 	}
 	err = xm_claim_take(map, slot, last, request->count);
 	if (err)
@@ -186,12 +160,11 @@ static bool xm_claim_is_valid(const struct xmem_claim_request *request)
 {
 	switch (request->op) {
 	case XMEM_CLAIM_ADD:
-		return request->flags != XMEM_CLAIM_AGAIN;
+		return true;
 	case XMEM_CLAIM_TAKE:
-		return !request->timeout_ns && !(request->flags & XMEM_CLAIM_AGAIN) &&
-		       (request->flags ? request->count <= 1 : request->count != 0);
+		return !request->timeout_ns && request->count;
 	case XMEM_CLAIM_VOID:
-		return !request->timeout_ns && !request->count && !request->flags;
+		return !request->timeout_ns && !request->count;
 	}
 	return false;
 }

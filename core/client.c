@@ -312,9 +312,6 @@ bool xm_client_release(const struct xm_map *map, u32 client, u64 *ret_holds)
 
 		if (!had || xm_is_device_hold(map, client, s))
 			continue;
-		/*
-		 * The host may change the other bits of the word at this moment (claims_request.c).
-		 */
 		xm_add_full(xm_hold(map, client, s), -had);
 		*ret_holds += had;
 	}

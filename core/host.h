@@ -45,8 +45,6 @@ struct xm_claim {
 	u32 keeper;				/* 1 + the client that set the deadline, or
 						 * XM_KEEPER_* */
 	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client lives and has added some */
-	u64 counted[XMEM_CLIENT_WORDS];		/* bit set: one claim is that client's own,
-						 * unless its hold has XM_HOLD_FORGOTTEN */
 };
 
 /*
@@ -572,7 +570,7 @@ static inline void xm_claims_share(struct xm_host *host)
 	xm_store_release(&host->map.pool->claimed, host->claims->count + 1);
 }
 
-/* @client ends, and its holds still exist: take its own claims away (P2). */
+/* @client ends: it has added no claims any more, and keeps no slots by them. */
 void xm_claims_leave(struct xm_host *host, u32 client);
 
 /*

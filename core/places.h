@@ -41,10 +41,6 @@ struct xm_map {
 
 #define XM_HOLD_COUNT	0x1fffffffu
 /*
- * This client has left its own claim to other clients; the host clears the bit (claims_request.c).
- */
-#define XM_HOLD_FORGOTTEN 0x20000000u
-/*
  * This client has forwarded the slot. It sets the bit before the first entry, for its whole life.
  */
 #define XM_HOLD_FORWARDED 0x40000000u

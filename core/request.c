@@ -45,7 +45,7 @@ static const struct xm_request_kind kinds[] = {
 	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, .answers = true, .unjoined = true),
 	KIND(POLL_FD, xmem_poll_fd_request, XMEM_POLL_FD_MIN, .answers = true),
 	KIND(CLAIM, xmem_claim_request, XMEM_CLAIM_MIN,
-	     .answers = false, .flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN),
+	     .answers = false),
 	KIND(UPGRADE, xmem_upgrade_request, XMEM_UPGRADE_MIN, .answers = true,
 	     .flags = XMEM_UPGRADE_PUBLISH | XMEM_UPGRADE_GIVE_UP | XMEM_UPGRADE_CANCEL),
 	KIND(NARROW, xmem_narrow_request, XMEM_NARROW_MIN, .answers = true, .unjoined = true),

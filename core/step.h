@@ -50,7 +50,6 @@ enum xm_step {
 	XM_STEP_CLAIM_HELD,		/* library: a get holds, its claim not taken */
 	XM_STEP_CLAIM_TAKEN,		/* library: a get has taken its claim */
 	XM_STEP_CLAIM_FORGET,		/* library: forget, the hold not dropped */
-	XM_STEP_CLAIM_DROPPED,		/* library: own claim taken, hold not dropped */
 	XM_STEP_UPGRADE_BEGUN,		/* library: it may write in place, no record of it yet */
 	XM_STEP_UPGRADE_LIVE,		/* library: the slot is LIVE, not in the ring */
 	XM_STEP_UPGRADE_FILLED,		/* library: the slot may have claims, is not LIVE yet */

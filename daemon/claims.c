@@ -53,10 +53,7 @@ static void expire(struct xd_pool *pool, u64 now)
 			do_pending(pool, xm_claims_pending(&pool->host, slot));
 }
 
-/*
- * Take back the claims that the last request has added, as far as nobody has taken them, and the
- * mark that one of them is the client's own.
- */
+/* Take back the claims that the last request has added, as far as nobody has taken them. */
 static void undo(struct xd_connection *from)
 {
 	const struct xmem_claim_request *add = &from->added;
@@ -77,15 +74,11 @@ static void undo(struct xd_connection *from)
 		err = xm_host_claim(host, from->client, &take, 0, true, &pending);
 		do_pending(from->pool, pending);
 	} while (err == -ERANGE);
-	take.flags = XMEM_CLAIM_OWN;
-	take.count = 0;
-	if (add->flags == XMEM_CLAIM_OWN)
-		xm_host_claim(host, from->client, &take, 0, true, &pending);
 }
 
 static int serve_undo(struct xd_connection *from, const struct xmem_claim_request *request)
 {
-	if (request->flags || request->slot || request->count || request->timeout_ns)
+	if (request->slot || request->count || request->timeout_ns)
 		return -EINVAL;
 	if (request->generation && request->generation == from->added_number)
 		undo(from);

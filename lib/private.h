@@ -182,8 +182,6 @@ struct xmem_pool {
 	struct xl_on_gpus gpus;
 	struct xl_owned owned;
 	struct xl_hook hook;
-	u32 *countings;			/* by slot: the last counting (hold/claims.c); NULL: none
-					 * yet */
 	struct xl_labels labels;
 	struct xl_following follows;
 	struct xl_opening opening;

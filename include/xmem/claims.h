@@ -22,19 +22,18 @@ struct xmem_pool;
 struct xmem_buffer;
 
 /*
- * Set how many references a buffer has. All of them are claims: one is this handle's, which is
- * *counted in*, and the others are for clients that will take them. xmem_release drops the
- * reference of this handle, and xmem_forget leaves it to the next client.
+ * Set how many references a buffer has. One is this handle's. The others become claims, for clients
+ * that will take them. xmem_release drops the reference of this handle, and xmem_forget leaves it to
+ * the next client.
  * @buffer: held for reading; or being written and complete, and afterwards held for reading.
  * @count: references in all, with existing claims, 1 to 65535.
  * @timeout_ns: how long all claims of the buffer last, at the earliest; they end at most a second
  *	later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set more
  *	than 60 seconds. No call makes the end earlier.
- * Returns: 0, or -EBUSY: another handle that this client has of the buffer is counted in; -ERANGE:
- * a wrong count; -EPERM: another client's buffer, and a longer timeout; -EINVAL, -EOVERFLOW,
- * -ENOMEM; -EINTR; -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN as xmem_wait_contents,
- * after xmem_get_mut of memory of a GPU. Threads: no other call may use this handle meanwhile.
- * Since: 0.4.
+ * Returns: 0, or -ERANGE: a wrong count; -EPERM: another client's buffer, and a longer timeout;
+ * -EINVAL, -EOVERFLOW, -ENOMEM; -EINTR; -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN as
+ * xmem_wait_contents, after xmem_get_mut of memory of a GPU. Threads: no other call may use this
+ * handle meanwhile. Since: 0.4.
  */
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 
@@ -47,8 +46,9 @@ int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeo
 int xmem_offer(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 
 /*
- * Drop the handle of a buffer and leave its reference to the next client that gets the buffer. A
- * reference that is not counted in becomes a claim for at least 10 seconds.
+ * Drop the handle of a buffer and leave its reference to the next client that gets the buffer. The
+ * reference becomes a claim, which lasts as long as xmem_set_ref_count was asked for, or at least
+ * 10 seconds. Send the token after this call (xmem_claims(7)).
  * Returns: 0, and the handle is gone; or -EPERM: the buffer is being written; -ERANGE: there are
  * 65535 claims; -EINTR, -ENOMEM. Threads: no other call may use this handle meanwhile. Since: 0.4.
  */

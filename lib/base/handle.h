@@ -32,7 +32,7 @@
  *   OPEN      A get by token has not read yet where the contents lie. The metadata say it, in a
  *             cache line that many programs never need: see xl_place_contents.
  *   FIXED     With WRITING: the contents are already there (hold/attach.c).
- *   CLAIMS    xmem_set_ref_count was called: the handle stands for one of the claims as well.
+ *   COUNTED   xmem_set_ref_count was called; the handle has the time that it gave.
  *   UPGRADED  With WRITING: the buffer is held, and written in place (hold/inplace.c).
  *   CUDA      With WRITING: the buffer is in memory of a GPU.
  *   ORDERED   A stream was told to wait for the contents, or to write them before they are
@@ -42,7 +42,7 @@
  *   TOOK      The get that made the handle has taken a claim (hold/buffer.c).
  */
 enum xl_mode {
-	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_CLAIMS = 16,
+	XL_FREE = 0, XL_READING = 1, XL_WRITING = 2, XL_OPEN = 4, XL_FIXED = 8, XL_COUNTED = 16,
 	XL_UPGRADED = 32, XL_CUDA = 64, XL_ORDERED = 128, XL_LEAVING = 256, XL_PRIVATE = 512,
 	XL_TOOK = 1024
 };
@@ -69,7 +69,7 @@ struct xmem_buffer {
 	};
 	struct xl_view *view;		/* its private view, or NULL; under mappings.lock */
 	u64 origin;			/* whose ring it was received from; see follow/label.c */
-	u32 counting;			/* XL_CLAIMS: when it was counted in (hold/claims.c) */
+	u64 timeout_ns;			/* XL_COUNTED: how long its claims last (hold/claims.c) */
 	bool counted;			/* is in pool->share.out; under pool->share.lock */
 };
 

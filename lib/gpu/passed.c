@@ -31,7 +31,7 @@ struct page {
 static struct {
 	struct page *page;		/* made once, and kept until the process ends; atomic */
 	bool refused;			/* the driver does not register a page; atomic */
-	void (*drop)(struct xmem_buffer *buffer, u32 mode);	/* atomic */
+	void (*drop)(struct xmem_buffer *buffer);	/* atomic */
 
 	struct xl_lock dropping;	/* one thread at a time drops handles, so xl_passed_look
 					 * returns after the drops that other threads have begun */
@@ -154,7 +154,7 @@ static bool look(struct page *page)
 		n = take_written(page, written);
 		for (i = 0; i < n; i++)
 			if (written[i].mode & XL_LEAVING)
-				xm_load(&passed.drop)(written[i].buffer, written[i].mode);
+				xm_load(&passed.drop)(written[i].buffer);
 		__atomic_fetch_sub(&page->in_use, n, __ATOMIC_SEQ_CST);
 		all += n;
 	} while (n == AT_ONCE);
@@ -289,7 +289,7 @@ static void give_back(struct page *page, u32 w)
 }
 
 CUresult xl_passed_put(struct xl_gpu *gpu, CUstream stream,
-		       void (*drop)(struct xmem_buffer *buffer, u32 mode),
+		       void (*drop)(struct xmem_buffer *buffer),
 		       struct xmem_buffer *buffer)
 {
 	struct page *page;

@@ -19,13 +19,13 @@
 /*
  * Let the stream write a word after all work that is in the stream at the call. When the library
  * sees the word, it clears XL_LEAVING of @buffer and calls @drop, unless the bit is clear already.
- * All callers must give one function as @drop. @drop gets the mode before the clear. It is called
+ * All callers must give one function as @drop. It is called
  * in any thread, under no lock but one of passed.c, perhaps before this function returns, and must
  * not call the driver. Returns the driver's result. After CUDA_ERROR_NOT_SUPPORTED (this GPU writes
  * no words, or all words are in use), use a host function.
  */
 CUresult xl_passed_put(struct xl_gpu *gpu, CUstream stream,
-		       void (*drop)(struct xmem_buffer *buffer, u32 mode),
+		       void (*drop)(struct xmem_buffer *buffer),
 		       struct xmem_buffer *buffer);
 
 /* Forget the word of @buffer, if any: its stream will never write the word. */

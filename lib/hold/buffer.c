@@ -248,17 +248,12 @@ XMEM_API struct xmem_buffer *xmem_clone(struct xmem_buffer *handle)
 	return xl_handle(clone);
 }
 
-/*
- * The handle is being written, has a private view, or stands for a claim, which is dropped with it
- * unless other clients have taken all claims.
- */
+/* The handle is being written, or has a private view. */
 static XL_SLOW void release_slow(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 
 	xl_view_end(buffer);
-	if (xm_load(&buffer->mode) & XL_CLAIMS)
-		xl_claim_drop(buffer);
 	if (!(xm_load(&buffer->mode) & XL_WRITING))
 		xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	else if (xm_load(&buffer->mode) & XL_FIXED)
@@ -288,7 +283,7 @@ XMEM_API void xmem_release(struct xmem_buffer *handle)
 		xl_stale_buffer(handle, "release");
 		return;
 	}
-	if (unlikely(xl_peek(&buffer->mode) & (XL_WRITING | XL_CLAIMS | XL_PRIVATE)))
+	if (unlikely(xl_peek(&buffer->mode) & (XL_WRITING | XL_PRIVATE)))
 		return release_slow(buffer);
 	pool = buffer->pool;
 	slot = buffer->slot;

@@ -36,19 +36,17 @@ static int claim(struct xmem_pool *pool, u32 op, u64 token, u32 count)
 	return xl_request(pool, XMEM_IOC_CLAIM, &request);
 }
 
-/* The claims that are added: how many, for how long, and whether one is this client's own. */
+/* The claims that are added: how many, and for how long. */
 struct wish {
 	u64 token;
 	u64 timeout_ns;
 	u32 count;
-	u32 flags;			/* XMEM_CLAIM_* */
 };
 
 static int claim_more(struct xmem_pool *pool, const struct wish *wish)
 {
 	struct xmem_claim_request request = ask(XMEM_CLAIM_ADD, wish->token, wish->count);
 
-	request.flags = wish->flags;
 	request.timeout_ns = wish->timeout_ns;
 	return xl_request(pool, XMEM_IOC_CLAIM, &request);
 }
@@ -96,13 +94,6 @@ static int add(struct xmem_pool *pool, const struct wish *wish)
 	return err;
 }
 
-static int add_some(struct xmem_pool *pool, u64 token, u32 count)
-{
-	struct wish wish = { .token = token, .count = count };
-
-	return add(pool, &wish);
-}
-
 /* ---- errors ---- */
 
 /* Can @pool be used? 0, or an error, noted. */
@@ -126,9 +117,6 @@ static int failed(const char *what, int err)
 			       XMEM_MAX_CLAIMS);
 	case ENOENT:
 		return xl_fail(ENOENT, "%s: no reference of this buffer is set aside", what);
-	case EBUSY:
-		return xl_fail(EBUSY, "%s: another handle of this buffer is counted in; release or "
-			       "forget it, or call xmem_offer", what);
 	case EPERM:
 		return xl_fail(EPERM, "%s: only the buffer's owner may set references aside for "
 			       "more than 60 seconds", what);
@@ -141,78 +129,6 @@ static int done(const char *what, int err)
 	return err ? failed(what, err) : 0;
 }
 
-/* ---- the reference of a handle ---- */
-
-/*
- * Does the handle stand for the own claim of this client? The host knows of one such claim for each
- * slot, which is that of the last handle that was counted in. To tell which handle that is,
- * countings are numbered for each slot, in the private memory of this process. An earlier handle
- * stands for no claim any more, because its claim had ended before.
- */
-static bool is_counted(const struct xmem_buffer *buffer)
-{
-	return xm_load_acquire(&buffer->mode) & XL_CLAIMS &&
-	       buffer->counting == xm_load(&buffer->pool->countings[buffer->slot]);
-}
-
-static int have_countings(struct xmem_pool *pool)
-{
-	u32 *new;
-
-	if (xm_load_acquire(&pool->countings))
-		return 0;
-	new = calloc(pool->map.slots, sizeof(*new));
-	if (!new)
-		return -ENOMEM;
-	if (!xm_cas_full(&pool->countings, NULL, new))
-		free(new);	/* another thread was first */
-	return 0;
-}
-
-static void count_in(struct xmem_buffer *buffer)
-{
-	buffer->counting = xm_add_full(&buffer->pool->countings[buffer->slot], 1) + 1;
-}
-
-/*
- * Take @count claims, and let none of the others be this client's own. The request is posted, so
- * there is no result.
- */
-static void disown(struct xmem_pool *pool, u64 token, u32 count)
-{
-	struct xmem_claim_request request = ask(XMEM_CLAIM_TAKE, token, count);
-
-	request.flags = XMEM_CLAIM_OWN;
-	xl_post(pool, XMEM_IOC_CLAIM, &request);
-}
-
-/*
- * Drop the claim that the handle stands for. Only the host knows whether that claim is still this
- * client's own: it may be void, and the claims of the slot another client's. If the slot has no
- * claims, this one has been taken. The request is posted. Posts are served before the end of this
- * client, so a host that is stopped drops the claim later.
- */
-void xl_claim_drop(struct xmem_buffer *buffer)
-{
-	struct xmem_pool *pool = buffer->pool;
-
-	if (is_counted(buffer) && xm_claims_of(&pool->map, buffer->slot)) {
-		disown(pool, buffer->what.token, 1);
-		xl_drain_posts(pool);
-	}
-	XM_STEP(XM_STEP_CLAIM_DROPPED);
-}
-
-/* From now on the claim outlives this client. The host is not asked. */
-static void leave(struct xmem_pool *pool, u32 slot)
-{
-	u32 *hold = &pool->holds[slot], before;
-
-	do
-		before = xm_load(hold);
-	while (!xm_cas_full(hold, before, before | XM_HOLD_FORGOTTEN));
-}
-
 /* ---- handles ---- */
 
 static u64 timeout_of(int64_t timeout_ns)
@@ -220,20 +136,26 @@ static u64 timeout_of(int64_t timeout_ns)
 	return timeout_ns == XMEM_FOREVER ? ~0ULL : (u64)timeout_ns;
 }
 
-static void stand_for_claim(struct xmem_buffer *buffer)
+/*
+ * The others' references become claims, and this handle's is its hold. xmem_forget needs to know
+ * how long the claims last.
+ */
+static void become_counted(struct xmem_buffer *buffer, const struct wish *wish)
 {
-	count_in(buffer);
-	xl_mode_add(buffer, XL_CLAIMS);
+	buffer->timeout_ns = wish->timeout_ns;
+	if (xm_load(&buffer->mode) & XL_WRITING)
+		xl_handle_use(buffer, XL_READING | XL_COUNTED);
+	else
+		xl_mode_add(buffer, XL_COUNTED);
 }
 
 /*
- * Let a buffer that is held have @count claims in all. Claims that are taken meanwhile count as if
- * they had been there.
+ * Let a buffer that is held have as many claims as are wished. Claims that are taken meanwhile
+ * count as if they had been there.
  */
 static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 {
 	struct xmem_pool *pool = buffer->pool;
-	bool again = wish->flags & XMEM_CLAIM_AGAIN;
 	u32 count = wish->count, there;
 	int err;
 
@@ -245,21 +167,14 @@ static int set_held(struct xmem_buffer *buffer, struct wish *wish)
 		 * change it for the others.
 		 */
 		wish->count = there > count ? 0 : count - there;
-		err = add(pool, wish);
-		if (err)
-			continue;
-		wish->flags |= XMEM_CLAIM_AGAIN;
-		if (there > count)
+		err = count ? add(pool, wish) : 0;
+		if (!err && there > count)
 			err = claim(pool, XMEM_CLAIM_TAKE, wish->token, there - count);
 	} while (err == -ERANGE || err == -ENOENT);
-	if (!err)
-		stand_for_claim(buffer);
-	else if (!again && wish->flags & XMEM_CLAIM_AGAIN)
-		disown(pool, wish->token, 0);
 	return err;
 }
 
-/* Make the slot LIVE. It has claims, so it becomes BUSY. */
+/* Make the slot LIVE. It is held, so it becomes BUSY. */
 static void leave_to_holders(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
@@ -293,15 +208,13 @@ static int set_written(struct xmem_buffer *buffer, struct wish *wish)
 	if (err)
 		return err;
 	wish->token = xm_token(xm_generation(word), buffer->slot);
-	err = claim_more(pool, wish);
+	err = wish->count ? claim_more(pool, wish) : 0;
 	if (err) {
 		put(pool, buffer->slot);
 		return err;
 	}
 	buffer->origin = xl_origin(pool->me, pool->link.join.incarnation);
 	leave_to_holders(buffer);
-	count_in(buffer);
-	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
 	return 0;
 }
 
@@ -315,41 +228,34 @@ static int set_upgraded(struct xmem_buffer *buffer, struct wish *wish)
 	if (err)
 		return err;
 	wish->token = xm_token(buffer->upgrade->generation, buffer->slot);
-	err = claim_more(pool, wish);
+	err = wish->count ? claim_more(pool, wish) : 0;
 	if (err)
 		return err;
 	err = xl_upgrade_make_live(buffer);
-	if (err) {
+	if (err && wish->count)
 		claim(pool, XMEM_CLAIM_TAKE, wish->token, wish->count);
-		disown(pool, wish->token, 0);
-		return err;
-	}
-	count_in(buffer);
-	xl_handle_use(buffer, XL_READING | XL_CLAIMS);
-	return 0;
+	return err;
 }
 
-static int set(struct xmem_buffer *buffer, u32 count, u64 timeout_ns)
+static int set(struct xmem_buffer *buffer, struct wish *wish)
 {
-	bool again = is_counted(buffer);
-	struct wish wish = {
-		.count = count, .timeout_ns = timeout_ns,
-		.flags = XMEM_CLAIM_OWN | (again ? XMEM_CLAIM_AGAIN : 0),
-	};
+	struct xmem_pool *pool = buffer->pool;
 	u32 mode = xm_load(&buffer->mode);
-	int err = have_countings(buffer->pool);
 
-	if (err)
-		return err;
+	/* The host checks this only if there are claims. */
+	if (wish->timeout_ns > XMEM_CLAIM_LONGEST_NS &&
+	    xm_load(&xm_slot_row(&pool->map, buffer->slot)->owner) != pool->me)
+		return -EPERM;
 	if (mode & XL_UPGRADED)
-		return set_upgraded(buffer, &wish);
-	return mode & XL_WRITING ? set_written(buffer, &wish) : set_held(buffer, &wish);
+		return set_upgraded(buffer, wish);
+	return mode & XL_WRITING ? set_written(buffer, wish) : set_held(buffer, wish);
 }
 
 XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int64_t timeout_ns)
 {
 	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct wish wish = { .count = count - 1, .timeout_ns = timeout_of(timeout_ns) };
 	int err;
 
 	if (!buffer)
@@ -360,7 +266,12 @@ XMEM_API int xmem_set_ref_count(struct xmem_buffer *handle, uint32_t count, int6
 		return xl_fail(ERANGE, "%u references; it can be 1 to %d", count,
 			       XMEM_MAX_CLAIMS);
 	err = check(buffer->pool, "set_ref_count");
-	return err ? err : done("set_ref_count", set(buffer, count, timeout_of(timeout_ns)));
+	if (err)
+		return err;
+	err = set(buffer, &wish);
+	if (!err)
+		become_counted(buffer, &wish);
+	return done("set_ref_count", err);
 }
 
 /* Is it a buffer that is held for reading? 0, or an error, noted. */
@@ -395,16 +306,17 @@ XMEM_API int xmem_forget(struct xmem_buffer *handle)
 {
 	XL_CALL;
 	struct xmem_buffer *buffer = xl_buffer(handle);
+	struct wish wish = { .count = 1 };
 	struct xmem_pool *pool;
 	int err = check_held(handle, buffer, "forget");
 
 	if (err)
 		return err;
 	pool = buffer->pool;
-	if (is_counted(buffer))
-		leave(pool, buffer->slot);
-	else if (!(xm_load(&buffer->mode) & XL_CLAIMS))
-		err = add_some(pool, buffer->what.token, 1);
+	wish.token = buffer->what.token;
+	if (xm_load(&buffer->mode) & XL_COUNTED)
+		wish.timeout_ns = buffer->timeout_ns;
+	err = add(pool, &wish);
 	if (err)
 		return failed("forget", err);
 	XM_STEP(XM_STEP_CLAIM_FORGET);
@@ -431,12 +343,12 @@ static int look(struct xmem_pool *pool, u64 number, const char *what, u64 *ret_t
 XMEM_API int xmem_add_ref(struct xmem_pool *pool, uint64_t number)
 {
 	XL_CALL;
-	u64 token;
+	struct wish wish = { .count = 1 };
 	int err;
 	XL_USE(pool);
 
-	err = look(pool, number, "add_ref", &token);
-	return err ? err : done("add_ref", add_some(pool, token, 1));
+	err = look(pool, number, "add_ref", &wish.token);
+	return err ? err : done("add_ref", add(pool, &wish));
 }
 
 /* The contents are held meanwhile, so that the claim is not one of the slot's next contents. */
@@ -489,7 +401,7 @@ XMEM_API int xmem_void_claims(struct xmem_pool *pool, uint64_t number)
 	if (err)
 		return err;
 	err = claim(pool, XMEM_CLAIM_VOID, token, 0);
-	return err == -EPERM ? xl_fail_fast(EPERM, "only the buffer's owner, who has "
-					    "set some aside, or an administrator voids claims") :
+	return err == -EPERM ? xl_fail_fast(EPERM, "only the buffer's owner, clients that have set "
+					    "some aside, and administrators void claims") :
 	       done("void_claims", err);
 }

@@ -11,12 +11,6 @@
  */
 int xl_claim_take(struct xmem_pool *pool, u64 token);
 
-/*
- * Drop the reference of a counted handle (XL_CLAIMS), unless all references are taken. To be called
- * before the handle is dropped.
- */
-void xl_claim_drop(struct xmem_buffer *buffer);
-
 /* Has the get that made this handle taken a claim, for which the handle stands? */
 bool xl_took_claim(const struct xmem_buffer *buffer);
 

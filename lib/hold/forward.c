@@ -8,7 +8,6 @@
 
 #include "lib/base/structs.h"
 #include "lib/follow/wait.h"
-#include "lib/hold/claims.h"
 #include "lib/hold/inplace.h"
 #include "lib/hold/publish.h"
 #include "lib/host/died.h"

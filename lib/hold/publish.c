@@ -8,7 +8,6 @@
 #include "lib/base/structs.h"
 #include "lib/gpu/order.h"
 #include "lib/hold/attach.h"
-#include "lib/hold/claims.h"
 #include "lib/hold/inplace.h"
 #include "lib/hold/publish.h"
 #include "lib/host/died.h"
@@ -261,8 +260,6 @@ static void drop_held(struct xmem_buffer *buffer)
 	struct xmem_pool *pool = buffer->pool;
 
 	xl_view_end(buffer);
-	if (xm_load(&buffer->mode) & XL_CLAIMS)
-		xl_claim_drop(buffer);
 	xl_do(pool, xm_put(&pool->map, pool->me, buffer->slot));
 	xl_handle_drop(pool, buffer);
 }

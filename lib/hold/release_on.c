@@ -17,7 +17,6 @@
 #include "lib/gpu/data.h"
 #include "lib/gpu/order.h"
 #include "lib/gpu/passed.h"
-#include "lib/hold/claims.h"
 #include "lib/host/request.h"
 
 _Thread_local bool xl_in_driver;
@@ -37,8 +36,7 @@ static void put(struct xmem_pool *pool, u32 slot)
 		xl_post(pool, XMEM_IOC_COLLECT, &request);
 }
 
-/* Drop a handle. @mode: its mode before XL_LEAVING was cleared. */
-static void drop(struct xmem_buffer *buffer, u32 mode)
+static void drop(struct xmem_buffer *buffer)
 {
 	struct xmem_pool *pool = buffer->pool;
 	bool was_in_driver = xl_in_driver;
@@ -46,8 +44,6 @@ static void drop(struct xmem_buffer *buffer, u32 mode)
 
 	xl_error_save(&saved);
 	xl_in_driver = true;
-	if (mode & XL_CLAIMS)
-		xl_claim_drop(buffer);
 	XM_STEP(XM_STEP_CUDA_REACHED);
 	put(pool, buffer->slot);
 	XM_STEP(XM_STEP_CUDA_DROPPED);
@@ -59,10 +55,8 @@ static void drop(struct xmem_buffer *buffer, u32 mode)
 /* Drop a handle, unless another thread does. */
 static void drop_once(struct xmem_buffer *buffer)
 {
-	u32 mode = xl_mode_clear(buffer, XL_LEAVING);
-
-	if (mode & XL_LEAVING)
-		drop(buffer, mode);
+	if (xl_mode_clear(buffer, XL_LEAVING) & XL_LEAVING)
+		drop(buffer);
 }
 
 /* The host function. */

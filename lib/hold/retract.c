@@ -5,7 +5,6 @@
  */
 #include "lib/follow/wait.h"
 #include "lib/hold/attach.h"
-#include "lib/hold/claims.h"
 #include "lib/hold/token.h"
 #include "lib/host/died.h"
 #include "lib/host/request.h"

@@ -300,11 +300,9 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 	return err;
 }
 
-/* Only the daemon knows which claim is the client's own (XMEM_CLAIM_OWN). */
 static bool argument_is_take(const struct xmem_claim_request *request)
 {
-	return request->size >= XMEM_CLAIM_MIN && request->op == XMEM_CLAIM_TAKE &&
-	       !(request->flags & XMEM_CLAIM_OWN);
+	return request->size >= XMEM_CLAIM_MIN && request->op == XMEM_CLAIM_TAKE;
 }
 
 static int daemon_request_until(struct xmem_link *link, unsigned int request, void *argument,

@@ -99,7 +99,6 @@ void xl_owned_destroy(struct xmem_pool *pool)
 	}
 	free_size(owned->once);
 	free(owned->slot);
-	free(pool->countings);
 }
 
 static bool is_size(const struct xl_size *size, u64 bytes, bool shared)

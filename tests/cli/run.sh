@@ -470,18 +470,6 @@ manual_has_what_help_has() {
 		sed 's/  */ /g; s/ $//; s/^/xmem /')" "$page"
 }
 
-# A reference that has a handle is in two columns, but is one reference.
-help_of_claims_says_what_its_columns_count() {
-	local command
-	for command in 'help claims' 'claims --help'; do
-		# shellcheck disable=SC2086
-		xmem $command | tr '\n' ' ' | grep -q 'HOLDS counts .* CLAIMS .* is in both' ||
-			says "$(xmem $command)" || return
-	done
-	tr '\n' ' ' <man/xmem.1 | grep -q 'HOLDS counts .* CLAIMS .* is in both' ||
-		says 'the manual does not say it'
-}
-
 help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
@@ -702,7 +690,7 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	holders_of_one_slot claims_are_set_aside limits_are_listed stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
 	host_that_does_not_answer daemon_help_that_cannot_be_written daemon_without_proc \
-	help_of_each_command manual_has_what_help_has help_of_claims_says_what_its_columns_count \
+	help_of_each_command manual_has_what_help_has \
 	help_and_version \
 	gpus_of_the_fake_driver gpus_as_a_table no_gpu_and_why gpus_of_a_pool \
 	clients_are_evicted_and_pools_drained \

@@ -116,7 +116,7 @@ TEST(P1_a_writer_that_waits_is_woken_by_the_last_release)
 
 /* ---- what counts, and what does not ---- */
 
-TEST(API_releasing_the_handle_that_was_counted_in_drops_one_reference)
+TEST(API_releasing_the_handle_that_was_counted_drops_one_reference)
 {
 	struct xmem_pool *writer = open_writer(new_name(), 1, BYTES);
 	struct xmem_buffer *b = counted(writer, 5, 2, 0), *same;
@@ -127,7 +127,7 @@ TEST(API_releasing_the_handle_that_was_counted_in_drops_one_reference)
 	same = xmem_clone(b);
 	CHECK(same);
 	xmem_release(same);
-	SAME(claims_of(writer, token), 2);
+	SAME(claims_of(writer, token), 1);
 	xmem_release(b);
 	SAME(claims_of(writer, token), 1);
 	CHECK(!is_free(writer));
@@ -205,14 +205,15 @@ TEST(API_the_count_of_what_is_held_can_be_set_again)
 	uint64_t token = xmem_token(b);
 
 	WORKED(xmem_set_ref_count(b, 2, 0));
-	SAME(claims_of(writer, token), 2);
-	WORKED(xmem_set_ref_count(b, 65535, 0));
-	SAME(claims_of(writer, token), 65535);
-	WORKED(xmem_set_ref_count(b, 65535, 0));
-	WORKED(xmem_set_ref_count(b, 1, 0));
 	SAME(claims_of(writer, token), 1);
 	SAME(stat_of(writer).claims, 1);
 	SAME(stat_of(writer).claimed, 1);
+	WORKED(xmem_set_ref_count(b, 65535, 0));
+	SAME(claims_of(writer, token), 65534);
+	WORKED(xmem_set_ref_count(b, 65535, 0));
+	WORKED(xmem_set_ref_count(b, 1, 0));
+	SAME(claims_of(writer, token), 0);
+	WORKED(xmem_set_ref_count(b, 1, 0));
 	xmem_release(b);
 	SAME(stat_of(writer).claimed, 0);
 	CHECK(is_free(writer));
@@ -231,7 +232,7 @@ TEST(API_a_smaller_count_has_the_time_that_is_given_with_it)
 	CHECK(b);
 	WORKED(xmem_set_ref_count(b, 3, 50 * MS));
 	WORKED(xmem_set_ref_count(b, 2, 60 * SECOND));
-	xmem_release(b);			/* one of the two */
+	xmem_release(b);
 	REFUSED(xmem_acquire(writer, BYTES, 300 * MS), ETIMEDOUT);
 	SAME(stat_of(writer).claims, 1);
 	xmem_pool_close(writer);
@@ -284,20 +285,24 @@ TEST(API_a_count_that_would_leave_its_range_changes_nothing)
 	WORKED(xmem_set_ref_count(b, 65535, 0));
 	token = xmem_token(b);
 	SAME(xmem_offer(b, 0, 0), -ERANGE);
+	SAME(xmem_offer(b, 2, 0), -ERANGE);
+	SAME(claims_of(writer, token), 65534);
+	WORKED(xmem_offer(b, 1, 0));
 	SAME(xmem_offer(b, 1, 0), -ERANGE);
 	SAME(xmem_offer(b, ~0u, 0), -ERANGE);
 	SAME(xmem_offer(b, 1, SECOND), -ERANGE);
 	SAME(xmem_offer(b, 1, -1), -EINVAL);
 	SAME(xmem_add_ref(writer, token), -ERANGE);
+	SAME(xmem_forget(b), -ERANGE);
 	SAME(claims_of(writer, token), 65535);
-	WORKED(xmem_set_ref_count(b, 1, 0));
+	WORKED(xmem_set_ref_count(b, 2, 0));
 	WORKED(xmem_drop_ref(writer, token));
 	SAME(xmem_drop_ref(writer, token), -ERANGE);
 	SAME(xmem_drop_ref(writer, token), -ERANGE);
 	SAME(claims_of(writer, token), 0);
 	SAME(xmem_void_claims(writer, token), -ENOENT);
 	SAME(stat_of(writer).holds, 1);
-	xmem_release(b);		/* the reference that it stood for has been dropped */
+	xmem_release(b);
 	CHECK(is_free(writer));
 	check_quiet(writer, 1);
 	xmem_pool_close(writer);
@@ -521,12 +526,13 @@ TEST(API_how_many_references_are_set_aside_is_known_without_asking)
 	b = xmem_get(reader, token);
 	CHECK(b);
 	SAME(xmem_claims(reader, token), 65534);
-	WORKED(xmem_set_ref_count(b, 1, 0));
+	WORKED(xmem_set_ref_count(b, 2, 0));
 	SAME(xmem_claims(writer, token), 1);
 	asked = 0;
 	SAME(xmem_claims(reader, token), 1);
 	SAME(xmem_claims(reader, plain), 0);	/* no client holds it, and it still exists */
 	SAME(asked, 0);
+	WORKED(xmem_drop_ref(reader, token));
 	xmem_release(b);
 	/* Every buffer is overwritten, and the new contents have no claims. */
 	for (b = NULL; xmem_claims(writer, plain) != -ESTALE; b = NULL) {

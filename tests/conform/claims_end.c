@@ -71,6 +71,7 @@ TEST(API_only_the_owner_sets_references_aside_for_long)
 
 	SAME(xmem_set_ref_count(b, 2, XMEM_FOREVER), -EPERM);
 	SAME(xmem_set_ref_count(b, 2, 61 * SECOND), -EPERM);
+	SAME(xmem_set_ref_count(b, 1, 61 * SECOND), -EPERM);
 	SAME(claims_of(writer, token), 0);
 	WORKED(xmem_set_ref_count(b, 2, 60 * SECOND));
 	xmem_release(b);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Claims while xmemd is stopped. Additions that the library gave up are undone if they were done.
- * References that were dropped are dropped when xmemd continues, whichever clients have ended
- * meanwhile.
+ * Claims while xmemd is stopped. Additions that the library gave up are undone if they were done,
+ * whichever clients have ended meanwhile.
  */
 #include <signal.h>
 
@@ -29,90 +28,12 @@ static const char *alone(void)
 	return new_name();
 }
 
-/* ---- dropped references ---- */
-
-struct dropper {
-	const char *name;
-	bool forwards;
-};
-
-static void drop_and_wait(void *argument)
-{
-	const struct dropper *how = argument;
-	struct xmem_pool *pool = open_writer(how->name, 1, BYTES);
-	struct xmem_buffer *b = counted(pool, 3, 1, XMEM_FOREVER);
-
-	tell_parent(xmem_token(b));
-	hear_parent();
-	if (how->forwards)
-		WORKED(xmem_publish(b, NULL, NULL));
-	else
-		xmem_release(b);
-	tell_parent(1);
-	hear_parent();
-}
-
-static void dropped_while_stopped(bool forwards)
-{
-	struct dropper how = { .name = alone(), .forwards = forwards };
-	struct xmem_pool *one = open_reader(how.name);
-	struct child *child = spawn(drop_and_wait, &how);
-	uint64_t token = hear(child);
-
-	SAME(claims_of(one, token), 1);
-	daemon_pid = stop_daemon();
-	tell(child, 1);
-	hear(child);
-	kill_child(child);
-	continue_daemon(daemon_pid);
-	EVENTUALLY(stat_of(one).attached == 0);
-	check_quiet(one, 1);
-	xmem_pool_close(one);
-}
-
-TEST(P2_a_reference_dropped_while_the_daemon_is_stopped_stays_dropped)
-{
-	dropped_while_stopped(false);
-}
-
-TEST(P2_a_reference_forwarded_while_the_daemon_is_stopped_stays_dropped)
-{
-	dropped_while_stopped(true);
-}
-
-/* The library waits for the daemon once, and not again before it has answered. */
-TEST(P9_many_references_are_dropped_while_the_daemon_is_stopped)
-{
-	struct xmem_pool *writer = open_writer(alone(), 8, BYTES);
-	struct xmem_buffer *b[8];
-	uint64_t before;
-	int i;
-
-	for (i = 0; i < 8; i++)
-		b[i] = counted(writer, i, 2, XMEM_FOREVER);
-	daemon_pid = stop_daemon();
-	before = last_number(writer);
-	for (i = 0; i < 8; i++)
-		xmem_release(b[i]);
-	SAME(last_number(writer), before + 1);	/* each wait is for the answer to a request */
-	continue_daemon(daemon_pid);
-	EVENTUALLY(stat_of(writer).claims == 8);
-	/* Now the library waits for the daemon again. */
-	for (i = 0; i < 2; i++) {
-		b[0] = xmem_get(writer, XMEM_SLOT(i));
-		WORKED(xmem_set_ref_count(b[0], 1, 0));
-		xmem_release(b[0]);
-	}
-	xmem_pool_close(writer);
-}
-
 /* ---- requests that were given up ---- */
 
 /* Do as the library does after an answer that came too late. The last number is that of the add. */
 static void undo_and_wait(void *argument)
 {
-	const struct dropper *how = argument;
-	struct xmem_pool *pool = open_writer(how->name, 1, BYTES);
+	struct xmem_pool *pool = open_writer(argument, 1, BYTES);
 	struct xmem_claim_request undo = { .size = sizeof(undo), .op = XMEM_CLAIM_UNDO };
 
 	counted(pool, 3, 3, XMEM_FOREVER);
@@ -126,12 +47,12 @@ static void undo_and_wait(void *argument)
 
 TEST(P2_what_was_undone_while_the_daemon_is_stopped_stays_undone)
 {
-	struct dropper how = { .name = alone() };
-	struct xmem_pool *one = open_reader(how.name);
-	struct child *child = spawn(undo_and_wait, &how);
+	const char *name = alone();
+	struct xmem_pool *one = open_reader(name);
+	struct child *child = spawn(undo_and_wait, (void *)name);
 
 	hear(child);
-	SAME(stat_of(one).claims, 3);
+	SAME(stat_of(one).claims, 2);
 	daemon_pid = stop_daemon();
 	tell(child, 1);
 	hear(child);
@@ -211,33 +132,28 @@ TEST(P8_a_signal_does_not_undo_claims_of_a_daemon_that_answers)
 	xmem_pool_close(writer);
 }
 
-/* Another handle is counted in, so the host refuses this one, and there is nothing to undo. */
-TEST(API_counting_in_that_was_given_up_and_is_refused_takes_nothing)
+/* There would be too many, so the host refuses them, and there is nothing to undo. */
+TEST(API_an_offer_that_was_given_up_and_is_refused_takes_nothing)
 {
 	struct sigaction action = { .sa_handler = nothing };
 	struct xmem_pool *writer = open_writer(alone(), 1, BYTES);
-	struct xmem_buffer *b = counted(writer, 5, 3, 0), *other = xmem_clone(b);
-	uint64_t token = xmem_token(b);
+	struct xmem_buffer *b = counted(writer, 5, 3, 0);
 	struct child *child;
 
-	CHECK(other);
 	CHECK(!sigaction(SIGUSR1, &action, NULL));
 	daemon_pid = stop_daemon();
 	child = spawn(interrupt, NULL);
-	SAME(xmem_set_ref_count(other, 5, 0), -EINTR);
+	SAME(xmem_offer(b, 65535, 0), -EINTR);
 	finish_child(child);
 	continue_daemon(daemon_pid);
 	host_has_served(writer);
-	SAME(claims_of(writer, token), 3);
-	xmem_release(other);
-	SAME(claims_of(writer, token), 3);
-	xmem_release(b);		/* is counted in as before */
-	SAME(claims_of(writer, token), 2);
-	WORKED(xmem_void_claims(writer, token));
+	SAME(claims_of(writer, xmem_token(b)), 2);
+	WORKED(xmem_void_claims(writer, xmem_token(b)));
+	xmem_release(b);
 	xmem_pool_close(writer);
 }
 
-TEST(P2_counting_in_that_was_given_up_leaves_no_reference_of_its_own)
+TEST(P2_counting_that_was_given_up_sets_nothing_aside)
 {
 	struct sigaction action = { .sa_handler = nothing };
 	const char *name = alone();
@@ -255,7 +171,7 @@ TEST(P2_counting_in_that_was_given_up_leaves_no_reference_of_its_own)
 	continue_daemon(daemon_pid);
 	host_has_served(reader);
 	SAME(claims_of(writer, token), 1);
-	/* Another handle can be counted in, and the reader's end takes no claims along. */
+	/* The reader's end takes no claims along. */
 	other = xmem_clone(b);
 	CHECK(other);
 	WORKED(xmem_set_ref_count(other, 2, 0));
@@ -272,8 +188,7 @@ TEST(P2_counting_in_that_was_given_up_leaves_no_reference_of_its_own)
 static void give_up_and_wait(void *argument)
 {
 	struct sigaction action = { .sa_handler = nothing };
-	const struct dropper *how = argument;
-	struct xmem_pool *pool = open_writer(how->name, 2, BYTES);
+	struct xmem_pool *pool = open_writer(argument, 2, BYTES);
 	struct xmem_buffer *b;
 
 	CHECK(!sigaction(SIGUSR1, &action, NULL));
@@ -289,9 +204,9 @@ static void give_up_and_wait(void *argument)
 
 TEST(P8_what_was_handed_over_before_stays_when_a_request_is_given_up)
 {
-	struct dropper how = { .name = alone() };
-	struct xmem_pool *one = open_reader(how.name);
-	struct child *child = spawn(give_up_and_wait, &how);
+	const char *name = alone();
+	struct xmem_pool *one = open_reader(name);
+	struct child *child = spawn(give_up_and_wait, (void *)name);
 	uint64_t token = hear(child);
 	struct xmem_buffer *b;
 	int i;
@@ -318,7 +233,7 @@ TEST(P8_what_was_handed_over_before_stays_when_a_request_is_given_up)
 	xmem_pool_close(one);
 }
 
-/* Another thread has dropped a counted handle in between. Its post does not answer the undoing. */
+/* Another thread has taken a claim in between. Its post does not answer the undoing. */
 TEST(API_a_request_is_undone_despite_another_threads_post)
 {
 	struct xmem_pool *writer = open_writer(alone(), 2, BYTES);

@@ -167,7 +167,7 @@ TEST(P1_an_attached_file_is_sent_to_one)
 	crossing_end(&x);
 }
 
-/* A counted handle that forwards is dropped, and its reference with it. */
+/* A handle that was counted and forwards is dropped, and its reference with it. */
 TEST(P1_forwarding_drops_the_reference_of_the_handle)
 {
 	struct crossing x = crossing_start();

@@ -10,6 +10,8 @@
 #include <sys/time.h>
 
 #include "harness.h"
+#include "lib/host/exchange.h"
+#include "lib/private.h"
 
 #define BYTES	4096
 
@@ -142,6 +144,45 @@ static void *go_on_when_it_sleeps(void *argument)
 	EVENTUALLY(sleeps(going->thread));
 	continue_daemon(going->daemon);
 	return NULL;
+}
+
+#define MANY	4
+
+/* The library waits for the daemon once, and not again before it has answered. */
+TEST(P9_many_unsubscribe_while_the_daemon_is_stopped)
+{
+	struct xmem_pool *writer[MANY], *reader;
+	struct xmem_subscription *s[MANY];
+	const struct xl_exchange *exchange;
+	uint64_t before;
+	const char *name;
+	pid_t daemon;
+	int i;
+
+	daemon_only("the kernel does not stop");
+	use_own_daemon();
+	name = new_name();
+	for (i = 0; i < MANY; i++)
+		writer[i] = open_writer(name, 1, BYTES);
+	reader = open_reader(name);
+	for (i = 0; i < MANY; i++)
+		s[i] = follow(reader, xmem_pool_client(writer[i]), 0);
+	exchange = reader->link.private;	/* it comes first there */
+	daemon = stop_daemon();
+	before = exchange->number;
+	for (i = 0; i < MANY; i++)
+		xmem_unsubscribe(s[i]);
+	SAME(exchange->number, before + 1);	/* each wait is for the answer to a request */
+	continue_daemon(daemon);
+	host_has_served(reader);
+	/* Now the library waits for the daemon again. */
+	before = exchange->number;
+	for (i = 0; i < 2; i++)
+		xmem_unsubscribe(follow(reader, xmem_pool_client(writer[i]), 0));
+	CHECK(exchange->number >= before + 4);
+	xmem_pool_close(reader);
+	for (i = 0; i < MANY; i++)
+		xmem_pool_close(writer[i]);
 }
 
 /* The host does not know yet that the writer is free, and the joint subscription still finds it. */

@@ -130,8 +130,7 @@ static void taken_back(uint32_t how)
 	const char *name = new_name();
 	struct xmem_pool *owner = open_sharing(name);
 	struct xmem_claim_request claim = {
-		.size = sizeof(claim), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_ADD, .count = 3,
-		.timeout_ns = LONG,
+		.size = sizeof(claim), .op = XMEM_CLAIM_ADD, .count = 3, .timeout_ns = LONG,
 	};
 	struct xmem_buffer *kept;
 	uint64_t token;

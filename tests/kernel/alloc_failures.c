@@ -299,10 +299,8 @@ static int claim(struct world *w)
 	if (err)
 		return err;
 	request.generation = xm_generation(xm_load(&xm_slot(map, request.slot)->state));
-	request.flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN;	/* the contents are being written */
 	err = raw_request(&w->writer, XMEM_IOC_CLAIM, &request);
 	request.op = XMEM_CLAIM_TAKE;
-	request.flags = XMEM_CLAIM_OWN;
 	if (!err)
 		err = raw_request(&w->writer, XMEM_IOC_CLAIM, &request);
 	xm_give_up(map, request.slot);

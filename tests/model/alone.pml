@@ -5,8 +5,8 @@
  * The claims word of the slot has a generation, `first`, and the number of claims. The owner has
  * two threads. The writer fills the slot twice. Each time it sets a claim aside for C, without the
  * host if it can, and drops its hold. The scanner scans the slot, and so frees it for the next
- * contents. Client A asks the host for a claim of its own on the first contents and ends; then the
- * host takes that claim back. C comes for each claim that it was told of, or stays away. Claims
+ * contents. Client A asks the host for a claim on the first contents, drops its hold, and takes the
+ * claim back by another request. C comes for each claim that it was told of, or stays away. Claims
  * that the host has noted may time out at any moment. The owner may end at any step; its claims
  * last for some time after that. The host serves under its lock. Clients take claims without the
  * lock.
@@ -17,7 +17,7 @@
  * Each of these breaks the invariant:
  *   KEEPFIRST    The owner adds claims and leaves the generation of the word as it is.
  *   NOCOMPARE    At a timeout, the host does not compare the word with its note.
- *   TAKEOLD      At the end of A, the host does not compare the word with its note.
+ *   TAKEOLD      When A takes its claim back, the host does not compare the word with its note.
  *   TWICE        The owner adds claims without the host a second time for one content.
  *   OVER         The owner adds claims without the host although the slot has claims.
  *   NOHOLD       The owner adds claims when it no longer holds the contents.
@@ -37,7 +37,7 @@ bool hold[3];			/* of the owner, A, C */
 bool lock;			/* the host's */
 bool dead;			/* the owner has ended */
 /* The host's note */
-bool noted, endless, counted;
+bool noted, endless, added;
 byte nfirst;
 /* Ghosts */
 byte kept[5];			/* claims for C, by generation */
@@ -67,7 +67,7 @@ inline settle() {
 	atomic {
 		if
 		:: claims > 0 && !(noted && nfirst == first) ->
-			noted = true; counted = false; endless = !dead; nfirst = first
+			noted = true; added = false; endless = !dead; nfirst = first
 		:: else
 		fi
 	}
@@ -87,7 +87,7 @@ inline expire() {
 #endif
 				assert(dead || kept[gen] == 0);
 				claims = 0; kept[gen] = 0; own = false;
-				noted = false; counted = false
+				noted = false; added = false
 #ifndef NOCOMPARE
 			:: else
 #endif
@@ -181,7 +181,7 @@ proctype Scanner() {
 	} unless { dead }
 }
 
-/* A asks for a claim of its own on the first contents, and ends. */
+/* A asks for a claim on the first contents, and takes it back. */
 proctype A() {
 	byte was;
 	bool none;
@@ -190,7 +190,7 @@ proctype A() {
 	if :: gen != 1 || st != LIVE -> goto puts :: else fi;
 	atomic { !lock -> lock = true };
 	atomic { settle(); was = first; none = claims == 0 };
-	if :: !noted || none -> noted = true; endless = false; counted = false; nfirst = was
+	if :: !noted || none -> noted = true; endless = false; added = false; nfirst = was
 	:: else
 	fi;
 	atomic {
@@ -200,27 +200,25 @@ proctype A() {
 #else
 		:: first == was ->
 #endif
-			if :: claims == 0 -> counted = false :: else fi;
+			if :: claims == 0 -> added = false :: else fi;
 			claims++
 		:: else -> lock = false; goto puts
 		fi
 	};
 	atomic {
 		if
-		:: gen == 1 && (st == LIVE || claims > 1) -> own = true; counted = true
+		:: gen == 1 && (st == LIVE || claims > 1) -> own = true; added = true
 		:: else -> if :: claims > 0 -> claims-- :: else fi	/* or C has taken it */
 		fi;
 		lock = false
 	};
 puts:
 	hold[1] = false;
-ends:
-	/* the host serves the end of A */
 	atomic { !lock -> lock = true };
+	settle();
 	if
-	:: noted && counted ->
+	:: noted && added ->
 		atomic {
-			counted = false;
 			if
 #ifdef TAKEOLD
 			:: claims > 0 ->

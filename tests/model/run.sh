@@ -53,7 +53,6 @@ cancel.pml     DROP,SEVERAL     NOWAKE NOWAIT UNCOUNTED
 claims.pml     -                LOOKFIRST NOUNDO RAISELATE TAKEFIRST NOHOLD
 alone.pml      -                KEEPFIRST NOCOMPARE TAKEOLD TWICE OVER NOHOLD CLAIMSFIRST QUIET \
 				NOBOUND BLIND
-counted.pml    -                NONOTE GONEKEEPS LOOKEARLY FORGETKEEPS STAYS CLEARFIRST
 puts.pml       -                STALEQUIET ENDQUIET PUTFIRST
 adopt.pml      -                REAPFIRST PUTFIRST UNTOLD
 end_steps.pml  -                DIRECT TAKEN FORCED NOMARK

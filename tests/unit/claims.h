@@ -88,33 +88,6 @@ static inline int add(struct scene *s, u32 me, u64 token, u32 count)
 	return claim(s, me, XMEM_CLAIM_ADD, token, count, 0);
 }
 
-/* Add claims, of which one is the client's own. */
-static inline int add_own(struct scene *s, u32 me, u64 token, u32 count, u32 more_flags)
-{
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .flags = XMEM_CLAIM_OWN | more_flags,
-		.op = XMEM_CLAIM_ADD, .slot = xm_token_slot(token),
-		.generation = xm_generation(token), .count = count,
-	};
-
-	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
-}
-
-static inline void forget(struct scene *s, u32 me)
-{
-	*xm_hold(s->map, me, s->slot[0]) |= XM_HOLD_FORGOTTEN;
-}
-
-static inline int take_own(struct scene *s, u32 me, u32 count)
-{
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_TAKE,
-		.slot = s->slot[0], .generation = xm_generation(s->token), .count = count,
-	};
-
-	return xm_host_claim(s->host, me, &request, NOW, false, &s->pending);
-}
-
 static inline u32 left(const struct scene *s)
 {
 	world_is_valid(s->world);

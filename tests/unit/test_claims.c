@@ -112,9 +112,7 @@ START_TEST(claims_of_a_slot_that_is_written)
 	token = xm_token(xm_generation(own.word->state), s.slot[1]);
 	own.word->position = XMEM_POSITION_IN_HAND;
 	ck_assert_int_eq(add(&s, s.reader, token, 1), -ESTALE);
-	ck_assert_int_eq(add(&s, s.owner, token, 1), -ESTALE);	/* it must count itself in */
-	ck_assert_int_eq(add_own(&s, s.reader, token, 2, 0), -ESTALE);
-	ck_assert_int_eq(add_own(&s, s.owner, token, 2, 0), 0);
+	ck_assert_int_eq(add(&s, s.owner, token, 2), 0);
 	ck_assert_int_eq(xm_get(s.map, s.reader, token), -ESTALE);
 	world_put(s.world, s.reader, s.slot[1]);
 	ck_assert_uint_eq(xm_make_live(&own), token);
@@ -195,7 +193,7 @@ START_TEST(what_is_freed_or_renewed_has_no_claims_any_more)
 
 	xm_take(s.map, s.slot[1]);
 	token = xm_token(xm_generation(xm_slot(s.map, s.slot[1])->state), s.slot[1]);
-	ck_assert_int_eq(add_own(&s, s.owner, token, 5, 0), 0);
+	ck_assert_int_eq(add(&s, s.owner, token, 5), 0);
 	ck_assert_uint_eq(s.map->pool->claimed, 1);
 	ck_assert_int_eq(xm_host_renew(s.host, s.owner, 1, &request), 0);
 	ck_assert_uint_eq(xm_claims_of(s.map, s.slot[1]), 0);
@@ -203,7 +201,7 @@ START_TEST(what_is_freed_or_renewed_has_no_claims_any_more)
 	world_is_valid(s.world);
 	/* Its owner dies between the claims and LIVE. */
 	token = xm_token(request.generation, s.slot[1]);
-	ck_assert_int_eq(add_own(&s, s.owner, token, 5, 0), 0);
+	ck_assert_int_eq(add(&s, s.owner, token, 5), 0);
 	world_end(s.world, s.owner);
 	ck_assert_uint_eq(xm_slot_row(s.map, s.slot[1])->owner, XMEM_OWNER_NONE);
 	ck_assert_uint_eq(s.map->pool->claimed, 0);
@@ -437,117 +435,44 @@ START_TEST(claims_end_when_nobody_is_left_to_take_them)
 }
 END_TEST
 
-/* ---- a client's own ---- */
+/* ---- rights of clients that have added some ---- */
 
-START_TEST(a_client_has_one_of_its_own_at_most)
-{
-	struct scene s = scene_make();
-
-	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 2, 0), 0);
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), -EBUSY);
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, XMEM_CLAIM_AGAIN), 0);
-	ck_assert_int_eq(take_own(&s, s.owner, 1), -ENOENT);
-	ck_assert_int_eq(take_own(&s, s.reader, 2), -EINVAL);
-	ck_assert_int_eq(take_own(&s, s.reader, 1), 0);
-	ck_assert_uint_eq(left(&s), 2);
-	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
-	/* It has no hold when it ends, so the owner may be waiting. */
-	xm_arm(&xm_client_row(s.map, s.owner)->slots_waiters);
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 0, 0), 0);
-	ck_assert_int_eq(take_own(&s, s.reader, 1), 0);
-	ck_assert_int_eq(s.pending.what, XM_WAKE_OWNER);
-	ck_assert_uint_eq(left(&s), 1);
-	/* A claim that is left to all clients is not its own any more. */
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), 0);
-	ck_assert_int_eq(take_own(&s, s.reader, 0), 0);
-	ck_assert_int_eq(take_own(&s, s.reader, 1), -ENOENT);
-	ck_assert_uint_eq(left(&s), 2);
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), 0);
-	forget(&s, s.reader);
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), 0);
-	ck_assert_uint_eq(*xm_hold(s.map, s.reader, s.slot[0]), 0);
-	ck_assert_int_eq(add_own(&s, s.reader, s.token, 1, 0), -EBUSY);
-	ck_assert_uint_eq(left(&s), 4);
-	scene_end(&s);
-}
-END_TEST
-
-START_TEST(its_own_ends_with_a_client_unless_it_is_forgotten)
-{
-	static const u32 counts[] = { 1, 3 };
-	u32 i, forgotten;
-
-	for (i = 0; i < ARRAY_SIZE(counts); i++) {
-		for (forgotten = 0; forgotten < 2; forgotten++) {
-			struct scene s = scene_make();
-			u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
-			u32 stay = counts[i] - !forgotten;
-
-			ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
-			ck_assert_int_eq(add_own(&s, third, s.token, counts[i], 0), 0);
-			if (forgotten)
-				forget(&s, third);
-			world_end(s.world, third);
-			ck_assert_uint_eq(left(&s), stay);
-			ck_assert_uint_eq(s.map->pool->claimed, stay != 0);
-			/* The next client with its id has none. */
-			ck_assert_uint_eq(world_join(s.world, XMEM_ROLE_READER, 0), third);
-			ck_assert_int_eq(take_own(&s, third, 1), -ENOENT);
-			world_end(s.world, third);
-			ck_assert_uint_eq(left(&s), stay);
-			scene_end(&s);
-		}
-	}
-}
-END_TEST
-
-/* A client forgets its own claim, and ends when it is about to have another one. */
-START_TEST(what_is_forgotten_stays_when_counting_in_again_is_refused)
+/* The next client with the id of an ended one has added none. */
+START_TEST(what_an_ended_client_has_added_is_nobodys)
 {
 	struct scene s = scene_make();
 	u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
-	struct xmem_claim_request request = {
-		.size = sizeof(request), .flags = XMEM_CLAIM_OWN, .op = XMEM_CLAIM_ADD,
-		.slot = s.slot[0], .generation = xm_generation(s.token), .timeout_ns = ~0ULL,
-	};
 
-	ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
-	ck_assert_int_eq(add_own(&s, third, s.token, 4, 0), 0);
-	*xm_hold(s.map, third, s.slot[0]) |= XM_HOLD_FORGOTTEN;
-	ck_assert_int_eq(xm_host_claim(s.host, third, &request, NOW, false, &s.pending), -EPERM);
+	ck_assert_int_eq(add(&s, third, s.token, 2), 0);
 	world_end(s.world, third);
-	ck_assert_uint_eq(left(&s), 4);
+	ck_assert_uint_eq(left(&s), 2);
+	ck_assert_uint_eq(world_join(s.world, XMEM_ROLE_READER, 0), third);
+	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_TAKE, s.token, 1, 0), -EPERM);
+	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
+	world_end(s.world, third);
+	ck_assert_uint_eq(left(&s), 2);
 	scene_end(&s);
 }
 END_TEST
 
-/* The claims that are there then were set aside for others. */
-START_TEST(its_own_is_not_among_those_that_came_after_it_was_void_or_taken)
+/* The claims that are there then were set aside by others. */
+START_TEST(who_has_added_what_was_void_or_taken_has_no_right_to_later_ones)
 {
-	u32 taken, ends;
+	u32 taken;
 
 	for (taken = 0; taken < 2; taken++) {
-		for (ends = 0; ends < 2; ends++) {
-			struct scene s = scene_make();
-			u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
+		struct scene s = scene_make();
 
-			ck_assert_int_eq(xm_get(s.map, third, s.token), 0);
-			ck_assert_int_eq(add_own(&s, third, s.token, 2, 0), 0);
-			if (taken)
-				ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 2), 0);
-			else
-				ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0,
-						       0), 0);
-			ck_assert_int_eq(add(&s, s.reader, s.token, 1), 0);
-			if (!ends) {
-				ck_assert_int_eq(take_own(&s, third, 1), -ENOENT);
-				world_put(s.world, third, s.slot[0]);
-			}
-			world_end(s.world, third);
-			ck_assert_uint_eq(left(&s), 1);
-			scene_end(&s);
-		}
+		ck_assert_int_eq(add(&s, s.reader, s.token, 2), 0);
+		if (taken)
+			ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 2), 0);
+		else
+			ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
+		ck_assert_int_eq(add(&s, s.owner, s.token, 1), 0);
+		ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_TAKE, s.token, 1, 0), -EPERM);
+		ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
+		ck_assert_uint_eq(left(&s), 1);
+		scene_end(&s);
 	}
 }
 END_TEST
@@ -636,11 +561,9 @@ void claims_tests(Suite *suite)
 	tcase_add_test(tcase, claims_expire_at_their_deadlines);
 	tcase_add_test(tcase, a_tick_looks_at_many_claims_in_parts);
 	tcase_add_test(tcase, claims_end_when_nobody_is_left_to_take_them);
-	tcase_add_test(tcase, a_client_has_one_of_its_own_at_most);
-	tcase_add_test(tcase, its_own_ends_with_a_client_unless_it_is_forgotten);
-	tcase_add_test(tcase, what_is_forgotten_stays_when_counting_in_again_is_refused);
+	tcase_add_test(tcase, what_an_ended_client_has_added_is_nobodys);
+	tcase_add_test(tcase, who_has_added_what_was_void_or_taken_has_no_right_to_later_ones);
 	tcase_add_test(tcase, adding_no_claims_gives_no_right);
-	tcase_add_test(tcase, its_own_is_not_among_those_that_came_after_it_was_void_or_taken);
 	tcase_add_test(tcase, all_who_have_added_count_and_not_the_last_alone);
 	suite_add_tcase(suite, tcase);
 }

@@ -64,52 +64,26 @@ START_TEST(an_owner_adds_by_itself_once_for_each_contents)
 END_TEST
 
 /* The host's record of claims that were taken does not apply to others. */
-START_TEST(what_came_alone_has_no_time_and_is_nobodys_own)
-{
-	u32 own;
-
-	for (own = 0; own < 2; own++) {
-		struct scene s = scene_alone();
-		u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
-
-		if (own)
-			ck_assert_int_eq(add_own(&s, third, s.token, 1, 0), 0);
-		else
-			ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
-		ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 1), 0);
-		world_put(s.world, s.owner, s.slot[0]);
-		renew(&s);
-		ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), 0);
-		if (own)
-			ck_assert_int_eq(take_own(&s, third, 1), -ENOENT);
-		else
-			ck_assert_int_eq(tick(&s, NOW + 20 * SECOND), -ENOENT);
-		ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
-		world_end(s.world, third);
-		ck_assert_uint_eq(left(&s), 1);
-		/* Claims that other clients add have no time then, either. */
-		ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
-		ck_assert_int_eq(tick(&s, NOW + 20 * SECOND), -ENOENT);
-		ck_assert_uint_eq(left(&s), 2);
-		ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
-		ck_assert_uint_eq(left(&s), 0);
-		world_put(s.world, s.owner, s.slot[0]);
-		scene_end(&s);
-	}
-}
-END_TEST
-
-/* A client ends whose own claim was taken, and no request before the end would notice that. */
-START_TEST(the_end_of_a_client_takes_none_that_came_alone)
+START_TEST(what_came_alone_has_no_time_and_is_its_owners)
 {
 	struct scene s = scene_alone();
 	u32 third = world_join(s.world, XMEM_ROLE_READER, 0);
 
-	ck_assert_int_eq(add_own(&s, third, s.token, 1, 0), 0);
+	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
 	ck_assert_int_eq(xm_claim_take(s.map, s.slot[0], ~0ULL, 1), 0);
+	world_put(s.world, s.owner, s.slot[0]);
+	renew(&s);
 	ck_assert_int_eq(xm_claim_alone(s.map, s.owner, s.token, 1), 0);
+	ck_assert_int_eq(tick(&s, NOW + 20 * SECOND), -ENOENT);
+	ck_assert_int_eq(claim(&s, third, XMEM_CLAIM_VOID, s.token, 0, 0), -EPERM);
 	world_end(s.world, third);
 	ck_assert_uint_eq(left(&s), 1);
+	/* Claims that other clients add have no time then, either. */
+	ck_assert_int_eq(claim(&s, s.reader, XMEM_CLAIM_ADD, s.token, 1, SECOND), 0);
+	ck_assert_int_eq(tick(&s, NOW + 20 * SECOND), -ENOENT);
+	ck_assert_uint_eq(left(&s), 2);
+	ck_assert_int_eq(claim(&s, s.owner, XMEM_CLAIM_VOID, s.token, 0, 0), 0);
+	ck_assert_uint_eq(left(&s), 0);
 	world_put(s.world, s.owner, s.slot[0]);
 	scene_end(&s);
 }
@@ -243,8 +217,7 @@ void claims_alone_tests(Suite *suite)
 	TCase *tcase = tcase_create("alone");
 
 	tcase_add_test(tcase, an_owner_adds_by_itself_once_for_each_contents);
-	tcase_add_test(tcase, what_came_alone_has_no_time_and_is_nobodys_own);
-	tcase_add_test(tcase, the_end_of_a_client_takes_none_that_came_alone);
+	tcase_add_test(tcase, what_came_alone_has_no_time_and_is_its_owners);
 	tcase_add_test(tcase, what_came_alone_has_an_end_once_its_owner_has_ended);
 	tcase_add_test(tcase, the_owner_adds_while_the_host_adds);
 	tcase_add_test(tcase, what_is_written_in_place_gets_none_alone);

@@ -263,13 +263,13 @@ START_TEST(who_has_let_go_keeps_nothing_from_its_owner)
 	ck_assert_int_eq(world_receive(world, reader, &follow, &what), 0);
 	for (i = 0; i < 2; i++)
 		ck_assert_int_eq(xm_get(map, reader, token), 0);
-	*xm_hold(map, reader, slot[0]) |= XM_HOLD_FORGOTTEN;
+	*xm_hold(map, reader, slot[0]) |= XM_HOLD_FORWARDED;
 	ck_assert(!world_scan(world, writer, slot[0], false, 0));
 	ck_assert(!world_scan(world, writer, slot[2], false, 0));
 	ck_assert(xm_client_release(map, reader, &holds));
 	ck_assert_uint_eq(holds, 3);
-	/* The host needs this bit for the client's own claims. */
-	ck_assert_uint_eq(*xm_hold(map, reader, slot[0]), XM_HOLD_FORGOTTEN);
+	/* The sweep needs this bit for the client's ring. */
+	ck_assert_uint_eq(*xm_hold(map, reader, slot[0]), XM_HOLD_FORWARDED);
 	xm_read_waited(map, writer, &waited);
 	ck_assert_uint_eq(waited.lagging, 0);
 	ck_assert_uint_eq(waited.evictable, 3);

@@ -395,11 +395,10 @@ START_TEST(garbage_words_end_well)
 }
 END_TEST
 
-static int add_own_claims(struct stage *s, u32 count)
+static int add_claims(struct stage *s, u32 count)
 {
 	struct xmem_claim_request request = {
-		.size = sizeof(request), .flags = XMEM_CLAIM_OWN | XMEM_CLAIM_AGAIN,
-		.op = XMEM_CLAIM_ADD, .slot = s->slot[0],
+		.size = sizeof(request), .op = XMEM_CLAIM_ADD, .slot = s->slot[0],
 		.generation = xm_generation(s->token) + 1, .count = count,
 	};
 	struct xm_pending pending;
@@ -419,7 +418,7 @@ START_TEST(ends_with_a_wrong_generation)
 	for (i = 0; i < ARRAY_SIZE(how); i++) {
 		u64 before = word_of(&s);
 
-		ck_assert_int_eq(add_own_claims(&s, 2), 0);
+		ck_assert_int_eq(add_claims(&s, 2), 0);
 		ck_assert_int_eq(ask(&s, s.me, how[i], wrong), -ESTALE);
 		ck_assert_uint_eq(word_of(&s), before);
 		ck_assert_uint_eq(upgrader_of(&s), s.me + 1);

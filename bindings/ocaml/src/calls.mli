@@ -380,9 +380,8 @@ val pool_grant : Managed.pool -> int -> int64 -> unit
 val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
 (** Set how many references a buffer has.
 
-    All of them are claims: one is this handle's, which is *counted in*, and the others are for
-    clients that will take them. xmem_release drops the reference of this handle, and xmem_forget
-    leaves it to the next client.
+    One is this handle's. The others become claims, for clients that will take them. xmem_release
+    drops the reference of this handle, and xmem_forget leaves it to the next client.
     - buffer: held for reading; or being written and complete, and afterwards held for reading.
     - count: references in all, with existing claims, 1 to 65535.
     - timeout_ns: how long all claims of the buffer last, at the earliest; they end at most a
@@ -390,7 +389,6 @@ val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
     more than 60 seconds. No call makes the end earlier.
 
     Errors:
-    - EBUSY: another handle that this client has of the buffer is counted in
     - ERANGE: a wrong count
     - EPERM: another client's buffer, and a longer timeout
 
@@ -409,7 +407,8 @@ val offer : Managed.buffer -> int -> timeout:int64 -> unit
 val forget : Managed.buffer -> unit
 (** Drop the handle of a buffer and leave its reference to the next client that gets the buffer.
 
-    A reference that is not counted in becomes a claim for at least 10 seconds.
+    The reference becomes a claim, which lasts as long as xmem_set_ref_count was asked for, or at
+    least 10 seconds. Send the token after this call (xmem_claims(7)).
 
     Errors:
     - EPERM: the buffer is being written

@@ -161,8 +161,7 @@
 	"EOVERFLOW), NotPermitted: they are another user's, Released."
 #define XP_DOC_pool_claims \
 	"claims($self, meta_index, /)\n--\n\n" \
-	"Get the number of references to the contents of a slot or token that are set aside. If\n" \
-	"set_ref_count() has counted in the reference of a guard, it is one of them.\n" \
+	"Get the number of references to the contents of a slot or token that are set aside.\n" \
 	"Raises Stale if the contents are gone, Error (EINVAL: no such slot), Released."
 #define XP_DOC_pool_add_ref \
 	"add_ref($self, meta_index, /)\n--\n\n" \

@@ -58,7 +58,7 @@
 	"set_ref_count($self, count, lasts=10.0)\n--\n\n" \
 	"Complete the contents, and set the number of their references: this guard's and count\n" \
 	"- 1 that are set aside. lasts: seconds for which these stay set aside; None: for ever;\n" \
-	"only the owner may give more than 60. Raises Error (ERANGE, EBUSY), NotPermitted,\n" \
+	"only the owner may give more than 60. Raises Error (ERANGE), NotPermitted,\n" \
 	"ValueError, Released."
 #define XP_DOC_guard_offer \
 	"offer($self, more=1, lasts=10.0)\n--\n\n" \

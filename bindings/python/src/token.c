@@ -102,8 +102,8 @@ PyObject *xp_pool_claims(PyObject *self, PyObject *number)
 
 /*
  * A program that names a buffer to its pool has read the number from a guard. The pool finds this
- * guard again, because its set_ref_count() counts in the guard's reference. The pool does not keep
- * the guard.
+ * guard again, because one of the references that its set_ref_count() sets is the guard's. The pool
+ * does not keep the guard.
  */
 int xp_guard_note_number(struct xp_guard *self, struct xmem_buffer *buffer)
 {

@@ -138,12 +138,11 @@ def test_references_of_the_pool() -> None:
         with pytest.raises(xmem.Error) as caught:
             pool.release(index)                     # nothing is set aside
         assert caught.value.errno == errno.ERANGE and not guard.gone
-        guard.set_ref_count(1, lasts=None)
+        guard.set_ref_count(2, lasts=None)
         pool.add_ref(index)
         assert reader.claims(index) == 2
         pool.release(index)                         # undoes it
         assert reader.claims(index) == 1
-        reader.add_ref(index)
         guard.release()
         with pytest.raises(xmem.WouldBlock):
             pool.acquire_cpu(8, timeout=0)
@@ -158,13 +157,13 @@ def test_a_count_is_the_guards_and_those_of_others() -> None:
         memoryview(guard)[:] = b"contents"
         index = guard.meta_index
         pool.set_ref_count(index, 3, lasts=None)
-        assert guard.readonly and pool.claims(index) == 3
+        assert guard.readonly and pool.claims(index) == 2       # and its own
         pool.set_ref_count(guard.token, 2, lasts=30)
+        assert pool.claims(index) == 1
+        guard.forget()
         assert pool.claims(index) == 2
         pool.release(index)                         # takes one of those
         first = reader.get(index)                   # and this the other
-        assert pool.claims(index) == 0
-        guard.forget()                              # then it has none to leave
         assert pool.claims(index) == 0
         first.release()
         pool.acquire_cpu(8, timeout=LIMIT).release()
@@ -190,18 +189,18 @@ def test_a_count_without_a_guard_is_for_others() -> None:
         pool.acquire_cpu(8, timeout=LIMIT).release()
 
 
-def test_the_guard_that_was_asked_last_is_counted_in() -> None:
+def test_the_guard_that_was_asked_last_keeps_its_reference() -> None:
     with pair() as (pool, _):
         guard = published(pool)
         other = guard.clone_ref()
         pool.set_ref_count(other.meta_index, 2, lasts=None)
-        with pytest.raises(xmem.Error) as caught:
-            pool.set_ref_count(guard.meta_index, 2)
-        assert caught.value.errno == errno.EBUSY    # the other one is
-        other.forget()
-        assert pool.claims(guard.meta_index) == 2
-        pool.set_ref_count(guard.meta_index, 1)
         assert pool.claims(guard.meta_index) == 1
+        pool.set_ref_count(guard.meta_index, 3)
+        assert pool.claims(guard.meta_index) == 2
+        other.forget()
+        assert pool.claims(guard.meta_index) == 3
+        pool.set_ref_count(guard.meta_index, 1)
+        assert pool.claims(guard.meta_index) == 0
 
 
 def test_a_guard_that_is_written_is_forgotten_with_its_reference() -> None:

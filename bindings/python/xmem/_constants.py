@@ -430,7 +430,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_tensor_check",
     ),
     "EBUSY": (
-        "xmem_retract", "xmem_set_ref_count", "xmem_attach_fd", "xmem_get_mut",
+        "xmem_retract", "xmem_attach_fd", "xmem_get_mut",
     ),
     "ECANCELED": (
         "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_publish",

@@ -105,8 +105,8 @@ struct xmem_slot_request {
  * use.
  *
  *   add    `count` more; 0: only the time changes (ENOENT: there are none). A client that knows
- *          the generation may add to contents that are LIVE. With XMEM_CLAIM_OWN the owner may
- *          add to a slot that is WRITING, and its writer in place to one that is UPGRADED.
+ *          the generation may add to contents that are LIVE. The owner may also add to a slot that
+ *          is WRITING, and its writer in place to one that is UPGRADED.
  *          EAGAIN: the owner is scanning the slot; get it, then try again. EPERM: a client that
  *          does not own the slot asks for more than XMEM_CLAIM_LONGEST_NS
  *          After the first `add` without end, the daemon's owners add such claims without a
@@ -121,13 +121,6 @@ struct xmem_slot_request {
  *          `generation`; the other fields must be 0. It is for a client that has given up
  *          waiting for the answer
  *
- * With XMEM_CLAIM_OWN one of the claims is the caller's own (EBUSY: it has one, and the request is
- * without XMEM_CLAIM_AGAIN). That claim ends with the caller, unless bit 29 of the caller's hold of
- * the slot is set. The caller sets the bit to leave the claim to another client, and an add with
- * the flag clears it. A take of one with the flag ends the claim before. A take of none only says
- * that the claim is the caller's no more. ENOENT: the caller has none, or it is void. If other
- * clients take all claims, they take this one too.
- *
  * Claims also end when their time has passed, at most a second later, and when all clients that
  * have added some have ended and no other client than the slot's owner is left. Where limbo_bytes
  * bounds what a client may hold (join), claims of ended owners' slots count as held, see evict. If
@@ -141,11 +134,9 @@ enum xmem_claim_op {
 	XMEM_CLAIM_VOID = 2,
 	XMEM_CLAIM_UNDO = 3,
 };
-#define XMEM_CLAIM_OWN	(1u << 0)	/* add, take */
-#define XMEM_CLAIM_AGAIN (1u << 1)	/* add, with OWN: the caller may have its own already */
 struct xmem_claim_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_CLAIM_* */
+	__u32 flags;			/* must be 0 */
 	__u32 op;			/* enum xmem_claim_op */
 	__u32 slot;
 	__u64 generation;		/* of the contents */
