@@ -13,7 +13,7 @@
 
 /* ---- the tick ---- */
 
-/* The claims of a slot have ended, so it may be free now: wake its owner, or reclaim it. */
+/* Claims of a slot have ended, so it may be free now: wake its owner, or reclaim it. */
 static void xk_claims_do(struct xk_pool *pool, struct xm_pending pending)
 {
 	if (pending.what == XM_WAKE_OWNER)
@@ -22,15 +22,26 @@ static void xk_claims_do(struct xk_pool *pool, struct xm_pending pending)
 		xk_reclaim_later(pool, pending.who);
 }
 
+/*
+ * Run the work, which is not queued, in so many jiffies. If the pool is dead or dies meanwhile, no
+ * timer may be left when the work queue is destroyed (xk_claims_stop, xk_pools_exit).
+ */
+static void xk_claims_queue(struct xk_pool *pool, unsigned long pause)
+{
+	xk_pool_get(pool);
+	queue_delayed_work(xk_wq, &pool->claims_work, pause);
+	if (READ_ONCE(pool->dead) && cancel_delayed_work(&pool->claims_work))
+		xk_pool_put(pool);
+}
+
 /* Let the tick run while claims have deadlines. */
 static void xk_claims_arm(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
-	if (pool->claims_tick || pool->dead || !pool->host.claims || !pool->host.claims->timed)
+	if (pool->claims_tick || !pool->host.claims || !pool->host.claims->timed)
 		return;
 	pool->claims_tick = true;
-	xk_pool_get(pool);
-	queue_delayed_work(xk_wq, &pool->claims_work, XK_TICK);
+	xk_claims_queue(pool, XK_TICK);
 }
 
 /*
@@ -57,30 +68,6 @@ static unsigned long xk_claims_expire(struct xk_pool *pool)
 	return pool->host.claims->timed ? XK_TICK : 0;
 }
 
-/* false: the pool needs no tick any more. */
-static bool xk_claims_tick(struct xk_pool *pool)
-{
-	unsigned long pause = pool->dead ? 0 : xk_claims_expire(pool);
-
-	pool->claims_tick = pause;
-	if (pause)
-		queue_delayed_work(xk_wq, &pool->claims_work, pause);
-	return pause;
-}
-
-/*
- * Run the work again in a jiffy, unless the pool is dead or dies meanwhile: no timer of a dead pool
- * may be left when the work queue is destroyed (xk_claims_stop, xk_pools_exit). false: it does not
- * run.
- */
-static bool xk_claims_try_again(struct xk_pool *pool)
-{
-	if (READ_ONCE(pool->dead))
-		return false;
-	queue_delayed_work(xk_wq, &pool->claims_work, 1);
-	return !READ_ONCE(pool->dead) || !cancel_delayed_work(&pool->claims_work);
-}
-
 /*
  * The work never sleeps for the lock: a client that is throttled while it holds the lock would
  * occupy a worker, and the number of workers is limited for all pools together.
@@ -88,16 +75,16 @@ static bool xk_claims_try_again(struct xk_pool *pool)
 static void xk_claims_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, claims_work);
-	bool again;
+	unsigned long pause = 1;
 
 	if (xk_pool_trylock(pool)) {
-		again = xk_claims_tick(pool);
+		pause = pool->dead ? 0 : xk_claims_expire(pool);
+		pool->claims_tick = pause;
 		mutex_unlock(&pool->lock);
-	} else {
-		again = xk_claims_try_again(pool);
 	}
-	if (!again)
-		xk_pool_put(pool);
+	if (pause)
+		xk_claims_queue(pool, pause);
+	xk_pool_put(pool);
 }
 
 void xk_claims_prepare(struct xk_pool *pool)

@@ -205,9 +205,8 @@ struct xk_pool {
 	struct xk_chunk *area[XMEM_MAX_CLIENTS];
 	struct xk_chunk *group[XMEM_MAX_GROUPS];
 
-	struct delayed_work claims_work;	/* claims.c */
-	bool claims_tick;		/* pool->lock: claims_work waits or runs, and has a
-					 * reference */
+	struct delayed_work claims_work;	/* claims.c; holds a reference while it waits */
+	bool claims_tick;		/* pool->lock: claims_work waits or runs */
 	u32 claims_at;			/* pool->lock: the first slot of its next run */
 
 	struct delayed_work limbo_work;	/* limbo.c; holds a reference while it waits */
