@@ -134,7 +134,8 @@ static int xk_memfd_take(const struct xmem_attach_request *request, struct xk_of
 	err = xm_seals_check(seals, shared);
 	if (err)
 		return err;
-	if (seals & F_SEAL_WRITE)
+	/* In some kernels F_SEAL_EXEC adds F_SEAL_WRITE although somebody writes the file. */
+	if (seals & F_SEAL_WRITE && !mapping_writably_mapped(inode->i_mapping))
 		offer->traits |= XMEM_TRAIT_CONSTANT;
 	/*
 	 * A reader would have to fill a hole at its own expense, or be killed for it. The seals

@@ -299,6 +299,12 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 	return file;
 }
 
+/* A file of /dev/xmem that is not open for writing lets its client write nothing. */
+static bool xk_only_reads(const struct xk_call *call)
+{
+	return !(call->file->f_mode & FMODE_WRITE);
+}
+
 static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 {
 	struct xmem_join_request *join = &call->u.join;
@@ -307,6 +313,8 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	struct file *file;
 	int err;
 
+	if (xk_only_reads(call))
+		roles &= 1u << XMEM_ROLE_READER;
 	xm_role_decide(roles, join);
 	file = xk_join_file(call, pool);
 	if (IS_ERR(file))
@@ -399,6 +407,8 @@ int xk_join_begin(struct xk_call *call)
 
 	if (call->client)
 		return -EISCONN;
+	if (xk_only_reads(call) && call->u.join.role == XMEM_ROLE_WRITER)
+		return -EACCES;
 	err = xk_join_check(&call->u.join);
 	if (err)
 		return err;

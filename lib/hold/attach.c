@@ -216,6 +216,8 @@ static int attach(struct xmem_pool *pool, int fd, u64 offset, u64 length, u64 by
 		mapping->kind = &xl_payload_memfd;
 		mapping->payload = request.payload;
 		mapping->bytes = bytes;
+		/* Otherwise a reader could open the file again, and add seals. */
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 		*ret_slot = request.slot[0];
 		err = take(pool, fd, *ret_slot, mapping);
 	}

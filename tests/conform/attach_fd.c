@@ -56,6 +56,34 @@ TEST(P1_an_attached_file_is_published_without_a_copy)
 	xmem_pool_close(writer);
 }
 
+/* A reader can open a memfd again for writing, and could seal it for its owner. */
+TEST(P1_no_reader_seals_an_attached_file)
+{
+	struct xmem_payload_request ask = { .size = sizeof(ask) };
+	const char *name = new_name();
+	struct xmem_pool *writer = open_writer(name, 1, 64);
+	int file = new_memfd(BYTES, GOOD_SEALS), again;
+	struct xmem_buffer *b = xmem_attach_fd(writer, file, 0, 0, 0);
+	struct raw raw;
+	char path[64];
+
+	CHECK(b);
+	raw_start(&raw, name, XMEM_ROLE_READER);
+	ask.payload = xm_load(&xm_slot_row(&raw.map, xmem_slot(b))->payload);
+	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &ask), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ask.fd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	CHECK(again >= 0);
+	CHECK(fcntl(again, F_ADD_SEALS, F_SEAL_WRITE) && errno == EPERM);
+	SAME(fcntl(file, F_GET_SEALS), GOOD_SEALS | F_SEAL_SEAL);
+	close(again);
+	close(ask.fd);
+	close(file);
+	raw_close(&raw);
+	xmem_release(b);
+	xmem_pool_close(writer);
+}
+
 /* Attach a part of a file, and publish a part of that buffer. */
 TEST(P1_a_part_of_a_file_is_attached)
 {

@@ -296,6 +296,35 @@ TEST(P2_a_client_that_has_mapped_nothing_ends_with_its_process)
 	xmem_pool_close(watcher);
 }
 
+/* ---- a file that is open for reading only ---- */
+
+TEST(P10_a_file_that_is_open_for_reading_lets_nobody_write)
+{
+	struct xmem_pool_fd_request pass = {
+		.size = sizeof(pass), .roles = 1u << XMEM_ROLE_WRITER,
+	};
+	struct xmem_writer_request writer = { .size = sizeof(writer) };
+	const char *name = new_name();
+	struct xmem_pool *pool;
+	struct raw raw;
+	int file;
+
+	kernel_only("the daemon has no device file");
+	pool = open_writer(name, 1, 4096);
+	raw_open(&raw);
+	file = open("/dev/xmem", O_RDONLY | O_CLOEXEC);
+	CHECK(file >= 0 && dup2(file, raw.link.file) >= 0);
+	close(file);
+	SAME(raw_join(&raw, name, XMEM_ROLE_WRITER, 0), -EACCES);
+	SAME(raw_join(&raw, name, XMEM_ROLE_EITHER, 0), 0);
+	SAME(raw.link.join.role, XMEM_ROLE_READER);
+	SAME(raw.link.join.roles, 1u << XMEM_ROLE_READER);
+	SAME(raw_request(&raw, XMEM_IOC_WRITER, &writer), -EPERM);
+	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &pass), -EACCES);
+	raw_close(&raw);
+	xmem_pool_close(pool);
+}
+
 /* ---- a full pool ---- */
 
 /* K6: a join of a full pool says so, and it succeeds as soon as there is room. */

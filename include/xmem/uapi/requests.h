@@ -45,6 +45,7 @@
  *               the caller's; or the client's role, or its part in the slot or ring, does not
  *               allow it
  *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
+ *               join: /dev/xmem is open for reading only, and the role is writer;
  *               claim, grant: the caller's holds there do not count (struct xmem_group_row);
  *               payload: the file was attached with less access than is asked for, or a reader
  *               asks for a writable file, or for a GPU's without XMEM_TRAIT_READERS;
