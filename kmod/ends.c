@@ -176,7 +176,7 @@ int xk_end_wait(struct xk_pool *pool)
 /* The number of runs that are over. The caller looks at limits after this. */
 u64 xk_end_runs(void)
 {
-	return smp_load_acquire(&ends_runs);
+	return smp_load_acquire(&ends_runs);	/* pairs with xk_end_done */
 }
 
 /*

@@ -19,7 +19,8 @@
  * and goes with its file. Only a descriptor that the caller does not get is closed, and memory of
  * a GPU for which it gets none is not open.
  */
-#define XK_OP(name, begin)	[_IOC_NR(XMEM_IOC_##name)] = (begin)
+#define XK_OP(name, begin)							\
+	[_IOC_NR(XMEM_IOC_##name)] = (begin)
 
 /* Indexed by the number of the request; core/request.c describes its struct. */
 static int (*const xk_ops[])(struct xk_call *call) = {

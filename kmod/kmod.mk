@@ -3,7 +3,7 @@
 # the UAPI header, so that no object lands among them. DKMS gets the same tree as copies.
 # An empty KDIR is the same as none.
 #
-#   make kmod          KDIR=... KMAKE="CC=gcc-12"; says for which kernel, and where it is
+#   make kmod          KDIR=... KMAKE="CC=gcc-12" LLVM=1; says for which kernel, and where it is
 #   make kmod-path     where that is, for scripts: make -s kmod-path, with the same KDIR
 #   make kmod-release  for which kernel: make -s kmod-release
 #   make kmod-check    W=1 and sparse; any warning is an error
@@ -31,7 +31,10 @@ KMOD_RELEASE  = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 # A module for tests has a folder of its own, so that nothing is built anew when both are wanted.
 KMOD_KIND     = $(if $(XMEM_DEBUG),-debug)$(if $(XMEM_GCOV),-gcov)$(if $(XMEM_KCOV),-kcov)
 KMOD_DIR      = build/kmod/$(or $(KMOD_RELEASE),unknown)$(KMOD_KIND)
-KMOD_MAKE     = $(MAKE) -C $(abspath $(KDIR)) $(KMAKE) \
+# A kernel that clang has compiled gets a module that clang has compiled. LLVM=1 of the caller's
+# command line or environment gets through as well.
+KMOD_LLVM     = $(if $(shell grep -s '^CONFIG_CC_IS_CLANG=y' $(KDIR)/.config),LLVM=1)
+KMOD_MAKE     = $(MAKE) -C $(abspath $(KDIR)) $(KMOD_LLVM) $(KMAKE) \
 	$(if $(XMEM_DEBUG),XMEM_DEBUG=$(XMEM_DEBUG)) \
 	$(if $(XMEM_GCOV),XMEM_GCOV=$(XMEM_GCOV)) $(if $(XMEM_KCOV),XMEM_KCOV=$(XMEM_KCOV))
 DKMS_DIR      = $(DESTDIR)/usr/src/xmem-$(VERSION)

@@ -56,6 +56,6 @@ module_init(xk_init);
 module_exit(xk_exit);
 
 MODULE_DESCRIPTION("Shares large buffers between processes and survives their crashes");
-MODULE_AUTHOR("The xmem authors");
+MODULE_AUTHOR("The xmem authors <maintainers@users.noreply.a-seed-31fca847.example>");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(XK_VERSION);

@@ -275,9 +275,7 @@ struct xk_client {
 	u64 ended_ns;			/* set before ended: when it ended */
 	u32 reason;			/* set before ended: why others have ended it,
 					 * XMEM_REASON_* */
-	u8 evicting;			/* pages_lock, set before ended: XK_EVICT_*, what it
-					 * still maps (unmap.c); after that only end_work changes
-					 * it */
+	u8 evicting;			/* pages_lock; XK_EVICT_*; later only end_work changes it */
 	bool let_go;			/* set last, with release order: end_work may continue */
 	u64 had_holds;			/* set before let_go: how many holds it has dropped */
 	u32 area_maps;			/* pages_lock: VMAs of mm that map the area writable */

@@ -76,6 +76,7 @@ int xk_folders_wait(struct xk_payer *payer)
 	refusal.most = xk_user_most(XMEM_QUOTA_USER_POOLS);
 	return xk_refuse_level(payer, NULL, &refusal);
 }
+
 /* ---- shares ---- */
 
 /*

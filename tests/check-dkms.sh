@@ -5,6 +5,21 @@
 # for, and removes it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+# A kernel that clang has compiled: both ways to build the module say LLVM=1, and only then.
+clang=$(mktemp -d)
+mkdir -p "$clang/include/generated"
+echo '#define UTS_RELEASE "0-clang"' >"$clang/include/generated/utsrelease.h"
+echo 'modules: ; @echo "made with LLVM=$(LLVM) "' >"$clang/Makefile"
+for word in '' CONFIG_CC_IS_CLANG=y; do
+	echo "$word" >"$clang/.config"
+	for line in "$(make -s --no-print-directory kmod KDIR="$clang" 2>/dev/null)" \
+		"$(kernel_source_dir=$clang; dkms_tree=/; . ./dkms.conf; echo "${MAKE[0]}")"; do
+		if grep -q ' LLVM=1 ' <<<"$line"; then has=CONFIG_CC_IS_CLANG=y; else has=; fi
+		[ "$has" = "$word" ] || { echo "FAIL with '$word': $line"; exit 1; }
+	done
+done
+rm -rf "$clang" build/kmod/0-clang
 if [ "$(id -u)" != 0 ]; then
 	echo 'SKIP dkms: only root can install with it, and it signs with a key of root'
 	exit 0

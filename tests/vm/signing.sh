@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Checks the section on signing in docs/kernel.md, in the VM, on a kernel that loads only signed
+# Checks the section on signing in docs/module.md, in the VM, on a kernel that loads only signed
 # modules. The kernel's own modules load. xmem.ko does not load without a signature, nor with that
 # of a key which the kernel does not know, and the kernel says why. The load with an enrolled key
 # cannot be tested here, because the VM has no firmware with a list of keys.
