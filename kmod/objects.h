@@ -184,6 +184,7 @@ struct xk_pool {
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table (pool,
 					 * client, row) are immutable */
 	rwlock_t look_lock;
+	atomic_t slow_looks;		/* only a module for tests uses it: pages.c */
 	struct xm_map look;		/* a copy of the map for reading without pool->lock; its
 					 * areas and groups are written under both locks */
 	void *nothing;			/* zeros that `look` shows where host.map has NULL */

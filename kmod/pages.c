@@ -29,7 +29,6 @@
  */
 #include <linux/delay.h>
 #include <linux/pagemap.h>
-#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -54,20 +53,12 @@ void xk_look_end(struct xk_pool *pool) __releases(&pool->look_lock)
 }
 
 #ifdef XMEM_DEBUG
-/*
- * In a test module each poll also acts as a slow reader: it finds an area, the other processors run
- * on, and it reads what it has found. If pages were freed without waiting for readers, that would
- * be a fault.
- */
-void xk_look_slowly(const struct xk_pool *pool)
+/* In a test module each poll is slow, and xk_show complains if it does not wait for that. */
+void xk_look_slowly(struct xk_pool *pool)
 {
-	u64 bytes = xk_header(pool)->area_stride, at;
-	u32 client = get_random_u32() % pool->look.clients;
-	const u8 *view = pool->look.area[client];
-
-	udelay(50 + get_random_u32() % 150);
-	for (at = 0; at < bytes; at += PAGE_SIZE)
-		READ_ONCE(view[at]);
+	atomic_inc(&pool->slow_looks);
+	udelay(100);
+	atomic_dec(&pool->slow_looks);
 }
 #endif
 
@@ -112,6 +103,9 @@ static void xk_show(struct xk_pool *pool, void **place, void *view)
 {
 	lockdep_assert_held(&pool->lock);
 	write_lock(&pool->look_lock);
+#ifdef XMEM_DEBUG
+	WARN_ON(atomic_read(&pool->slow_looks));
+#endif
 	*place = view ?: pool->nothing;
 	write_unlock(&pool->look_lock);
 }

@@ -175,9 +175,9 @@ void xk_look_free(struct xk_pool *pool);
 void xk_look_begin(struct xk_pool *pool);
 void xk_look_end(struct xk_pool *pool);
 #ifdef XMEM_DEBUG
-void xk_look_slowly(const struct xk_pool *pool);
+void xk_look_slowly(struct xk_pool *pool);
 #else
-static inline void xk_look_slowly(const struct xk_pool *pool) { }
+static inline void xk_look_slowly(struct xk_pool *pool) { }
 #endif
 void xk_show_area(struct xk_pool *pool, u32 client, void *view);
 void xk_show_group(struct xk_pool *pool, u32 group, void *view);

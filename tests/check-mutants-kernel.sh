@@ -218,7 +218,7 @@ plant() {
 		>"$to/patch.log" 2>&1 || { echo "FAIL $name: the patch does not apply"; return 1; }
 	module kmod ${debug:+XMEM_DEBUG=y} >"$to/build.log" 2>&1 ||
 		{ echo "FAIL $name: does not build"; tail -5 "$to/build.log"; return 1; }
-	cp "$made" "$to/"
+	cp "$work/tree/$(module --no-print-directory kmod-path ${debug:+XMEM_DEBUG=y})" "$to/"
 }
 
 # Waits for a free place for a boot.

@@ -282,8 +282,8 @@ static const char *polls(void *unused)
 }
 
 /*
- * Clients come and go, so their pages are freed. A poller that stays finds no harm. The pollers run
- * on one processor while the module works on another: a look is never interrupted.
+ * Clients come and go, so their pages are freed. A poller that stays finds no harm. A look is never
+ * interrupted, so pollers look on one processor while the module works on another.
  */
 static const char *polls_while_clients_end(void)
 {
