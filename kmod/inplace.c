@@ -48,34 +48,33 @@ static int xk_upgrade_once(struct xk_client *client, struct xmem_upgrade_request
 	return err;
 }
 
-/* A group moves once for each of its writers, so the loop mostly waits once. */
+/*
+ * Clients can make a look at their rings slow. So only one upgrade at a time competes with other
+ * requests for the pool's lock, however many are sent (P4). It waits for end_work without that
+ * place, so it delays no other upgrade. A group moves once for each of its writers, so the loop
+ * mostly waits once.
+ */
 static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *request,
 		      bool *ret_reap)
 {
+	struct xk_pool *pool = client->pool;
 	int err;
 
-	while ((err = xk_upgrade_once(client, request, ret_reap)) == -EINPROGRESS) {
-		err = xk_reap_wait(client->pool);
-		if (err)
-			break;
-	}
-	return err;
+	do {
+		if (mutex_lock_killable(&pool->upgrade_lock))
+			return -EINTR;
+		err = xk_upgrade_once(client, request, ret_reap);
+		mutex_unlock(&pool->upgrade_lock);
+	} while (err == -EINPROGRESS && !xk_reap_wait(pool));
+	return err == -EINPROGRESS ? -EINTR : err;
 }
 
-/*
- * Clients can make a look at their rings slow. So only one upgrade at a time competes with other
- * requests for the pool's lock, however many are sent (P4).
- */
 int xk_upgrade_begin(struct xk_call *call)
 {
 	struct xk_pool *pool = call->client->pool;
 	bool reap = false;
-	int err;
+	int err = xk_upgrade(call->client, &call->u.upgrade, &reap);
 
-	if (mutex_lock_killable(&pool->upgrade_lock))
-		return -EINTR;
-	err = xk_upgrade(call->client, &call->u.upgrade, &reap);
-	mutex_unlock(&pool->upgrade_lock);
 	if (reap)
 		xk_reap_wait(pool);
 	return err;

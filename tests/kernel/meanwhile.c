@@ -28,6 +28,7 @@
 /* The pool. This process is its keeper, and has the clients of the crowd. */
 static struct raw keeper, crowd[CROWD];
 static int pool_fd;
+static u32 keepers_groups, keepers_slot;	/* none, or one group and a slot in it */
 
 static struct shared {
 	u64 begin_ns;			/* when the end began; ~0: it has not begun */
@@ -87,11 +88,39 @@ static u64 sleep_a_little(void)
 	return until;
 }
 
+/* A payload that does not exist: the request takes the pool's lock. */
+static int look_for_payload(const struct raw *me)
+{
+	struct xmem_payload_request request = { .size = sizeof(request), .payload = 1 << 30 };
+
+	return raw_request(me, XMEM_IOC_PAYLOAD, &request) == -ENOENT ? 0 : -EINVAL;
+}
+
+static int upgrade(const struct raw *me, u32 slot)
+{
+	struct xmem_upgrade_request request = { .size = sizeof(request), .slot = slot };
+
+	return raw_request(me, XMEM_IOC_UPGRADE, &request) == -EPERM ? 0 : -EINVAL;
+}
+
+/* A slot that the client does not hold, of a writer that lives on. */
+static int upgrade_of_keepers(const struct raw *me)
+{
+	return upgrade(me, keepers_slot);
+}
+
+/* A slot that the client does not hold; while its group moves, the request waits for that. */
+static int upgrade_of_ending(const struct raw *me)
+{
+	return upgrade(me, keepers_slot ? 0 : SLOTS - 1);
+}
+
+static int (*asked)(const struct raw *me) = look_for_payload;
+
 /*
- * Again and again it requests a payload that does not exist, which takes the pool's lock. Each wait
- * counts from when the request is due, even if the process has no processor then. But its priority
- * is the highest, so it waits only for the lock, or for a holder of the lock that keeps the
- * processor.
+ * Again and again it makes the request @asked. Each wait counts from when the request is due, even
+ * if the process has no processor then. But its priority is the highest, so it waits only for the
+ * module's locks, or for a holder of a lock that keeps the processor.
  */
 static const char *asks(void *unused)
 {
@@ -105,16 +134,31 @@ static const char *asks(void *unused)
 	SAME(sched_setscheduler(0, SCHED_FIFO, &first), 0);
 	kid_say_ready();
 	while (!__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE)) {
-		struct xmem_payload_request request = { .size = sizeof(request),
-							.payload = 1 << 30 };
-
 		begin = sleep_a_little();
-		err = raw_request(&me, XMEM_IOC_PAYLOAD, &request);
+		err = asked(&me);
 		end = raw_now_ns();
-		SAME(err, -ENOENT);
+		SAME(err, 0);
 		if (begin > __atomic_load_n(&shared->begin_ns, __ATOMIC_ACQUIRE) &&
 		    shared->waits < MOST_WAITS)
 			shared->wait_ns[shared->waits++] = end - begin;
+	}
+	kid_pause();
+	return NULL;
+}
+
+/* Also makes requests, as urgently, but its waits do not count. */
+static const char *asks_in_vain(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	struct sched_param first = { .sched_priority = 1 };
+	static struct raw me;
+
+	SAME(raw_start(&me, &join), 0);
+	SAME(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	kid_say_ready();
+	while (!__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE)) {
+		sleep_a_little();
+		SAME(upgrade_of_ending(&me), 0);
 	}
 	kid_pause();
 	return NULL;
@@ -133,7 +177,7 @@ static const char *owns_all(void *unused)
 
 	attach.stride = attach.length = 64;
 	SAME(raw_start(&owner, &join), 0);
-	for (g = 0; g < keeper.map.groups && more; g++)
+	for (g = keepers_groups; g < keeper.map.groups && more; g++)
 		GOES_WELL(fill_group(&owner, &attach, &more));
 	WANT(more);
 	return NULL;
@@ -345,6 +389,26 @@ static const char *while_rings_are_looked_at(void)
 	return NULL;
 }
 
+/* One upgrade waits for a group that moves. Upgrades in other groups do not wait for it. */
+static const char *while_an_upgrade_waits(void)
+{
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), XMEM_GROUP_SLOTS);
+	struct kid waiting;
+	bool more = true;
+
+	attach.stride = attach.length = 64;
+	GOES_WELL(start_pool(SLOTS, 0, XMEM_ROLE_READER));
+	GOES_WELL(fill_group(&keeper, &attach, &more));
+	WANT(more);
+	keepers_groups = 1;
+	keepers_slot = attach.slot[0];
+	asked = upgrade_of_keepers;
+	GOES_WELL(kid_start(&waiting, asks_in_vain, NULL));
+	GOES_WELL(ends_meanwhile(owns_all_and_ends, "an owner of nearly all slots ends, and an "
+				 "upgrade waits for that"));
+	return kid_ready(&waiting);
+}
+
 static const char *while_many_end(void)
 {
 	GOES_WELL(start_pool(SLOTS, 0, XMEM_ROLE_READER));
@@ -360,6 +424,7 @@ static const char *while_claims_expire(void)
 static const struct attack attacks[] = {
 	{ "P4_requests_while_holds_are_looked_at", while_holds_are_looked_at, true },
 	{ "P4_requests_while_rings_are_looked_at", while_rings_are_looked_at, true },
+	{ "P4_requests_while_an_upgrade_waits", while_an_upgrade_waits, true },
 	{ "P4_requests_while_many_end", while_many_end, true },
 	{ "P4_requests_while_claims_expire", while_claims_expire, true },
 };
