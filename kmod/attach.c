@@ -261,18 +261,19 @@ static void xk_bury_ended(struct xk_pool *pool)
 }
 
 /* The attach lacks something: will the cleanup that is under way free some? This waits for it. */
-static bool xk_attach_again(struct xk_call *call, int err)
+static bool xk_attach_again(struct xk_call *call, int err, u64 done)
 {
 	if (err != -ENOSPC)
 		return xk_ends_retry(call, err);
 	xk_bury_ended(call->client->pool);
-	return xk_end_retry(call);
+	return xk_end_retry(call->client->pool, done);
 }
 
 int xk_attach_begin(struct xk_call *call)
 {
 	struct xmem_attach_request *request = &call->u.attach;
 	struct xk_client *client = call->client;
+	u64 done = smp_load_acquire(&client->pool->end_done);
 	int err;
 
 	if (client->role != XMEM_ROLE_WRITER)
@@ -281,7 +282,7 @@ int xk_attach_begin(struct xk_call *call)
 	if (err)
 		return err;
 	err = xk_attach_any(client, request);
-	if (xk_attach_again(call, err))
+	if (xk_attach_again(call, err, done))
 		err = xk_attach_any(client, request);
 	if (err == -ENOSPC)
 		trace_xmem_limit(client->pool->number, "slots", request->count,

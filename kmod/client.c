@@ -25,12 +25,13 @@ static void xk_client_free(struct xk_client *client)
 		xk_inode_put(client->inode);
 	mutex_destroy(&client->attach_lock);
 	xk_uncharge(client->payer, XMEM_QUOTA_USER_CLIENTS, 1);
-	xk_payer_put(client->payer);
 	put_pid(client->pid);
 	mmdrop(client->mm);
 	if (client->stake)
 		xk_stake_drop(client->pool, client->stake);
 	xk_pool_client_drop(client->pool);
+	xk_end_forget(client);
+	xk_payer_put(client->payer);
 	xk_pool_put(client->pool);
 	kfree(client);
 }
@@ -253,6 +254,7 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	}
 	kref_init(&client->kref);
 	mutex_init(&client->attach_lock);
+	INIT_LIST_HEAD(&client->end_node);
 	atomic_set(&client->kicks, XK_FIRST_KICKS);
 	xk_pool_get(pool);
 	xk_pool_client_add(pool);

@@ -129,13 +129,12 @@ static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call
 long xk_ioctl(struct xk_call *call, unsigned int cmd, void __user *argument)
 {
 	const struct xm_request_kind *kind = xm_request_find(cmd);
-	u32 size, number;
+	u32 number, size;
 	int err;
 
 	if (!kind || _IOC_NR(cmd) >= ARRAY_SIZE(xk_ops))
 		return -ENOTTY;
 	number = array_index_nospec(_IOC_NR(cmd), ARRAY_SIZE(xk_ops));
-	call->runs = xk_end_runs();
 	err = xk_take_in(kind, argument, &call->u, &size);
 	if (err)
 		return err;

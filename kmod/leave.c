@@ -56,7 +56,7 @@ static void xk_client_ended(struct xk_client *client)
 		xk_wake_owners(pool);
 	smp_store_release(&client->let_go, true);
 	xk_pool_unuse(pool);
-	xk_pool_queue_end(pool);
+	xk_end_ask(pool, client, false);
 }
 
 /* End the client for good, whatever it still maps. Later calls do nothing. */
@@ -97,7 +97,7 @@ bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
 	trace_xmem_client_evict(pool->number, client->id, client->incarnation, reason);
 	if (joined)
 		xk_pool_unuse(pool);
-	xk_pool_queue_end(pool);
+	xk_end_ask(pool, client, false);
 	return true;
 }
 
@@ -114,7 +114,7 @@ void xk_client_joined(struct xk_client *client, u64 incarnation)
 	if (!ended)
 		return;
 	xk_pool_unuse(pool);
-	xk_pool_queue_end(pool);	/* end_work has not seen this client yet */
+	xk_end_ask(pool, client, false);	/* end_work has not seen this client yet */
 }
 
 /* A writable mapping of the client's area was added: a part of an existing one. */

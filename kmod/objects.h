@@ -218,10 +218,9 @@ struct xk_pool {
 					 * report that it is over */
 
 	struct delayed_work end_work;	/* leave.c; queued under ends_lock */
-	struct list_head end_node;	/* ends_lock, like all fields up to the next blank line:
-					 * ends.c */
 	wait_queue_head_t end_waiters;	/* threads in xk_end_wait; has a lock of its own */
-	u64 end_first, end_asked, end_done;	/* numbers of what was asked for */
+	u64 end_asked, end_done;	/* ends_lock, like all fields up to the next blank line:
+					 * numbers of what was asked for (ends.c) */
 	u64 end_others;			/* the last one that was not asked for by a collect */
 	u64 end_serves;			/* the number that is done when the run that began last
 					 * is over */
@@ -283,6 +282,9 @@ struct xk_client {
 	u32 maps;			/* pages_lock: all VMAs of its inode, in any mm */
 	struct mutex attach_lock;	/* attach.c */
 	struct xm_followed followed;	/* written under pool->lock, read without it */
+
+	struct list_head end_node;	/* ends_lock: in its user's list of ended clients: ends.c */
+	u64 end_number;			/* ends_lock: when end_work has served its end */
 
 	struct xk_pages *old;		/* only end_work: its old pages, when others see copies */
 	struct xk_client *next;		/* only end_work: in the list of buried clients */
@@ -390,8 +392,7 @@ struct xk_call {
 	union xm_request u;
 	struct file *give;		/* the caller gets a descriptor of it */
 	bool passed;			/* that file is not new: others have it, too */
-	bool waited;			/* it has waited for ends of other clients: ends.c */
-	u64 runs;			/* runs of end_work that were over when it began: ends.c */
+	bool waited;			/* it has waited for ends of clients of its user: ends.c */
 	int fd;				/* the number of the descriptor; -1: none yet */
 	struct xk_pool *displaced;	/* join: the pool whose name the new pool has taken, with
 					 * a reference; or NULL */

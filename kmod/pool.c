@@ -107,7 +107,6 @@ static void xk_pool_init(struct xk_pool *pool)
 	refcount_set(&pool->users, 1);
 	INIT_LIST_HEAD(&pool->list);
 	INIT_LIST_HEAD(&pool->stakes);
-	INIT_LIST_HEAD(&pool->end_node);
 	init_waitqueue_head(&pool->end_waiters);
 	pool->net = xk_net_number();
 	xk_lock_prepare(pool);
@@ -246,13 +245,13 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 /* Ask for end_work: a client has ended, or the last use of the pool has gone. See leave.c. */
 void xk_pool_queue_end(struct xk_pool *pool)
 {
-	xk_end_ask(pool, false);
+	xk_end_ask(pool, NULL, false);
 }
 
 /* Ask for end_work for a collect, for which nobody waits: it may run later (ends.c). */
 void xk_pool_queue_collect(struct xk_pool *pool)
 {
-	xk_end_ask(pool, true);
+	xk_end_ask(pool, NULL, true);
 }
 
 /*

@@ -118,6 +118,7 @@ struct xk_user *xk_user_get(kuid_t uid)
 		return NULL;
 	new->uid = uid;
 	init_waitqueue_head(&new->folder_queue);
+	INIT_LIST_HEAD(&new->ends);
 	spin_lock(&users_lock);
 	user = xk_user_find(uid);
 	if (!user) {
@@ -153,7 +154,7 @@ void xk_user_put(struct xk_user *user)
 	for (i = 0; i < XK_USER_QUOTAS; i++)
 		WARN(atomic64_read(&user->used[i]), "xmem: %s: %lld are still charged", names[i],
 		     (long long)atomic64_read(&user->used[i]));
-	WARN_ON(atomic_read(&user->folders));
+	WARN_ON(atomic_read(&user->folders) || !list_empty(&user->ends));
 	kfree(user);
 }
 

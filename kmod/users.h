@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The structs of users.c, payers.c and shares.c, and functions that only these files share. */
+/* The structs of users, which users.c, payers.c, shares.c and ends.c know, and their functions. */
 #ifndef XK_USERS_H
 #define XK_USERS_H
 
@@ -12,6 +12,7 @@ struct xk_user {
 	atomic64_t used[XK_USER_QUOTAS];
 	atomic_t folders;		/* folders of its dead pools that sysfs still keeps */
 	wait_queue_head_t folder_queue;	/* waiters until one of them is removed */
+	struct list_head ends;		/* ends_lock: its clients that have ended (ends.c) */
 };
 
 struct xk_payer {

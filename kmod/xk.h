@@ -83,7 +83,8 @@
  *   stakes_lock           the users for which each pool counts (stakes.c)
  *   shares_lock           how much each user has of what all users share (limits.c)
  *   users_lock, xk_payer.lock  the users, and what each payer was last refused (users.c, payers.c)
- *   ends_lock             what end_work has been asked for, in all pools, and when it runs (ends.c)
+ *   ends_lock             what end_work has been asked for, in all pools, when it runs, and which
+ *                         clients of each user have ended (ends.c)
  *
  * poll and sysfs take none of these locks, except look_lock and pages_lock for a moment. They read
  * the pages through xk_pool.look, between xk_look_begin and xk_look_end (pages.c). The fields of
@@ -243,13 +244,13 @@ void xk_pool_let_in(struct xk_pool *pool);
 
 /* ends.c */
 extern struct workqueue_struct *xk_end_wq;	/* for end_work only */
-void xk_end_ask(struct xk_pool *pool, bool collect);
+void xk_end_ask(struct xk_pool *pool, struct xk_client *client, bool collect);
 void xk_end_start(struct xk_pool *pool);
 void xk_end_continue(struct xk_pool *pool);
 void xk_end_done(struct xk_pool *pool);
+void xk_end_forget(struct xk_client *client);
 int xk_end_wait(struct xk_pool *pool);
-u64 xk_end_runs(void);
-bool xk_end_retry(const struct xk_call *call);
+bool xk_end_retry(struct xk_pool *pool, u64 done);
 bool xk_ends_retry(struct xk_call *call, int err);
 
 /* pool.c */
