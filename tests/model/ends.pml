@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What end_work has been asked for, and a request that waits for it (kmod/ends.c). Two clients of a
+ * A request waits for everything that end_work has been asked for (kmod/ends.c). Two clients of a
  * user end, each in a pool of its own or both in one. A client drops what it has, asks, and gets
  * the number of its ask. Its parent then knows that it has ended. A run of end_work takes the
  * number of the last ask, gives back what clients have dropped by then, and reports that number.
