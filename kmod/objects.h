@@ -140,7 +140,7 @@ enum { XK_REAP_SOME = 1, XK_REAP_CLIENTS = 2, XK_REAP_ALL = 4 };
 struct xk_pool {
 	struct kref kref;
 	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
-	struct list_head list;		/* pools_lock */
+	struct hlist_node named;	/* pools_lock: pool.c */
 	u64 net;			/* number of the network namespace (pool.c); immutable,
 					 * like all fields up to the next blank line */
 	u64 serial;			/* from 1, never used again; set when it is listed */

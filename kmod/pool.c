@@ -9,9 +9,13 @@
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
+#include <linux/hashtable.h>
 #include <linux/idr.h>
+#include <linux/jhash.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
+#include <linux/xarray.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
@@ -20,7 +24,13 @@
 
 struct workqueue_struct *xk_wq;
 static DEFINE_SPINLOCK(pools_lock);
-static LIST_HEAD(pools);		/* pools_lock; all used pools, by serial */
+/*
+ * Under pools_lock: all used pools, by serial. XA_ZERO_ENTRY: another pool has its name, so nobody
+ * finds it here.
+ */
+static DEFINE_XARRAY(pools);
+static DEFINE_HASHTABLE(names, 8);	/* pools_lock: the pools that have a name */
+static u32 names_seed __read_mostly;
 static u64 last_serial;			/* pools_lock */
 static DEFINE_IDA(pool_numbers);
 
@@ -64,6 +74,7 @@ int __init xk_pools_init(void)
 
 	if (err)
 		return err;
+	names_seed = get_random_u32();
 	/*
 	 * For claims.c and limbo.c, whose items wait for nothing, not even for the lock of their
 	 * pool, because the number of workers is limited for all pools together. Work that waits
@@ -96,7 +107,7 @@ void xk_pools_exit(void)
 	destroy_workqueue(xk_wq);	/* its last items may still ask for end_work */
 	destroy_workqueue(xk_end_wq);
 	unregister_pernet_subsys(&xk_net_ops);
-	WARN_ON(!list_empty(&pools));
+	WARN_ON(!xa_empty(&pools));
 }
 
 /* ---- making and freeing ---- */
@@ -105,7 +116,7 @@ static void xk_pool_init(struct xk_pool *pool)
 {
 	kref_init(&pool->kref);
 	refcount_set(&pool->users, 1);
-	INIT_LIST_HEAD(&pool->list);
+	INIT_HLIST_NODE(&pool->named);
 	INIT_LIST_HEAD(&pool->stakes);
 	init_waitqueue_head(&pool->end_waiters);
 	pool->net = xk_net_number();
@@ -320,7 +331,8 @@ void xk_pool_unuse(struct xk_pool *pool)
 	spin_lock(&pools_lock);
 	last = refcount_dec_and_test(&pool->users);
 	if (last) {
-		list_del_init(&pool->list);
+		hash_del(&pool->named);
+		xa_erase(&pools, pool->serial);
 		xk_pool_uncharge(pool);
 	}
 	spin_unlock(&pools_lock);
@@ -340,15 +352,35 @@ void xk_pool_unjoin(struct xk_pool *pool)
 
 /* ---- all pools ---- */
 
+/*
+ * The pool with the lowest serial above @serial, with a reference but no use: listing pools must
+ * not keep a pool alive, nor its name. NULL: there is none. A walk takes the lock anew for each
+ * pool.
+ */
+static struct xk_pool *xk_pool_next(unsigned long serial)
+{
+	struct xk_pool *pool;
+
+	cond_resched();
+	spin_lock(&pools_lock);
+	pool = xa_find_after(&pools, &serial, ULONG_MAX, XA_PRESENT);
+	if (pool)
+		xk_pool_get(pool);
+	spin_unlock(&pools_lock);
+	return pool;
+}
+
 /* A limit of what their clients may hold has changed: ask for end_work, which checks them. */
 void xk_pools_recheck(void)
 {
 	struct xk_pool *pool;
+	u64 serial = 0;
 
-	spin_lock(&pools_lock);
-	list_for_each_entry(pool, &pools, list)
+	while ((pool = xk_pool_next(serial))) {
+		serial = pool->serial;
 		xk_pool_queue_end(pool);
-	spin_unlock(&pools_lock);
+		xk_pool_put(pool);
+	}
 }
 
 /* Does the caller see the pool, in lists and in sysfs? Its owner does, whatever the mode is. */
@@ -359,36 +391,34 @@ bool xk_pool_is_shown(struct xk_pool *pool)
 
 /*
  * The pool with the lowest serial above @serial that the caller may join by its name, or NULL. It
- * gets a reference but no use: listing pools must not keep a pool alive, nor its name.
+ * gets a reference.
  */
 struct xk_pool *xk_pool_after(u64 serial)
 {
 	u64 net = xk_net_number();
-	struct xk_pool *pool, *next = NULL;
+	struct xk_pool *pool;
 
-	spin_lock(&pools_lock);
-	list_for_each_entry(pool, &pools, list) {
-		if (pool->serial > serial && pool->net == net && xk_pool_is_shown(pool)) {
-			xk_pool_get(pool);
-			next = pool;
+	while ((pool = xk_pool_next(serial))) {
+		if (pool->net == net && xk_pool_is_shown(pool))
 			break;
-		}
+		serial = pool->serial;
+		xk_pool_put(pool);
 	}
-	spin_unlock(&pools_lock);
-	return next;
+	return pool;
 }
 
 /* How many pools the caller may join by their names. */
 u32 xk_pools_count(void)
 {
-	u64 net = xk_net_number();
 	struct xk_pool *pool;
+	u64 serial = 0;
 	u32 count = 0;
 
-	spin_lock(&pools_lock);
-	list_for_each_entry(pool, &pools, list)
-		count += pool->net == net && xk_pool_is_shown(pool);
-	spin_unlock(&pools_lock);
+	while ((pool = xk_pool_after(serial))) {
+		serial = pool->serial;
+		count++;
+		xk_pool_put(pool);
+	}
 	return count;
 }
 
@@ -402,20 +432,37 @@ static kuid_t xk_pool_owner(const struct xmem_join_request *join)
 	return current_fsuid();
 }
 
+/* A user that chooses its names cannot choose their numbers. */
+static u32 xk_name_hash(u64 net, kuid_t owner, const u8 *name)
+{
+	return jhash(name, strnlen(name, XMEM_NAME_BYTES),
+		     jhash_2words(net, __kuid_val(owner), names_seed));
+}
+
 static struct xk_pool *xk_pool_of_name(u64 net, kuid_t owner, const u8 *name)
 {
 	u64 number = xm_name_number(name);
 	struct xk_pool *pool;
 
 	lockdep_assert_held(&pools_lock);
-	if (!name[0])
-		return NULL;
-	list_for_each_entry(pool, &pools, list)
+	if (number) {
+		pool = xa_load(&pools, number);
+		return pool && pool->net == net && uid_eq(pool->owner, owner) ? pool : NULL;
+	}
+	hash_for_each_possible(names, pool, named, xk_name_hash(net, owner, name))
 		if (pool->net == net && uid_eq(pool->owner, owner) &&
-		    (number ? pool->serial == number :
-		     !strncmp(xk_header(pool)->name, name, XMEM_NAME_BYTES)))
+		    !strncmp(xk_header(pool)->name, name, XMEM_NAME_BYTES))
 			return pool;
 	return NULL;
+}
+
+static void xk_pool_name(struct xk_pool *pool)
+{
+	const u8 *name = xk_header(pool)->name;
+
+	lockdep_assert_held(&pools_lock);
+	if (name[0])
+		hash_add(names, &pool->named, xk_name_hash(pool->net, pool->owner, name));
 }
 
 static struct xk_pool *xk_pool_named(const struct xmem_join_request *join)
@@ -486,9 +533,23 @@ bool xk_pool_is_callers(const struct xmem_join_request *join)
 static struct xk_pool *xk_pool_delist(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pools_lock);
-	list_del_init(&pool->list);
+	hash_del(&pool->named);
+	xa_store(&pools, pool->serial, XA_ZERO_ENTRY, 0);	/* it keeps its place */
 	xk_pool_get(pool);
 	return pool;
+}
+
+/* Let others find the pool, which gets a serial. 0 or -ENOMEM. */
+static int xk_pool_list(struct xk_pool *pool)
+{
+	u64 serial = ++last_serial;
+	int err = xa_err(xa_store(&pools, serial, pool, GFP_ATOMIC | __GFP_ACCOUNT));
+
+	if (err)
+		return err;
+	pool->serial = serial;
+	xk_pool_name(pool);
+	return 0;
 }
 
 /*
@@ -505,25 +566,15 @@ struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_reque
 	pool = xk_pool_find_locked(join, ret_roles);
 	if (!pool) {
 		old = xk_pool_named(join);
+		pool = ERR_PTR(xk_pool_list(new)) ?: new;
+	}
+	if (pool == new) {
 		*ret_old = old ? xk_pool_delist(old) : NULL;
 		*ret_roles = XMEM_ROLES_ALL;
 		xk_pool_joins(new);
-		new->serial = ++last_serial;
-		list_add_tail(&new->list, &pools);
 	}
 	spin_unlock(&pools_lock);
-	return pool ? pool : new;
-}
-
-static void xk_pool_list_again(struct xk_pool *pool)
-{
-	struct xk_pool *last;
-
-	lockdep_assert_held(&pools_lock);
-	list_for_each_entry_reverse(last, &pools, list)
-		if (last->serial < pool->serial)
-			break;
-	list_add(&pool->list, &last->list);
+	return pool;
 }
 
 /*
@@ -534,7 +585,9 @@ void xk_pool_relist(struct xk_pool *old)
 {
 	spin_lock(&pools_lock);
 	if (refcount_read(&old->users) &&
-	    !xk_pool_of_name(old->net, old->owner, xk_header(old)->name))
-		xk_pool_list_again(old);
+	    !xk_pool_of_name(old->net, old->owner, xk_header(old)->name)) {
+		xa_store(&pools, old->serial, old, 0);
+		xk_pool_name(old);
+	}
 	spin_unlock(&pools_lock);
 }

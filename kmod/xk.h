@@ -78,7 +78,8 @@
  *   xk_pool.look_lock     xk_pool.look, which poll, fdinfo and sysfs read
  *   xk_pool.pages_lock    what a fault reads: which pages are where, which client may write
  *                         them, which clients have ended
- *   pools_lock            the list of pools, and which pools count in max_pools (pool.c)
+ *   pools_lock            the tables of pools, and which pools count in max_pools (pool.c); nobody
+ *                         looks at more than a few pools under it
  *   xk_pool.access_lock   the group and mode of the pool
  *   stakes_lock           the users for which each pool counts (stakes.c)
  *   shares_lock           how much each user has of what all users share (limits.c)

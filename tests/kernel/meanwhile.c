@@ -24,6 +24,7 @@
 #define PART		(sysconf(_SC_NPROCESSORS_ONLN) == 1 ? 8 : 4)
 #define MOST_WAITS	(1u << 20)
 #define GAP_NS		20000		/* between two requests */
+#define POOLS		1000u
 
 /* The pool. This process is its keeper, and has the clients of the crowd. */
 static struct raw keeper, crowd[CROWD];
@@ -294,6 +295,31 @@ static const char *claims_all(void *unused)
 	return NULL;
 }
 
+static struct raw other[POOLS];
+static u32 counted;
+
+static void count_pools(void)
+{
+	struct xmem_query_request query = { .size = sizeof(query) };
+
+	counted = raw_request(&keeper, XMEM_IOC_QUERY, &query) ? 0 : query.pools;
+}
+
+static const char *counts_pools(void *unused)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	u32 i;
+
+	many_descriptors();
+	for (i = 0; i < POOLS; i++) {
+		SAME(raw_open(&other[i]), 0);
+		SAME(raw_join(&other[i], &join), 0);
+	}
+	GOES_WELL(ends_by(count_pools));
+	WANT(counted > POOLS);
+	return NULL;
+}
+
 /* ---- the judgement ---- */
 
 static int compare(const void *a, const void *b)
@@ -409,6 +435,12 @@ static const char *while_an_upgrade_waits(void)
 	return kid_ready(&waiting);
 }
 
+static const char *while_pools_are_counted(void)
+{
+	GOES_WELL(start_pool(XMEM_GROUP_SLOTS, 0, XMEM_ROLE_READER));
+	return ends_meanwhile(counts_pools, "a query counts 1000 pools");
+}
+
 static const char *while_many_end(void)
 {
 	GOES_WELL(start_pool(SLOTS, 0, XMEM_ROLE_READER));
@@ -425,6 +457,7 @@ static const struct attack attacks[] = {
 	{ "P4_requests_while_holds_are_looked_at", while_holds_are_looked_at, true },
 	{ "P4_requests_while_rings_are_looked_at", while_rings_are_looked_at, true },
 	{ "P4_requests_while_an_upgrade_waits", while_an_upgrade_waits, true },
+	{ "P4_requests_while_pools_are_counted", while_pools_are_counted, true },
 	{ "P4_requests_while_many_end", while_many_end, true },
 	{ "P4_requests_while_claims_expire", while_claims_expire, true },
 };
