@@ -37,7 +37,7 @@ static const char holders_more[] =
 	"that of its handles. DEVICE is the GPU that the buffer is on, or cpu. FILE is the\n"
 	"size of the file, or on a GPU of the allocation, that the buffer is in. If clients\n"
 	"hold buffers whose owner has ended, a table names them and the bytes of these\n"
-	"buffers: the kernel ends a client that has more than the pool's limbo_bytes.\n";
+	"buffers.\n";
 static const char claims_more[] =
 	"Without SLOT: all buffers that have claims. DEVICE is the GPU that the buffer is\n"
 	"on, or cpu. HOLDS counts the handles of all clients, and CLAIMS the references\n"

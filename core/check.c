@@ -70,17 +70,6 @@ static const char *xm_holders_are_valid(const struct xm_host *host)
 	return wrong;
 }
 
-/* The keeper of @slot is alive: what it keeps counts as held by it. */
-static bool xm_keeper_is_valid(const struct xm_host *host, u32 slot)
-{
-	u32 keeper = xm_claims_keeper(&host->map, host->claims, slot);
-
-	if (keeper == XM_KEEPER_NONE || keeper == XM_KEEPER_ENDED)
-		return true;
-	return keeper <= host->map.clients &&
-	       xm_client_row(&host->map, keeper - 1)->state == XMEM_CLIENT_ALIVE;
-}
-
 const char *xm_host_is_valid(const struct xm_host *host)
 {
 	const struct xm_map *map = &host->map;
@@ -131,8 +120,6 @@ const char *xm_host_is_valid(const struct xm_host *host)
 			return "a slot has claims that nobody has added";
 		timed += host->claims && xm_bit(host->claims->listed, s) &&
 			 host->claims->slot[s].deadline_ns != ~0ULL;
-		if (!xm_keeper_is_valid(host, s))
-			return "a slot is kept by claims of a client that is not alive";
 		if (row->upgrader &&
 		    (row->owner == XMEM_OWNER_NONE || !(row->traits & XMEM_TRAIT_SHARED) ||
 		     row->upgrader > map->clients ||

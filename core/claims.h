@@ -21,10 +21,9 @@ static inline bool xm_has_added(const struct xm_host *host, u32 me, u32 slot)
 
 /*
  * Put @slot, whose word is @word, into the list, because it is about to get claims; `claimed` is
- * raised before they are added. If the slot's claims last longer because of them, @keeper becomes
- * their keeper. A client whose claims do not extend the deadline does not become the keeper.
+ * raised before they are added. The slot's claims last as long as the last of them.
  */
-void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 keeper);
+void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns);
 
 /* Take @slot, which has no claims any more, out of the list; `claimed` is lowered after that. */
 void xm_delist(struct xm_host *host, u32 slot);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The end of claims: the host voids claims whose deadline has passed, claims that ended clients
- * have left to nobody, and claims that keep too much limbo.
+ * The end of claims: the host voids claims whose deadline has passed, and claims that ended clients
+ * have left to nobody.
  */
 #include "claims.h"
-#include "limbo.h"
 
 #define LOOKS	XMEM_GROUP_SLOTS	/* slots between which no other request is served */
 
@@ -42,29 +41,13 @@ int xm_host_expire_claims(struct xm_host *host, u64 now_ns, u32 *at)
 	return -EAGAIN;
 }
 
-/*
- * @client has ended, and its id will be given again, so it can be a keeper no longer. Claims that
- * it has added to its own slots are in flight and last for the time that it has asked for; they do
- * not count as limbo that somebody keeps.
- */
-static void xm_keeper_leaves(struct xm_host *host, u32 client, u32 slot)
-{
-	struct xm_claim *claim = &host->claims->slot[slot];
-
-	if (claim->keeper == client + 1)
-		xm_store(&claim->keeper, xm_slot_row(&host->map, slot)->tenant == client ?
-			 XM_KEEPER_NONE : XM_KEEPER_ENDED);
-}
-
 void xm_claims_leave(struct xm_host *host, u32 client)
 {
 	u32 at = 0;
 	int slot;
 
-	while ((slot = xm_next_listed(host, &at)) >= 0) {
-		xm_keeper_leaves(host, client, slot);
+	while ((slot = xm_next_listed(host, &at)) >= 0)
 		xm_set_bit(host->claims->slot[slot].adders, client, false);
-	}
 }
 
 /* The only client that is alive; XMEM_OWNER_NONE: there is none; XMEM_OWNER_HOST: several. */
@@ -125,57 +108,5 @@ int xm_host_claims_left(struct xm_host *host, u64 now_ns, u32 *at)
 			return slot;
 		xm_bound(host, slot, now_ns);
 	}
-	return -EAGAIN;
-}
-
-/* ---- limbo ---- */
-
-u32 xm_claims_keeper(const struct xm_map *map, const struct xm_claims *claims, u32 slot)
-{
-	u64 word;
-
-	if (!claims)
-		return XM_KEEPER_NONE;
-	word = xm_load(&xm_slot_row(map, slot)->generation_first);
-	if (!xm_claims(word) ||
-	    xm_load(&claims->slot[slot].first) != xm_first_generation(word))
-		return XM_KEEPER_NONE;
-	return xm_load(&claims->slot[slot].keeper);
-}
-
-/*
- * May the claims of @slot stay? false: the claims are of ended clients, and exceed what these may
- * keep.
- */
-static bool xm_may_keep(const struct xm_host *host, struct xm_kept *kept, u32 slot)
-{
-	const struct xmem_slot_row *row = xm_slot_row(&host->map, slot);
-	u64 length = xm_load(&row->length);
-
-	if (row->owner != XMEM_OWNER_HOST ||
-	    xm_claims_keeper(&host->map, host->claims, slot) != XM_KEEPER_ENDED ||
-	    !xm_limbo_is_old(host->limbo_ns[slot / XMEM_GROUP_SLOTS], kept->now_ns))
-		return true;
-	if (length > kept->most - kept->bytes) {
-		kept->over = xm_limbo_add(kept->bytes, length);
-		return false;
-	}
-	kept->bytes += length;
-	return true;
-}
-
-int xm_host_void_kept(struct xm_host *host, struct xm_kept *kept)
-{
-	u32 slot;
-
-	if (!host->claims || !host->claims->count)
-		return -ENOENT;
-	do {
-		if (kept->slot >= host->map.slots)
-			return -ENOENT;
-		slot = kept->slot++;
-		if (!xm_may_keep(host, kept, slot) && xm_claims_void(host, slot))
-			return slot;
-	} while (kept->slot % XMEM_GROUP_SLOTS);
 	return -EAGAIN;
 }

@@ -33,7 +33,7 @@ void xm_delist(struct xm_host *host, u32 slot)
 	xm_update_claimed(host);
 }
 
-void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 keeper)
+void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns)
 {
 	struct xm_claims *claims = host->claims;
 	struct xm_claim *claim = &claims->slot[slot];
@@ -48,7 +48,6 @@ void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns, u32 ke
 		return;
 	}
 	xm_set_deadline(claims, slot, deadline_ns);
-	xm_store(&claim->keeper, keeper);
 }
 
 /* ---- what owners have added by themselves (I10) ---- */
@@ -66,7 +65,7 @@ u64 xm_claims_update(struct xm_host *host, u32 slot)
 		claim->adders[i] = 0;
 	if (owner < host->map.clients)
 		xm_set_bit(claim->adders, owner, true);
-	xm_enlist(host, slot, word, ~0ULL, owner < host->map.clients ? owner + 1 : XM_KEEPER_NONE);
+	xm_enlist(host, slot, word, ~0ULL);
 	return word;
 }
 

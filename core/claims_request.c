@@ -94,7 +94,7 @@ static int xm_host_claim_add(struct xm_host *host, u32 me, u32 slot,
 		return -ERANGE;
 	if (!request->count && !xm_claims(word))
 		return -ENOENT;
-	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns), me + 1);
+	xm_enlist(host, slot, word, xm_claim_deadline(request, now_ns));
 	XM_STEP(XM_STEP_CLAIM_NOTED);
 	added = err = xm_claims_add(map, slot, xm_first_generation(word), request->count, &before);
 	XM_STEP(XM_STEP_CLAIM_ADDED);

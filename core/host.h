@@ -28,22 +28,12 @@
 #define XM_PAYLOAD_BEFORE	0ULL
 #endif
 
-/*
- * A client that made a slot's claims last as long as they do is their *keeper*. NONE: there is no
- * keeper: the slot has no claims, or the keeper was the slot's owner and has ended. ENDED: the
- * keeper was another client, which has ended.
- */
-#define XM_KEEPER_NONE	0u
-#define XM_KEEPER_ENDED	0xffffffffu
-
 /* The host's record of one slot with claims, in its private memory. */
 struct xm_claim {
 	u64 deadline_ns;			/* ~0: none */
 	u64 first;				/* the first generation in the row's word; if the
 						 * row has another one, this struct says nothing
 						 * about its claims (I10) */
-	u32 keeper;				/* 1 + the client that set the deadline, or
-						 * XM_KEEPER_* */
 	u64 adders[XMEM_CLIENT_WORDS];		/* bit set: that client lives and has added some */
 };
 
@@ -473,18 +463,12 @@ void xm_ready_end_all(struct xm_host *host);
 void xm_host_suspect(struct xm_host *host, u32 slot);
 void xm_host_suspect_all(struct xm_host *host);
 
-/* A sweep over the suspects. It begins zeroed, except for now_ns and ring_most. */
+/* A sweep over the suspects. It begins zeroed. */
 enum { XM_SWEEP_MARK, XM_SWEEP_HOLDS, XM_SWEEP_RINGS, XM_SWEEP_END };
 struct xm_sweep {
 	u32 stage;			/* XM_SWEEP_* */
 	u32 at;				/* group or client */
 	bool rings;			/* it has to look at rings */
-	u64 now_ns;			/* by the clock of xm_host_limbo; 0: rings may keep any
-					 * number of bytes */
-	u64 ring_most;			/* bytes of old limbo that each ring may keep (limbo.h) */
-	u64 ring_kept;			/* bytes that the last ring keeps */
-	u64 ring_over;			/* 0, or the bytes that it would keep with a slot that it
-					 * may not */
 };
 
 /*
@@ -579,27 +563,6 @@ void xm_claims_leave(struct xm_host *host, u32 client);
  * XMEM_CLAIM_LONGEST_NS more at most. Returns what xm_host_expire_claims does.
  */
 int xm_host_claims_left(struct xm_host *host, u64 now_ns, u32 *at);
-
-/*
- * The keeper of the claims of @slot: 1 + the client, or XM_KEEPER_*. @claims: those of the pool's
- * host, or NULL. It only looks and needs no lock; without the lock the answer may be out of date.
- */
-u32 xm_claims_keeper(const struct xm_map *map, const struct xm_claims *claims, u32 slot);
-
-/* A walk over the slots that claims of ended clients keep. */
-struct xm_kept {
-	u64 now_ns;			/* as in struct xm_sweep */
-	u64 most;			/* bytes that all of them together may keep */
-	u64 bytes;			/* bytes that they keep so far; begins with 0 */
-	u64 over;			/* begins with 0; bytes with the last slot that is voided */
-	u32 slot;			/* the next slot; begins with 0 */
-};
-/*
- * Void the claims of one slot that exceeds kept->most. Slots that have been limbo for less than
- * XM_LIMBO_GRACE_NS are not counted. Returns the slot as xm_host_expire_claims does; -EAGAIN: a
- * group is done, and others may take the lock; -ENOENT: the walk is over.
- */
-int xm_host_void_kept(struct xm_host *host, struct xm_kept *kept);
 
 /* Which client has to be woken, or which slot reclaimed, after claims of @slot were voided? */
 struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot);

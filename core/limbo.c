@@ -45,86 +45,21 @@ static bool xm_is_taken(const struct xm_map *map, u32 group)
 	return xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS)->group_owner);
 }
 
-u64 xm_limbo_in_group(const struct xm_map *map, u32 group)
+u64 xm_limbo_of_in_group(const struct xm_map *map, u32 client, u32 group)
 {
 	u64 bytes = 0;
-	u32 i;
+	u32 slot, i;
 
-	for (i = 0; xm_is_taken(map, group) && i < XMEM_GROUP_SLOTS; i++) {
-		const struct xmem_slot_row *row = xm_slot_row(map, group * XMEM_GROUP_SLOTS + i);
-
-		if (xm_load(&row->owner) == XMEM_OWNER_HOST)
-			bytes = xm_limbo_add(bytes, xm_load(&row->length));
-	}
-	return bytes;
-}
-
-/* Does @client hold @slot, or do claims keep it because of that client? */
-static bool xm_keeps(const struct xm_map *map, const struct xm_claims *claims, u32 client, u32 slot)
-{
-	return xm_holds_of(map, client, slot, xm_hold(map, client, slot)) ||
-	       xm_claims_keeper(map, claims, slot) == client + 1;
-}
-
-/*
- * Count the bytes of the slots in @among that the host owns and that @client keeps, if its holds
- * count. *ret_held: their bitmap.
- */
-static u64 xm_limbo_held(const struct xm_map *map, const struct xm_claims *claims, u32 client,
-			 u32 group, u64 among, u64 *ret_held)
-{
-	u64 bytes = 0;
-
-	*ret_held = 0;
-	if (!among || !xm_is_taken(map, group) || !map->area[client] ||
+	if (!xm_is_taken(map, group) || !map->area[client] ||
 	    !xm_bit(xm_group_row(map, group)->holders, client))
 		return 0;
-	for (; among; among &= among - 1) {
-		u32 slot = group * XMEM_GROUP_SLOTS + __builtin_ctzll(among);
-		const struct xmem_slot_row *row = xm_slot_row(map, slot);
-
-		if (!xm_keeps(map, claims, client, slot) ||
-		    xm_load(&row->owner) != XMEM_OWNER_HOST)
-			continue;
-		*ret_held |= among & -among;
-		bytes = xm_limbo_add(bytes, xm_load(&row->length));
+	for (i = 0; i < XMEM_GROUP_SLOTS; i++) {
+		slot = group * XMEM_GROUP_SLOTS + i;
+		if (xm_holds_of(map, client, slot, xm_hold(map, client, slot)) &&
+		    xm_load(&xm_slot_row(map, slot)->owner) == XMEM_OWNER_HOST)
+			bytes = xm_limbo_add(bytes, xm_load(&xm_slot_row(map, slot)->length));
 	}
 	return bytes;
-}
-
-u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claims, u32 client,
-			 u32 group)
-{
-	u64 held;
-
-	return xm_limbo_held(map, claims, client, group, ~0ULL, &held);
-}
-
-bool xm_limbo_step(const struct xm_map *map, struct xm_limbo_look *look)
-{
-	u64 *held = &look->held[look->group], bytes;
-
-	if (!xm_limbo_is_old(look->since_ns[look->group], look->now_ns))
-		bytes = *held = 0;
-	else
-		bytes = xm_limbo_held(map, look->claims, look->client, look->group,
-				      look->again ? *held : ~0ULL, held);
-	if (look->again)
-		look->bytes = xm_limbo_add(look->bytes, bytes);
-	else
-		look->first = xm_limbo_add(look->first, bytes);
-	if (++look->group < map->groups)
-		return false;
-	look->group = 0;
-	if (look->again || look->first <= look->most)
-		return true;
-	look->again = true;
-	return false;
-}
-
-int xm_limbo_fits(u64 most, const struct xmem_join_request *join)
-{
-	return join->limbo_bytes && most > join->limbo_bytes ? -ERANGE : 0;
 }
 
 /* ---- of a pool ---- */

@@ -54,9 +54,6 @@ static inline void xm_limbo_count(const struct xm_map *map, struct xm_limbo *ret
 		xm_limbo_count_overdue(map, g, ret);
 }
 
-/* The bytes of the slots of @group whose owner has ended. */
-u64 xm_limbo_in_group(const struct xm_map *map, u32 group);
-
 /*
  * How many holds does @client have of @slot? @hold: its hold word. A client that writes the slot in
  * place counts as a holder even after it has dropped its hold, because nobody else gets the slot
@@ -75,61 +72,20 @@ static inline u64 xm_limbo_add(u64 bytes, u64 more)
 }
 
 /* xm_limbo_of for one group. */
-u64 xm_limbo_of_in_group(const struct xm_map *map, const struct xm_claims *claims, u32 client,
-			 u32 group);
+u64 xm_limbo_of_in_group(const struct xm_map *map, u32 client, u32 group);
 
 /*
- * The bytes that @client keeps of what ended owners have left. A slot counts for each of its
- * holders whose holds count, and for its keeper (xm_claims_keeper). @claims: those of the pool's
- * host, or NULL. Slow.
+ * The bytes that @client holds of what ended owners have left. A slot counts for each of its
+ * holders whose holds count. Slow.
  */
-static inline u64 xm_limbo_of(const struct xm_map *map, const struct xm_claims *claims, u32 client)
+static inline u64 xm_limbo_of(const struct xm_map *map, u32 client)
 {
 	u64 bytes = 0;
 	u32 g;
 
 	for (g = 0; g < map->groups; g++)
-		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(map, claims, client, g));
+		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(map, client, g));
 	return bytes;
 }
-
-/*
- * Limbo that is younger than this does not count as too much: its holder may drop it in time, and
- * only the owner decides how long its slots are and when it ends.
- */
-#define XM_LIMBO_GRACE_NS	5000000000ULL
-
-/* Is limbo that began at @since_ns (0: there is none) old by now? */
-static inline bool xm_limbo_is_old(u64 since_ns, u64 now_ns)
-{
-	return since_ns && now_ns > since_ns && now_ns - since_ns >= XM_LIMBO_GRACE_NS;
-}
-
-/*
- * A check whether a client keeps more limbo than it may, by holds or as the keeper of claims. While
- * it runs, the client may drop one buffer and get the next. So everything is looked at twice, and
- * only what the client keeps both times counts: it keeps that much at the moment between the two.
- * Others may take the lock meanwhile.
- */
-struct xm_limbo_look {
-	u32 client;
-	u64 most;			/* bytes that it may keep */
-	u64 bytes;			/* that it keeps both times; begins with 0 */
-	u64 first;			/* that it keeps the first time; begins with 0 */
-	bool again;			/* this is the second look */
-	const u64 *since_ns;		/* since when each group is limbo, or 0 */
-	const struct xm_claims *claims;	/* of the pool's host, or NULL */
-	u64 now_ns;			/* by the clock of since_ns */
-	u32 group;			/* the next group */
-	u64 held[XMEM_MAX_GROUPS];	/* bitmaps of the first look; need not be zeroed */
-};
-/*
- * Look at one more group. true: the check is over, and the client keeps too much if `bytes` is
- * above `most`.
- */
-bool xm_limbo_step(const struct xm_map *map, struct xm_limbo_look *look);
-
-/* Does an existing pool that allows @most bytes fit what @join asks for? 0 or -ERANGE. */
-int xm_limbo_fits(u64 most, const struct xmem_join_request *join);
 
 #endif

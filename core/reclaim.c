@@ -15,7 +15,6 @@
  */
 #include "held.h"
 #include "host.h"
-#include "limbo.h"
 #include "policy.h"
 
 void xm_host_suspect(struct xm_host *host, u32 slot)
@@ -131,44 +130,18 @@ static void xm_sweep_holds(struct xm_host *host, struct xm_sweep *sweep, u32 gro
 	sweep->rings = sweep->rings || forwarded & ~used;
 }
 
-/*
- * May the ring keep this slot, which nobody holds? A slot that is not old limbo may always be kept.
- * The bytes are counted in the only look at the ring, so a client cannot show one entry while the
- * bytes are counted and keep another.
- */
-static bool xm_ring_may_keep(const struct xm_host *host, struct xm_sweep *sweep, u32 slot)
-{
-	u64 length = xm_load(&xm_slot_row(&host->map, slot)->length);
-
-	if (!xm_limbo_is_old(host->limbo_ns[slot / XMEM_GROUP_SLOTS], sweep->now_ns))
-		return true;
-	if (length > sweep->ring_most - sweep->ring_kept) {
-		sweep->ring_over = xm_limbo_add(sweep->ring_kept, length);
-		return false;
-	}
-	sweep->ring_kept += length;
-	return true;
-}
-
-/*
- * A slot that the ring may not keep stays a suspect, and is freed unless another ring keeps it. A
- * subscriber that comes to its entry has lost it, as when an owner takes back what others have
- * forwarded.
- */
-static void xm_sweep_ring(struct xm_host *host, struct xm_sweep *sweep, u32 client)
+/* Suspects that a subscriber can still receive from this ring are in use. */
+static void xm_sweep_ring(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
 	struct xm_walk walk;
 	u32 slot;
 
-	sweep->ring_kept = sweep->ring_over = 0;
 	if (xm_client_row(map, client)->state == XMEM_CLIENT_NONE || !map->area[client])
 		return;
 	xm_walk_begin(map, client, 0, &walk);
 	while (xm_walk_next(map, &walk, host->suspects, &slot))
-		if (xm_ring_may_keep(host, sweep, slot))
-			xm_sweep_leave(host, slot / XMEM_GROUP_SLOTS,
-				       1ULL << slot % XMEM_GROUP_SLOTS);
+		xm_sweep_leave(host, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS);
 }
 
 /* ---- the end ---- */
@@ -232,7 +205,7 @@ int xm_host_sweep(struct xm_host *host, struct xm_sweep *sweep, u64 *ret_payload
 		xm_sweep_holds(host, sweep, sweep->at);
 		break;
 	case XM_SWEEP_RINGS:
-		xm_sweep_ring(host, sweep, sweep->at);
+		xm_sweep_ring(host, sweep->at);
 		break;
 	case XM_SWEEP_END:
 		slot = xm_sweep_end(host, sweep->at, ret_payload);

@@ -30,10 +30,7 @@ int xd_access_check(const struct xmem_join_request *join)
 		return -EOPNOTSUPP;
 	if (join->flags & XMEM_JOIN_OWNER && join->owner_uid != geteuid())
 		return -EOPNOTSUPP;
-	if (join->flags & XMEM_JOIN_GROUP && join->gid != getegid())
-		return -EOPNOTSUPP;
-	/* This host cannot evict a client that is above the limit: revoke.c. */
-	return join->limbo_bytes && join->limbo_bytes != ~0ULL ? -EOPNOTSUPP : 0;
+	return join->flags & XMEM_JOIN_GROUP && join->gid != getegid() ? -EOPNOTSUPP : 0;
 }
 
 u32 xd_access_roles(const struct xd_pool *pool)

@@ -422,7 +422,7 @@ static int serve_client(struct xd_call *call)
 	request->pid = xm_load(&row->pid);
 	request->uid = xm_load(&row->uid);
 	if (request->flags & XMEM_CLIENT_LIMBO)
-		request->limbo_bytes = xm_limbo_of(&host->map, host->claims, request->client);
+		request->limbo_bytes = xm_limbo_of(&host->map, request->client);
 	return 0;
 }
 

@@ -7,7 +7,6 @@
 #include <linux/slab.h>
 
 #include "xk.h"
-#include "trace.h"
 
 #define XK_TICK	nsecs_to_jiffies(XM_CLAIMS_TICK_NS)
 
@@ -110,43 +109,6 @@ void xk_claims_left(struct xk_pool *pool)
 		xk_lock_yield(pool, &done, XK_BATCH / 64);
 	}
 	xk_claims_arm(pool);
-}
-
-/*
- * The clients whose claims these were are not known any more. A client that was evicted because of
- * its claims has been named.
- */
-static void xk_claims_report(const struct xk_pool *pool, const struct xm_kept *kept)
-{
-	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), kept->over,
-			 kept->most);
-	pr_notice_ratelimited("xmem: pool%u: claims of ended clients keep no more than %llu bytes "
-			      "that other ended clients have left\n", pool->number,
-			      kept->most);
-}
-
-/*
- * A client that ends leaves its claims to the clients for which they are. But all ended clients
- * together may keep no more limbo of others than one living client may. Otherwise a client that
- * joins once a minute, renews all claims and ends would keep everything, and there would be nobody
- * to evict. Claims beyond that limit are void.
- */
-void xk_claims_limit(struct xk_pool *pool)
-{
-	struct xm_kept kept = { .now_ns = ktime_get_ns(), .most = xk_limbo_most(pool) };
-	u32 done = 0;
-	int slot;
-
-	lockdep_assert_held(&pool->lock);
-	if (kept.most == U64_MAX)
-		return;
-	while ((slot = xm_host_void_kept(&pool->host, &kept)) != -ENOENT) {
-		if (slot >= 0)
-			xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
-		xk_lock_yield(pool, &done, XK_BATCH / 64);
-	}
-	if (kept.over)
-		xk_claims_report(pool, &kept);
 }
 
 /* The pool is dead, so the work must not wait any more. A run that has begun sees that. */

@@ -157,18 +157,17 @@ u32 xk_client_sibling(const struct xk_client *client)
 }
 
 /*
- * How many bytes of limbo the client with this id holds, or keeps by claims. This does not take the
- * pool's lock, so while a client moves from one slot to the next the sum may be too high.
+ * How many bytes of limbo the client with this id holds. This does not take the pool's lock, so
+ * while a client moves from one slot to the next the sum may be too high.
  */
 u64 xk_limbo_of(struct xk_pool *pool, u32 id)
 {
-	const struct xm_claims *claims = READ_ONCE(pool->host.claims);
 	u64 bytes = 0;
 	u32 g;
 
 	for (g = 0; g < pool->look.groups; g++) {
 		xk_look_begin(pool);
-		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(&pool->look, claims, id, g));
+		bytes = xm_limbo_add(bytes, xm_limbo_of_in_group(&pool->look, id, g));
 		xk_look_end(pool);
 		cond_resched();
 	}
@@ -176,7 +175,7 @@ u64 xk_limbo_of(struct xk_pool *pool, u32 id)
 }
 
 /* xk_limbo_of for one incarnation. 0: it has gone. */
-u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
+static u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
 {
 	u64 bytes = xk_limbo_of(pool, id);
 

@@ -120,14 +120,6 @@ void xk_end_start(struct xk_pool *pool)
 	spin_unlock_irq(&ends_lock);
 }
 
-/* The run is over and has asked for another one, which reports the end of both. */
-void xk_end_continue(struct xk_pool *pool)
-{
-	spin_lock_irq(&ends_lock);
-	pool->end_runs = false;
-	spin_unlock_irq(&ends_lock);
-}
-
 /* The run has done everything that had been asked for when it began. */
 void xk_end_done(struct xk_pool *pool)
 {

@@ -217,7 +217,6 @@ static struct xk_pool *xk_pool_make(const struct xmem_join_request *join, struct
 		return pool;
 	xk_leave_prepare(pool);
 	xk_claims_prepare(pool);
-	xk_limbo_prepare(pool);
 	xk_exits_prepare(pool);
 	xk_keep_prepare(pool);
 	err = xk_clock_prepare(pool);
@@ -392,8 +391,6 @@ static int xk_join_pool(struct xk_call *call)
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	err = xm_host_fits(&pool->host.map, join) ?: xk_access_fits(pool, join);
-	if (!err)
-		err = xm_limbo_fits(xk_limbo_most(pool), join);
 	if (!err)
 		return xk_join(call, pool, roles);
 	xk_pool_unjoin(pool);

@@ -288,31 +288,10 @@ static bool xk_end_and_unmap(struct xk_pool *pool)
 	return true;
 }
 
-/*
- * Evict clients that keep too much limbo. true: there were some, and another run of end_work serves
- * their end.
- */
-static bool xk_end_hoarders(struct xk_pool *pool)
-{
-	struct xk_client *client;
-	bool any = false;
-	u32 at = 0;
-
-	if (!xk_limbo_is_much(pool))
-		return false;
-	while ((client = xk_limbo_next(pool, &at))) {
-		if (!xk_client_evict(client, client->incarnation, XMEM_REASON_LIMBO))
-			continue;	/* it has just ended by itself */
-		xk_limbo_report(client);
-		any = true;
-	}
-	return any;
-}
-
 static void xk_end_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, end_work);
-	bool unused, any, goes_on = false;
+	bool unused, any;
 
 #ifdef XMEM_DEBUG
 	usleep_range(500, 1000);	/* others may queue it again in this time */
@@ -330,17 +309,13 @@ static void xk_end_work(struct work_struct *work)
 	if (!pool->dead && unused) {
 		xk_empty_pool(pool);
 		xk_claims_stop(pool);
-		xk_limbo_stop(pool);
 		xk_exits_stop(pool);
 	} else if (!pool->dead) {
 		if (any) {
 			xk_claims_left(pool);
 			pool->reap |= XK_REAP_ALL;
 		}
-		xk_claims_limit(pool);
 		xk_reap(pool);
-		goes_on = xk_end_hoarders(pool) && !pool->went_on;
-		pool->went_on = goes_on;
 #ifdef XMEM_DEBUG
 		if (any && xm_host_is_valid(&pool->host))
 			WARN(1, "xmem: pool%u: %s\n", pool->number, xm_host_is_valid(&pool->host));
@@ -349,14 +324,7 @@ static void xk_end_work(struct work_struct *work)
 	xk_wake_concerned(pool);
 	mutex_unlock(&pool->lock);
 	xk_reap_finish(pool);
-	/*
-	 * A request that lacks something also waits for what the evicted clients have held. So the
-	 * next run reports the end of this one, even if it finds others to evict.
-	 */
-	if (goes_on)
-		xk_end_continue(pool);
-	else
-		xk_end_done(pool);
+	xk_end_done(pool);
 	xk_pool_put(pool);
 }
 

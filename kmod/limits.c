@@ -32,8 +32,6 @@ unsigned long xk_max_bytes = 2048UL << 20;
 module_param_named(max_bytes, xk_max_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_bytes, "how much memory the shared pages of all pools may take, in bytes");
 
-unsigned long xk_max_limbo_bytes = ULONG_MAX;	/* its parameter is in limbo.c */
-
 /* ---- what is in use ---- */
 
 static atomic_t pools_charged;
@@ -164,15 +162,6 @@ void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned lo
 	atomic_long_sub(pages, &pool->pages);
 	xk_uncharge(payer, XMEM_QUOTA_USER_PAGE_BYTES, (u64)pages << PAGE_SHIFT);
 	atomic_long_sub(pages, &pages_charged);
-}
-
-/* How many bytes of what ended clients have left one client of the pool may hold. */
-u64 xk_limbo_most(const struct xk_pool *pool)
-{
-	unsigned long most = READ_ONCE(xk_max_limbo_bytes);
-	u64 host = most == ULONG_MAX ? U64_MAX : most;
-
-	return pool->limbo_bytes ? min(pool->limbo_bytes, host) : host;
 }
 
 /* How much of a limit of the host is in use, and the limit. */

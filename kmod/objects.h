@@ -33,7 +33,7 @@ struct xk_stake;
 
 #define XK_PAYLOAD_LISTS	64
 #define XK_USER_QUOTAS		(XMEM_QUOTA_USER_MAPPINGS + 1)	/* quotas of a user */
-#define XK_QUOTAS		(XMEM_QUOTA_CLIENT_LIMBO + 1)	/* all numbers are below it */
+#define XK_QUOTAS		(XMEM_QUOTA_CLIENT_MAPPINGS + 1)	/* more than any number */
 
 /* The part of a pool's access rules that its owner may change: see access.c. */
 struct xk_access {
@@ -148,7 +148,6 @@ struct xk_pool {
 	kuid_t owner;			/* its maker */
 	struct user_namespace *user_ns;	/* the maker's; with a reference */
 	struct xk_payer *payer;		/* the maker's; with a reference */
-	u64 limbo_bytes;		/* see join; 0: any number */
 	atomic_long_t pages;		/* charged to the pool */
 
 	spinlock_t access_lock;
@@ -210,12 +209,8 @@ struct xk_pool {
 	bool claims_tick;		/* pool->lock: claims_work waits or runs */
 	u32 claims_at;			/* pool->lock: the first slot of its next run */
 
-	struct delayed_work limbo_work;	/* limbo.c; holds a reference while it waits */
 	struct delayed_work exit_work;	/* exited.c; holds a reference while it waits */
 	unsigned long exit_delay;	/* lock: in jiffies, less 1, until it looks again */
-	struct xm_limbo_look limbo;	/* only end_work uses it */
-	bool went_on;			/* only end_work: the run before left it to this one to
-					 * report that it is over */
 
 	struct delayed_work end_work;	/* leave.c; queued under ends_lock */
 	wait_queue_head_t end_waiters;	/* threads in xk_end_wait; has a lock of its own */

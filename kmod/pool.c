@@ -76,9 +76,9 @@ int __init xk_pools_init(void)
 		return err;
 	names_seed = get_random_u32();
 	/*
-	 * For claims.c and limbo.c, whose items wait for nothing, not even for the lock of their
-	 * pool, because the number of workers is limited for all pools together. Work that waits
-	 * for others has queues of its own: sysfs.c, keep.c.
+	 * For claims.c, whose items wait for nothing, not even for the lock of their pool, because
+	 * the number of workers is limited for all pools together. Work that waits for others has
+	 * queues of its own: sysfs.c, keep.c.
 	 */
 	xk_wq = alloc_workqueue("xmem", WQ_UNBOUND, 0);
 	if (!xk_wq)
@@ -205,7 +205,6 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_paye
 	pool->number = err;
 	pool->charged = true;
 	pool->payer = xk_payer_get(payer);
-	pool->limbo_bytes = join->limbo_bytes;
 	xk_pool_init(pool);
 	err = xk_pool_conceive(pool);
 	if (!err)
@@ -368,19 +367,6 @@ static struct xk_pool *xk_pool_next(unsigned long serial)
 		xk_pool_get(pool);
 	spin_unlock(&pools_lock);
 	return pool;
-}
-
-/* A limit of what their clients may hold has changed: ask for end_work, which checks them. */
-void xk_pools_recheck(void)
-{
-	struct xk_pool *pool;
-	u64 serial = 0;
-
-	while ((pool = xk_pool_next(serial))) {
-		serial = pool->serial;
-		xk_pool_queue_end(pool);
-		xk_pool_put(pool);
-	}
 }
 
 /* Does the caller see the pool, in lists and in sysfs? Its owner does, whatever the mode is. */

@@ -70,10 +70,6 @@ static bool xk_quota_of_pool(const struct xk_client *client, struct xmem_quota_r
 		request->used = READ_ONCE(client->maps);
 		request->most = xk_most_maps(pool);
 		break;
-	case XMEM_QUOTA_CLIENT_LIMBO:
-		request->used = xk_client_limbo(client->pool, client->id, client->incarnation);
-		request->most = xk_limbo_most(pool);
-		break;
 	default:
 		return false;
 	}

@@ -7,7 +7,6 @@
  * share a run, and between two runs others can take the lock.
  */
 #include <linux/pid.h>
-#include <linux/printk.h>
 
 #include "xk.h"
 #include "trace.h"
@@ -137,21 +136,6 @@ void xk_reap_finish(struct xk_pool *pool)
 }
 
 /*
- * Report that the ring of this client, which may have ended, keeps no more than it may. Called
- * after the sweep has looked at that ring.
- */
-static void xk_report_ring(const struct xk_pool *pool, u32 id, const struct xm_sweep *sweep)
-{
-	trace_xmem_limit(pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_LIMBO), sweep->ring_over,
-			 sweep->ring_most);
-	pr_notice_ratelimited("xmem: pool%u: client %u (%.*s, pid %d) has forwarded more than %llu "
-			      "bytes that ended clients have left; its ring keeps no more than "
-			      "that\n", pool->number, id, XMEM_LABEL_BYTES,
-			      xm_client_row(&pool->host.map, id)->label,
-			      pid_nr(pool->client[id]->pid), sweep->ring_most);
-}
-
-/*
  * The weight of a step of a sweep. The step for the holds of a group reads those of every client,
  * and the size of a ring depends on the pool.
  */
@@ -174,17 +158,13 @@ static u32 xk_sweep_weight(const struct xk_pool *pool, const struct xm_sweep *sw
  */
 static bool xk_sweep(struct xk_pool *pool)
 {
-	struct xm_sweep sweep = {
-		.now_ns = ktime_get_ns(), .ring_most = xk_limbo_most(pool),
-	};
-	u32 done = 0, weight, at;
-	bool any = false, ring;
+	struct xm_sweep sweep = { .stage = 0 };
+	u32 done = 0, weight;
+	bool any = false;
 	u64 payload;
 	int slot;
 
 	do {
-		ring = sweep.stage == XM_SWEEP_RINGS;
-		at = sweep.at;
 		weight = xk_sweep_weight(pool, &sweep);
 		slot = xm_host_sweep(&pool->host, &sweep, &payload);
 		if (slot >= 0) {
@@ -192,8 +172,6 @@ static bool xk_sweep(struct xk_pool *pool)
 			xk_payload_drop_slots(pool, payload, 1);
 			any = true;
 		}
-		if (ring && sweep.ring_over)
-			xk_report_ring(pool, at, &sweep);
 		xk_lock_yield(pool, &done, weight);
 	} while (slot != -ENOENT);
 	if (any)	/* writers that wait may get slots of groups that others have left */

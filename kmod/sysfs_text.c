@@ -142,7 +142,6 @@ XK_POOL_NUMBER(attached_bytes, xk_count_bytes(pool));
 XK_POOL_NUMBER(limbo, xk_count_ended(pool).ended);
 XK_POOL_NUMBER(limbo_bytes, xk_count_ended(pool).ended_bytes);
 XK_POOL_NUMBER(limbo_age_ns, xk_age(xk_count_ended(pool).ended_ns));
-XK_POOL_NUMBER(limbo_bytes_max, xk_limbo_most(pool));
 XK_POOL_NUMBER(overdue, xk_count_overdue(pool).overdue);
 XK_POOL_NUMBER(overdue_bytes, xk_count_overdue(pool).overdue_bytes);
 XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_overdue(pool).overdue_ns));
@@ -164,7 +163,7 @@ static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_clients_max.attr.attr, &xk_pool_ring_entries.attr.attr,
 	&xk_pool_attached.attr.attr, &xk_pool_attached_bytes.attr.attr,
 	&xk_pool_limbo.attr.attr, &xk_pool_limbo_bytes.attr.attr,
-	&xk_pool_limbo_age_ns.attr.attr, &xk_pool_limbo_bytes_max.attr.attr,
+	&xk_pool_limbo_age_ns.attr.attr,
 	&xk_pool_overdue.attr.attr,
 	&xk_pool_overdue_bytes.attr.attr, &xk_pool_overdue_age_ns.attr.attr,
 	&xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,

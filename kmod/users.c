@@ -78,7 +78,6 @@ static const char *const names[XK_QUOTAS] = {
 	[XMEM_QUOTA_POOL_PAGE_BYTES] = "max_pool_bytes",
 	[XMEM_QUOTA_POOL_DEVICES] = "devices",
 	[XMEM_QUOTA_CLIENT_MAPPINGS] = "mappings",
-	[XMEM_QUOTA_CLIENT_LIMBO] = "max_limbo_bytes",
 };
 
 const char *xk_quota_name(u32 quota)

@@ -43,7 +43,6 @@
  *   fdinfo.c         /proc/PID/fdinfo
  *   reap.c           reaping what ended clients have left
  *   claims.c         claims: their memory, and their deadlines
- *   limbo.c          clients that hold too much limbo
  *   moved.c          the pages of a client that has ended
  *   leave.c          the end of a client and of a pool
  *   evict.c          the requests evict, drain and grant
@@ -156,13 +155,12 @@ int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 sha
 
 /* limits.c */
 extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files;
-extern unsigned long xk_max_pool_bytes, xk_max_bytes, xk_max_limbo_bytes;
+extern unsigned long xk_max_pool_bytes, xk_max_bytes;
 int xk_charge_pool(struct xk_payer *payer);
 void xk_uncharge_pool(void);
 int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer);
 int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
 void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
-u64 xk_limbo_most(const struct xk_pool *pool);
 void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most);
 bool xk_nothing_charged(void);
 
@@ -247,7 +245,6 @@ void xk_pool_let_in(struct xk_pool *pool);
 extern struct workqueue_struct *xk_end_wq;	/* for end_work only */
 void xk_end_ask(struct xk_pool *pool, struct xk_client *client, bool collect);
 void xk_end_start(struct xk_pool *pool);
-void xk_end_continue(struct xk_pool *pool);
 void xk_end_done(struct xk_pool *pool);
 void xk_end_forget(struct xk_client *client);
 int xk_end_wait(struct xk_pool *pool);
@@ -255,7 +252,7 @@ bool xk_end_retry(struct xk_pool *pool, u64 done);
 bool xk_ends_retry(struct xk_call *call, int err);
 
 /* pool.c */
-extern struct workqueue_struct *xk_wq;		/* for claims and limbo */
+extern struct workqueue_struct *xk_wq;		/* for claims */
 int xk_pools_init(void);
 void xk_pools_exit(void);
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer);
@@ -266,7 +263,6 @@ bool xk_pool_is_callers(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
 			       u32 *ret_roles, struct xk_pool **ret_old);
 void xk_pool_relist(struct xk_pool *old);
-void xk_pools_recheck(void);
 bool xk_pool_is_shown(struct xk_pool *pool);
 struct xk_pool *xk_pool_after(u64 serial);
 u32 xk_pools_count(void);
@@ -287,7 +283,6 @@ void xk_pool_file_drop(struct xk_pool *pool);
 pid_t xk_pid_of_client(const struct xk_client *client);
 u32 xk_client_sibling(const struct xk_client *client);
 u64 xk_limbo_of(struct xk_pool *pool, u32 id);
-u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);
 void xk_client_put(struct xk_client *client);
@@ -418,16 +413,8 @@ void xk_empty_pool(struct xk_pool *pool);
 /* claims.c */
 void xk_claims_prepare(struct xk_pool *pool);
 void xk_claims_left(struct xk_pool *pool);
-void xk_claims_limit(struct xk_pool *pool);
 void xk_claims_stop(struct xk_pool *pool);
 int xk_claim_begin(struct xk_call *call);
-
-/* limbo.c */
-void xk_limbo_prepare(struct xk_pool *pool);
-bool xk_limbo_is_much(struct xk_pool *pool);
-struct xk_client *xk_limbo_next(struct xk_pool *pool, u32 *at);
-void xk_limbo_report(const struct xk_client *client);
-void xk_limbo_stop(struct xk_pool *pool);
 
 /* moved.c */
 void xk_move_pages(struct xk_pool *pool, struct xk_client *client, u32 *done);

@@ -74,15 +74,6 @@ struct pool_options : xmem_pool_options {
 		gid = group;
 		return with_mode(bits);
 	}
-	/*
-	 * The bytes of ended writers' buffers that one client may hold, if this call makes the
-	 * pool.
-	 */
-	pool_options &with_limbo(std::uint64_t bytes) noexcept
-	{
-		limbo_bytes = bytes;
-		return *this;
-	}
 	/* Keep the last publications for later subscribers with history. */
 	pool_options &with_keep(std::uint32_t publications) noexcept
 	{

@@ -47,7 +47,6 @@ struct xmem_pool_options {
 	uint32_t keep;			/* writer: how many publications stay for `history` */
 	uint32_t mode;			/* of a new pool; 0: 0600; since 0.5, as all that follow */
 	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0 */
-	uint64_t limbo_bytes;		/* new pool: bytes a client may hold in limbo; 0: any */
 	int32_t fd;			/* with XMEM_OPEN_FD; stays the caller's; else 0 */
 	uint32_t reserved;		/* must be 0 */
 };

@@ -24,9 +24,8 @@ static const char *why_ended(struct xmem_pool *pool)
 	case XMEM_REASON_DRAINED:
 		return "the pool has been drained, and its clients were ended (xmem drain)";
 	case XMEM_REASON_LIMBO:
-		return "this client was ended because it held, or kept by claims, more bytes of "
-		       "ended clients than a client may (limbo_bytes of the pool, or the host's "
-		       "max_limbo_bytes)";
+		return "the pool's owner, or an administrator, has ended this client because of "
+		       "the buffers of ended clients that it held";
 	}
 	return NULL;
 }

@@ -41,7 +41,6 @@ static const struct words {
 	{ XMEM_QUOTA_POOL_DEVICES, "GPUs", false },
 	{ XMEM_QUOTA_CLIENT_MAPPINGS, "mappings of metadata", false },
 	{ XMEM_QUOTA_CLIENT_POLLS, "descriptors to poll", false },
-	{ XMEM_QUOTA_CLIENT_LIMBO, "bytes of buffers of ended clients", true },
 };
 
 static const struct words *words_of(u32 quota)

@@ -26,21 +26,12 @@ static int too_small(const char *name, const struct xmem_join_request *request)
 }
 
 /*
- * The pool is too small. Or its owner has asked for a stricter mode, or for a lower limit of limbo,
- * than the pool has.
+ * The pool is too small. Or its owner has asked for a stricter mode than the pool has.
  */
 static int does_not_fit(const char *name, const struct xmem_join_request *request)
 {
 	struct xmem_pool_entry there;
 
-	if (request->limbo_bytes && xl_pool_find(request, &there) &&
-	    there.slots >= request->slots && there.clients_max >= request->clients &&
-	    there.ring_entries >= request->ring_entries &&
-	    (!request->mode || !xm_access_fits(there.mode, there.gid, request)))
-		return xl_fail(ERANGE,
-			       "open %s: it exists, and its clients may hold more bytes of ended "
-			       "clients than limbo_bytes, which is %llu",
-			       name, (unsigned long long)request->limbo_bytes);
 	if (!request->mode || !xl_pool_find(request, &there) ||
 	    !xm_access_fits(there.mode, there.gid, request))
 		return too_small(name, request);

@@ -212,7 +212,6 @@ int xl_join_options(const struct xmem_pool_options *options, struct xmem_pool_op
 	request->wait_bound_ns = o.wait_bound_ns;
 	request->mode = o.mode;
 	request->gid = o.gid;
-	request->limbo_bytes = o.limbo_bytes;
 	*ret = o;
 	return 0;
 }

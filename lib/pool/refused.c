@@ -83,13 +83,6 @@ static int not_in_that_role(const struct xmem_join_request *request, const char 
 
 static int not_supported(const struct xmem_join_request *request, const char *pool)
 {
-	/* The host checks limbo_bytes last, so it is the reason only if all else is supported. */
-	if (request->limbo_bytes && !(request->mode & 077) &&
-	    !(request->flags & XMEM_JOIN_OWNER && request->owner_uid != geteuid()) &&
-	    !(request->flags & XMEM_JOIN_GROUP && request->gid != getegid()))
-		return xl_fail(EOPNOTSUPP, "open %s: limbo_bytes is %llu, but xmemd cannot end a "
-					   "live client; only the kernel can, as host", pool,
-			       (unsigned long long)request->limbo_bytes);
 	if (request->flags & XMEM_JOIN_OWNER)
 		return xl_fail(EOPNOTSUPP, "open %s: xmemd has pools of one user only; users share "
 					   "pools if the kernel is the host", pool);

@@ -23,7 +23,6 @@ static struct xmem_pool_options as_it_is(const struct xmem_pool_options *options
 
 	there.flags &= ~(XMEM_OPEN_EXCLUSIVE | XMEM_OPEN_GROUP);
 	there.mode = there.gid = 0;
-	there.limbo_bytes = 0;		/* an administrator may have changed it */
 	return there;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How much limbo may a ring keep for its subscribers, after its publisher has forwarded the buffers
- * of ended clients? The kernel lets a ring keep no more than a client may hold. The subscribers
- * lose the rest, and no client is evicted.
+ * A ring keeps limbo for its subscribers, after its publisher has forwarded the buffers of ended
+ * clients.
  */
 #include "harness.h"
 
@@ -14,17 +13,6 @@ struct scene {
 	struct xmem_pool *owner;		/* of the pool; it follows the stage */
 	struct child *publisher;
 };
-
-static struct xmem_pool *open_capped(const char *name, uint64_t limbo_bytes)
-{
-	struct xmem_pool_options options = {
-		.size = sizeof(options), .limbo_bytes = limbo_bytes,
-	};
-	struct xmem_pool *pool = xmem_pool_open(name, &options);
-
-	CHECK(pool);
-	return pool;
-}
 
 static void forward_and_stay(void *argument)
 {
@@ -81,38 +69,7 @@ static struct xmem_subscription *forward_limbo(struct scene *scene, struct child
 	return out;
 }
 
-TEST(P10_a_ring_keeps_no_more_of_limbo_than_a_client_may_hold)
-{
-	struct scene s = { .name = new_name() };
-	struct xmem_subscription *out;
-	struct child *stage;
-	struct xmem_buffer *b;
-	unsigned int i;
-
-	kernel_only("the daemon bounds no limbo");
-	s.owner = open_capped(s.name, 2 * BYTES);
-	out = forward_limbo(&s, &stage);
-	/* Not yet: a subscriber that receives in time loses nothing. */
-	EVENTUALLY(stat_of(s.owner).limbo == BUFFERS);
-	EVENTUALLY(stat_of(s.owner).limbo == 2);
-	for (i = 0; i < 2; i++) {
-		b = receive_one(out);
-		SAME(stamp_of(b), i + 1);
-		xmem_release(b);
-	}
-	REFUSED(xmem_receive(out, 0), EAGAIN);
-	SAME(sub_info(out).lost, 2);
-	EVENTUALLY(stat_of(s.owner).limbo == 0);
-	/* No client is evicted. */
-	tell(stage, 1);
-	SAME(hear(stage), 0);
-	finish_child(stage);
-	xmem_unsubscribe(out);
-	check_quiet(s.owner, 1);
-	xmem_pool_close(s.owner);
-}
-
-/* By default rings keep any amount, until it has been received. */
+/* Rings keep any amount, until it has been received. */
 TEST(P10_a_ring_keeps_limbo_for_late_subscribers)
 {
 	struct scene s = { .name = new_name() };
@@ -121,7 +78,7 @@ TEST(P10_a_ring_keeps_limbo_for_late_subscribers)
 	struct xmem_buffer *b;
 	unsigned int i;
 
-	s.owner = open_capped(s.name, 0);
+	s.owner = open_reader(s.name);
 	out = forward_limbo(&s, &stage);
 	for (i = 0; i < BUFFERS; i++) {
 		b = receive_one(out);

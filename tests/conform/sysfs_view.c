@@ -259,11 +259,11 @@ TEST(P10_sysfs_shows_what_a_pool_was_made_with)
 {
 	struct xmem_pool_options made = {
 		.size = sizeof(made), .slots = 192, .clients = 9, .ring_entries = 32,
-		.mode = 0640, .limbo_bytes = 3 * BYTES,
+		.mode = 0640,
 	};
 	const char *name = new_name();
 	struct xmem_pool *pool;
-	char files[32], limbo[32];
+	char files[32];
 
 	kernel_only(WHY);
 	pool = xmem_pool_open(name, &made);
@@ -275,12 +275,6 @@ TEST(P10_sysfs_shows_what_a_pool_was_made_with)
 	SAME(number("slots_max"), 192);
 	SAME(number("clients_max"), 9);
 	SAME(number("ring_entries"), 32);
-	SAME(number("limbo_bytes_max"), 3 * BYTES);
-	/* The parameter holds for all pools; here it is lower than the pool's limit. */
-	set_parameter("max_limbo_bytes", "4096", limbo);
-	SAME(number("limbo_bytes_max"), 4096);
-	set_parameter("max_limbo_bytes", limbo, NULL);
-	SAME(number("limbo_bytes_max"), 3 * BYTES);
 	set_parameter("max_device_files", "77", files);
 	SAME(number("device_files_max"), 77);
 	set_parameter("max_device_files", files, NULL);

@@ -58,7 +58,7 @@ static bool all_are_zero(const struct keeper *keeper)
 	return !any;
 }
 
-/* What it has written into copies of its own is still there. */
+/* Its private copies still have the words that it has written. */
 static void keeper_end(struct keeper *keeper)
 {
 	unsigned int i;
@@ -139,6 +139,39 @@ TEST(P1_what_is_held_is_not_truncated)
 	SAME(*scene.keeper.kept[0].word, 1);
 	xmem_release(held);
 	EVENTUALLY(all_are_zero(&scene.keeper));
+	strike(&scene);
+}
+
+static void hold_one(void *argument)
+{
+	const struct scene *scene = argument;
+	struct xmem_pool *pool = open_reader(scene->name);
+
+	CHECK(xmem_get(pool, scene->token[1]));
+	tell_parent(xmem_pool_client(pool));
+	hear_parent();
+}
+
+/* The evicted client goes on, and still has the file mapped. */
+TEST(P10_what_an_evicted_client_held_is_truncated)
+{
+	struct xmem_client_info info = { .size = sizeof(info) };
+	struct child *holder;
+	struct scene scene;
+	unsigned int id;
+
+	kernel_only("the daemon cannot take pages from a live process");
+	set(&scene);
+	holder = spawn(hold_one, &scene);
+	id = hear(holder);
+	kill_child(scene.publisher);
+	EVENTUALLY(stat_of(scene.reader).limbo == 1);
+	SAME(*scene.keeper.kept[1].word, 2);
+	WORKED(xmem_pool_client_info(scene.reader, id, &info));
+	WORKED(xmem_pool_evict(scene.reader, id, info.incarnation));
+	EVENTUALLY(all_are_zero(&scene.keeper));
+	tell(holder, 0);
+	finish_child(holder);
 	strike(&scene);
 }
 

@@ -141,7 +141,6 @@ TEST(options_know_their_size)
 	CHECK(all.slots == 64 && all.clients == 8 && all.ring_entries == 16);
 	CHECK(all.demand_bytes == 1 << 20 && all.cache_bytes == 4096 && all.cache_ns == 3000);
 	CHECK(all.memory == XMEM_MEMORY_HUGE && all.keep == 5);
-	CHECK(xmem::pool_options().with_limbo(1 << 20).limbo_bytes == 1 << 20);
 	CHECK(xmem::pool_options().with_mode(0640).mode == 0640);
 	const auto shared = xmem::pool_options(XMEM_OPEN_WRITER).with_mode(0660, 7);
 

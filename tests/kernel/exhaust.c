@@ -16,7 +16,6 @@
 struct scene {
 	int pool_fd;			/* of the victim's pool, in this process */
 	u64 slots;			/* capacity of that pool; 0: the default */
-	u64 limbo_bytes;		/* of that pool; 0: no limit */
 	bool follows;			/* the attacker follows the other writer of the pool */
 	struct told {
 		int pool_fd;		/* its number in the victim */
@@ -43,7 +42,6 @@ static const char *keeps(void *argument)
 	struct xmem_join_request join = raw_joining("exhausted", XMEM_ROLE_WRITER);
 
 	join.slots = scene->slots;
-	join.limbo_bytes = scene->limbo_bytes;
 	SAME(become(VICTIM), 0);
 	SAME(raw_start(&its, &join), 0);
 	scene->told->pool_fd = pool_descriptor(&its);
@@ -266,83 +264,6 @@ static const char *holds_without_right_keep_no_memory(void)
 	if (!EVENTUALLY(!xm_load(&me.map.pool->payload_bytes)))
 		return wrong("%llu bytes of a dead publisher are kept",
 			     (unsigned long long)xm_load(&me.map.pool->payload_bytes));
-	return NULL;
-}
-
-/* From here on its holds count. */
-static const char *subscribe(struct raw *raw, const struct scene *scene)
-{
-	struct xmem_subscribe_request subscribe = {
-		.size = sizeof(subscribe), .publisher = scene->told->publisher,
-	};
-
-	SAME(raw_request(raw, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
-	return NULL;
-}
-
-/* Waits until it has gone, and longer, so that its pages have other users. */
-static const char *subscribes_and_holds_everything(void *argument)
-{
-	struct scene *scene = argument;
-	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_READER);
-	static struct raw me;
-	u32 s;
-
-	SAME(become(ATTACKER), 0);
-	SAME(raw_start(&me, &join), 0);
-	GOES_WELL(subscribe(&me, scene));
-	for (s = 0; s < me.map.slots; s++)
-		xm_store(xm_hold(&me.map, me.join.client, s), 1);
-	return NULL;
-}
-
-static u32 left_by_the_dead(const struct raw *raw, u32 *ret_slot)
-{
-	u32 s, left = 0;
-
-	for (s = 0; s < raw->map.slots; s++) {
-		if (xm_load(&xm_slot_row(&raw->map, s)->owner) != XMEM_OWNER_HOST)
-			continue;
-		*ret_slot = s;
-		left++;
-	}
-	return left;
-}
-
-/*
- * A client whose holds count keeps no more of a dead publisher's memory than the pool's maker
- * allows. Another client that holds only that much keeps its holds.
- */
-static const char *counted_holders_keep_what_they_may(void)
-{
-	struct xmem_client_request own = { .size = sizeof(own), .flags = XMEM_CLIENT_LIMBO };
-	struct xmem_join_request join;
-	struct kid publisher;
-	struct scene scene;
-	static struct raw me;
-	u32 s, left;
-
-	GOES_WELL(start_scene(&scene));
-	scene.limbo_bytes = RAW_PAGE;
-	GOES_WELL(start_victim(&scene, keeps));
-	join = joining_by_file(scene.pool_fd, XMEM_ROLE_READER);
-	SAME(raw_start(&me, &join), 0);
-	GOES_WELL(kid_start(&publisher, publishes, &scene));
-	GOES_WELL(subscribe(&me, &scene));
-	for (s = 0; xm_load(&xm_slot_row(&me.map, s)->owner) != scene.told->publisher; s++)
-		WANT(s + 1 < me.map.slots);
-	xm_store(xm_hold(&me.map, me.join.client, s), 1);
-	GOES_WELL(kid_start(&scene.attacker, subscribes_and_holds_everything, &scene));
-	kid_kill(&publisher);
-	kid_reap(&publisher);
-	if (!EVENTUALLY(left_by_the_dead(&me, &left) == 1))
-		return wrong("%u slots of a dead publisher are kept",
-			     left_by_the_dead(&me, &left));
-	SAME(left, s);
-	own.client = me.join.client;
-	SAME(raw_request(&me, XMEM_IOC_CLIENT, &own), 0);
-	SAME(own.limbo_bytes, RAW_PAGE);
-	raw_end(&me);
 	return NULL;
 }
 
@@ -840,7 +761,6 @@ static const char *work_items_are_charged(void)
 static const struct attack attacks[] = {
 	{ "K5_holds_without_right_keep_nothing", holds_without_right_keep_nothing, false },
 	{ "K5_holds_without_right_keep_no_memory", holds_without_right_keep_no_memory, false },
-	{ "K5_counted_holders_keep_what_they_may", counted_holders_keep_what_they_may, false },
 	{ "K5_holds_of_another_ring_keep_nothing", holds_of_another_ring_keep_nothing, false },
 	{ "K5_strangers_let_nobody_in", strangers_let_nobody_in, false },
 	{ "K5_a_restarted_publisher_finds_room", a_restarted_publisher_finds_room, false },

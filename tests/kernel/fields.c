@@ -118,9 +118,6 @@ static void fill_join(struct actor *a, union xm_request *r)
 	}
 	if (!(r->join.flags & XMEM_JOIN_FD) && one_in(a, 4))
 		r->join.mode = some_mode(a);
-	/* So little that a client with one slot of an ended client may be evicted for it. */
-	if (one_in(a, 4))
-		r->join.limbo_bytes = 64 << chance(a) % 8;
 }
 
 static void fill_access(struct actor *a, union xm_request *r)
@@ -149,7 +146,7 @@ static void fill_quota(struct actor *a, union xm_request *r)
 	if (one_in(a, 4))
 		r->quota.flags = XMEM_QUOTA_REFUSED;
 	else
-		r->quota.quota = chance(a) % (XMEM_QUOTA_CLIENT_LIMBO + 2);
+		r->quota.quota = chance(a) % (XMEM_QUOTA_CLIENT_POLLS + 2);
 }
 
 /* Seldom, because each one ends an actor's client, or closes its pool to newcomers. */

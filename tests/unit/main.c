@@ -59,7 +59,6 @@ int main(void)
 	cuda_tests(suite);
 	access_tests(suite);
 	limbo_tests(suite);
-	kept_tests(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct xmem_metadata) == 512, "metadata");
 _Static_assert(sizeof(struct xmem_device_row) == 64, "device row");
 _Static_assert(sizeof(struct xmem_attach_request) == 264, "attach");
 _Static_assert(sizeof(struct xmem_payload_request) == 112, "payload");
-_Static_assert(sizeof(struct xmem_join_request) == 248, "join");
+_Static_assert(sizeof(struct xmem_join_request) == 240, "join");
 _Static_assert(sizeof(struct xmem_pool_fd_request) == 20, "pool_fd");
 _Static_assert(sizeof(struct xmem_narrow_request) == 24, "narrow");
 _Static_assert(sizeof(struct xmem_access_request) == 24, "access");

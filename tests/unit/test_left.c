@@ -169,15 +169,14 @@ START_TEST(what_is_left_is_limbo_while_another_writer_has_the_group)
 	world_attach(l.world, l.next, 1, &slot);
 	token = world_take_publish(l.world, l.next, slot);
 	ck_assert_int_eq(xm_get(l.map, l.keeper, token), 0);
-	ck_assert_uint_eq(xm_limbo_of(l.map, NULL, l.keeper), 64);
-	ck_assert_uint_eq(xm_limbo_in_group(l.map, 0), 64);
+	ck_assert_uint_eq(xm_limbo_of(l.map, l.keeper), 64);
 	xm_limbo_count(l.map, &limbo);
 	ck_assert_uint_eq(limbo.ended, 1);
 	ck_assert_uint_eq(limbo.ended_ns, 1000);
 	/* All limbo of the group counts from the next writer's end. */
 	end_at(&l, l.next, 2000);
 	ck_assert_uint_eq(l.host->limbo_ns[0], 2000);
-	ck_assert_uint_eq(xm_limbo_of(l.map, NULL, l.keeper), 128);
+	ck_assert_uint_eq(xm_limbo_of(l.map, l.keeper), 128);
 	world_put(l.world, l.keeper, slot);
 	world_reap(l.world);
 	ck_assert_uint_eq(l.map->pool->limbo_ns, 2000);

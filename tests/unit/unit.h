@@ -140,6 +140,5 @@ void strings_tests(Suite *suite);
 void cuda_tests(Suite *suite);
 void access_tests(Suite *suite);
 void limbo_tests(Suite *suite);
-void kept_tests(Suite *suite);
 
 #endif

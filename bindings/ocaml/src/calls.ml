@@ -238,7 +238,7 @@ let clear_last_error () =
   r
 
 let pool_open ?flags ?slots ?clients ?ring_entries ?wait_bound_ns ?label ?demand_bytes
-    ?cache_bytes ?cache_ns ?memory ?keep ?mode ?gid ?limbo_bytes ?fd name =
+    ?cache_bytes ?cache_ns ?memory ?keep ?mode ?gid ?fd name =
   let name = C.c_text "pool_open" name in
   let o = make D.xmem_pool_options in
   setf o D.xmem_pool_options_size (Unsigned.Size_t.of_int (sizeof D.xmem_pool_options));
@@ -258,8 +258,6 @@ let pool_open ?flags ?slots ?clients ?ring_entries ?wait_bound_ns ?label ?demand
   C.set o D.xmem_pool_options_keep (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) keep;
   C.set o D.xmem_pool_options_mode (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) mode;
   C.set o D.xmem_pool_options_gid (fun n -> C.to_uint32_t (C.uint32 "pool_open" n)) gid;
-  C.set o D.xmem_pool_options_limbo_bytes (fun n -> C.to_uint64_t (C.size "pool_open" n))
-    limbo_bytes;
   C.set o D.xmem_pool_options_fd (fun n -> C.to_int32_t (C.int32 "pool_open" n)) fd;
   M.made @@ fun () ->
   let r = M.again "pool_open" is_null (fun () -> Slow.pool_open (C.or_null name) (addr o)) in

@@ -15,8 +15,8 @@ val clear_last_error : unit -> unit
 
 val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
   ?wait_bound_ns:int64 -> ?label:string -> ?demand_bytes:int64 -> ?cache_bytes:int ->
-  ?cache_ns:int64 -> ?memory:int -> ?keep:int -> ?mode:int -> ?gid:int -> ?limbo_bytes:int ->
-  ?fd:int -> string option -> Managed.pool
+  ?cache_ns:int64 -> ?memory:int -> ?keep:int -> ?mode:int -> ?gid:int -> ?fd:int -> string option
+  -> Managed.pool
 (** Join a pool, or make it if there is none of that name.
 
     A client becomes a writer with its first call for writers; that call fails with EACCES if the

@@ -235,7 +235,7 @@ module Pool = struct
   type t = M.pool
 
   let open_ ?(writer = false) ?(flags = 0) ?slots ?clients ?ring_entries ?wait_bound ?label
-      ?demand_bytes ?cache_bytes ?cache_time ?memory ?keep ?mode ?gid ?limbo_bytes ?fd name =
+      ?demand_bytes ?cache_bytes ?cache_time ?memory ?keep ?mode ?gid ?fd name =
     let flag bit on = if on then bit else 0 in
     let flags =
       flags
@@ -247,7 +247,7 @@ module Pool = struct
       ?wait_bound_ns:(Option.map nanoseconds wait_bound)
       ?label ?demand_bytes ?cache_bytes
       ?cache_ns:(Option.map nanoseconds cache_time)
-      ?memory ?keep ?mode ?gid ?limbo_bytes
+      ?memory ?keep ?mode ?gid
       ?fd:(Option.map number fd)
       (if name = "" then None else Some name)
 

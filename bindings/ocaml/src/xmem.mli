@@ -206,7 +206,6 @@ module Pool : sig
     ?keep:int ->
     ?mode:int ->
     ?gid:int ->
-    ?limbo_bytes:int ->
     ?fd:Unix.file_descr ->
     string ->
     t

@@ -99,10 +99,9 @@ let xmem_pool_options_memory = field xmem_pool_options "memory" uint32_t
 let xmem_pool_options_keep = field xmem_pool_options "keep" uint32_t
 let xmem_pool_options_mode = field xmem_pool_options "mode" uint32_t
 let xmem_pool_options_gid = field xmem_pool_options "gid" uint32_t
-let xmem_pool_options_limbo_bytes = field xmem_pool_options "limbo_bytes" uint64_t
 let xmem_pool_options_fd = field xmem_pool_options "fd" int32_t
 let xmem_pool_options_reserved = field xmem_pool_options "reserved" uint32_t
-let () = seal xmem_pool_options; assert (sizeof xmem_pool_options = 96)
+let () = seal xmem_pool_options; assert (sizeof xmem_pool_options = 88)
 let () = assert (offsetof xmem_pool_options_size = 0)
 let () = assert (offsetof xmem_pool_options_flags = 8)
 let () = assert (offsetof xmem_pool_options_slots = 12)
@@ -117,9 +116,8 @@ let () = assert (offsetof xmem_pool_options_memory = 64)
 let () = assert (offsetof xmem_pool_options_keep = 68)
 let () = assert (offsetof xmem_pool_options_mode = 72)
 let () = assert (offsetof xmem_pool_options_gid = 76)
-let () = assert (offsetof xmem_pool_options_limbo_bytes = 80)
-let () = assert (offsetof xmem_pool_options_fd = 88)
-let () = assert (offsetof xmem_pool_options_reserved = 92)
+let () = assert (offsetof xmem_pool_options_fd = 80)
+let () = assert (offsetof xmem_pool_options_reserved = 84)
 let const_xmem_pool_options_p = typedef (ptr xmem_pool_options) "const struct xmem_pool_options *"
 
 type xmem_subscribe_options

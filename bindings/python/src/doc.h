@@ -24,7 +24,7 @@
 #define XP_DOC_pool_open \
 	"pool_open(cls, name, fd, flags, slots, clients, ring_entries, wait_bound, label,\n" \
 	"          demand_bytes, cache_bytes, cache_time, memory, keep, mode, group,\n" \
-	"          limbo_bytes, /)\n--\n\n" \
+	"          /)\n--\n\n" \
 	"Open a pool as an instance of cls, a subclass of Pool: by its name, with None for an\n" \
 	"anonymous pool, or by a descriptor, with -1 for none. flags: XMEM_OPEN_*; memory:\n" \
 	"XMEM_MEMORY_*; times: seconds. The caller owns the pool. Raises Error, TypeError."

@@ -98,8 +98,7 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 {
 	static char *names[] = { "", "name", "", "flags", "slots", "clients", "ring_entries",
 				 "wait_bound", "label", "demand_bytes", "cache_bytes", "cache_time",
-				 "memory", "keep", "mode", "group",
-				 "limbo_bytes", NULL };
+				 "memory", "keep", "mode", "group", NULL };
 	struct xmem_pool_options options = { .size = sizeof(options) };
 	struct xp_state *state = PyModule_GetState(module);
 	const char *name;
@@ -107,14 +106,13 @@ PyObject *xp_pool_open(PyObject *module, PyObject *args)
 	struct xp_pool *self;
 	int fd;
 
-	if (!PyArg_ParseTuple(args, "OziO&O&O&O&O&zO&O&O&O&O&O&O&O&:pool_open", &class, &name, &fd,
+	if (!PyArg_ParseTuple(args, "OziO&O&O&O&O&zO&O&O&O&O&O&O&:pool_open", &class, &name, &fd,
 			      xp_u32, &options.flags, xp_u32, &options.slots, xp_u32,
 			      &options.clients, xp_u32, &options.ring_entries, xp_timeout,
 			      &options.wait_bound_ns, &options.label, xp_token,
 			      &options.demand_bytes, xp_token, &options.cache_bytes, xp_timeout,
 			      &options.cache_ns, xp_u32, &options.memory, xp_u32, &options.keep,
-			      xp_u32, &options.mode, xp_u32, &options.gid, xp_token,
-			      &options.limbo_bytes)) {
+			      xp_u32, &options.mode, xp_u32, &options.gid)) {
 		xp_name_argument(args, NULL, names);
 		return NULL;
 	}

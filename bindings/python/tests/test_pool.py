@@ -95,7 +95,6 @@ def test_bad_names(name: str) -> None:
     ({"label": "a\0b"}, ValueError), ({"demand_bytes": -1}, ValueError),
     ({"demand_bytes": 1 << 64}, ValueError), ({"cache_bytes": -1}, ValueError),
     ({"cache_time": -1}, ValueError), ({"keep": -1}, ValueError), ({"keep": []}, TypeError),
-    ({"limbo_bytes": -1}, ValueError), ({"limbo_bytes": "1"}, TypeError),
     ({"mode": "rw"}, TypeError), ({"mode": -1}, ValueError), ({"group": 2.5}, TypeError),
     ({"nonsense": 1}, TypeError)])
 def test_wrong_types_and_ranges(options: dict[str, Any], error: type[Exception]) -> None:

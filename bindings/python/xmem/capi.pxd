@@ -65,7 +65,6 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t keep
         uint32_t mode
         uint32_t gid
-        uint64_t limbo_bytes
         int32_t fd
         uint32_t reserved
 

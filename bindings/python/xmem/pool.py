@@ -26,7 +26,6 @@ from .strings import Column
 from .subscription import Subscription
 from .typing import DTypeLike, ShapeLike
 
-_ANY_LIMBO = (1 << 64) - 1
 _WRITER, _EXISTING, _EXCLUSIVE, _READER, _INHERIT, _GROUP, *_ = (int(flag) for flag in OpenFlags)
 _READ, _WRITE = (int(flag) for flag in MayFlags)
 _ROLES = {None: 0, False: _READER, True: _WRITER}
@@ -54,8 +53,6 @@ class BufferPool(CudaPool):
     mode: the right to join the pool that is made, as of files (0o640); 0: its user alone, 0o600.
     group: the group of the pool that is made, by number or name, one of this user's; None: this
     process's.
-    limbo_bytes: for the pool that is made: the kernel module ends a client that holds more bytes
-    than this of buffers of ended writers; 0: the administrator's limit, None: no limit.
     slots, clients, ring_entries: the pool must have at least so many; 0: the default.
     wait_bound: seconds in all for which a slow subscriber may make this writer wait; None: for
     ever.
@@ -86,7 +83,7 @@ class BufferPool(CudaPool):
     def __new__(cls, name: str | None = None, *, writer: bool | None = None, existing: bool = False,
                 exclusive: bool = False, inherit: bool = False,
                 mode: int = 0, group: int | str | None = None,
-                limbo_bytes: int | None = 0, slots: int = 0, clients: int = 0,
+                slots: int = 0, clients: int = 0,
                 ring_entries: int = 0, wait_bound: float | None = 0.0, label: str | None = None,
                 demand_bytes: int | None = 0, cache_bytes: int = 0,
                 cache_time: float | None = 0.0, huge: bool = False, sealed: bool = False,
@@ -96,7 +93,7 @@ class BufferPool(CudaPool):
         text(name, "a pool's name")
         return cls._open(name, -1, dict(
             writer=writer, existing=existing, exclusive=exclusive, inherit=inherit,
-            mode=mode, group=group, limbo_bytes=limbo_bytes, slots=slots, clients=clients,
+            mode=mode, group=group, slots=slots, clients=clients,
             ring_entries=ring_entries, wait_bound=wait_bound, label=label,
             demand_bytes=demand_bytes, cache_bytes=cache_bytes, cache_time=cache_time, huge=huge,
             sealed=sealed, keep=keep, in_flight=in_flight))
@@ -107,7 +104,7 @@ class BufferPool(CudaPool):
         flags = (_ROLES[None if role is None else bool(role)] | bool(of["existing"]) * _EXISTING |
                  bool(of["exclusive"]) * _EXCLUSIVE | bool(of["inherit"]) * _INHERIT |
                  (of["group"] is not None) * _GROUP)
-        demand, limbo = of["demand_bytes"], of.get("limbo_bytes", 0)
+        demand = of["demand_bytes"]
         for time in "wait_bound", "cache_time":
             if of[time] is not None and not of[time] >= 0:
                 raise ValueError(f"{time} is None or a number of seconds that is not negative, "
@@ -123,7 +120,7 @@ class BufferPool(CudaPool):
                 of["wait_bound"], of["label"], NO_DEMAND if demand is None else demand,
                 of["cache_bytes"], of["cache_time"],
                 bool(of["huge"]) * _HUGE | bool(of["sealed"]) * _SEALED, of["keep"],
-                of["mode"], _gid(of["group"], 0), _ANY_LIMBO if limbo is None else limbo)
+                of["mode"], _gid(of["group"], 0))
         except Limit as error:
             if error.errno == errno.EUSERS:
                 raise Limit(error.errno, f"{error.strerror}{holders.inside(name)}; the "

@@ -22,8 +22,8 @@ struct xmem_client_request {
 	__u32 uid;			/* out: in its user namespace, as stat() gives it */
 	__u64 limbo_bytes;		/* out: with LIMBO, else 0: bytes of the slots that it holds
 					 * or writes in place and whose owner has ended, as far as
-					 * its holds count, and of those that claims keep because of
-					 * it; a slot that several clients hold counts for each */
+					 * its holds count; a slot that several clients hold counts
+					 * for each */
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
@@ -36,13 +36,6 @@ struct xmem_client_request {
  * contents that it held may be replaced. Pages that it has pinned (vmsplice) stay readable for it
  * until their clients end. When the request is answered all this is done.
  *
- * The host by itself evicts every client that holds more bytes of limbo, slots whose owner has
- * ended, than the pool's limbo_bytes. It checks this when a client ends, when slots of ended
- * clients are reclaimed, and once a second while there is so much limbo. It spares no client, not
- * even the pool's owner, because the memory is the publisher's. Slots do not count in the first 5
- * seconds after the end of their group's last owner. Slots with claims count for the client that
- * last made those claims end later, unless it was their owner.
- *
  * Only the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made, may evict
  * (EPERM). ESTALE: that incarnation has ended. The daemon cannot take away mappings of a live
  * process: EOPNOTSUPP.
@@ -54,8 +47,8 @@ enum xmem_reason {
 	XMEM_REASON_NONE = 0,		/* no other client and no host has ended it */
 	XMEM_REASON_EVICTED = 1,	/* by evict */
 	XMEM_REASON_DRAINED = 2,	/* by drain */
-	XMEM_REASON_LIMBO = 3,		/* it held more bytes of ended clients' slots than it may
-					 * (join, limbo_bytes); by the host, or by evict */
+	XMEM_REASON_LIMBO = 3,		/* by evict, because of the slots of ended clients that it
+					 * held */
 };
 #define XMEM_EVICT_WHY	(1u << 0)
 struct xmem_evict_request {

@@ -90,14 +90,6 @@ struct xmem_join_request {
 	__u32 roles;			/* in: 0; out: mask of the roles that the client may pass on
 					 * by pool_fd */
 	__u32 reserved1;
-	__u64 limbo_bytes;		/* in: of a pool that is created: bytes of ended clients'
-					 * slots that one client may hold; a client that holds more
-					 * is evicted (evict, LIMBO). Its ring keeps as many bytes
-					 * of forwarded slots that no client holds; its subscribers
-					 * lose the rest. 0 or ~0: any number. The kernel's
-					 * parameter max_limbo_bytes applies if it is less. If the
-					 * pool exists: 0, or the pool must not allow more
-					 * (ERANGE) */
 };
 #define XMEM_JOIN_MIN		160	/* up to fd */
 

@@ -53,8 +53,6 @@ enum xmem_quota {
 	/* Of the client */
 	XMEM_QUOTA_CLIENT_MAPPINGS = 96,	/* kernel: 32, and one for each group */
 	XMEM_QUOTA_CLIENT_POLLS = 97,	/* daemon: descriptors to poll */
-	XMEM_QUOTA_CLIENT_LIMBO = 98,	/* kernel: bytes of ended clients' slots that this one
-					 * holds; the pool's limbo_bytes and max_limbo_bytes */
 };
 enum xmem_quota_scope {
 	XMEM_QUOTA_OF_USER = 0,

@@ -67,8 +67,8 @@
  *               F_SEAL_FUTURE_WRITE or F_SEAL_WRITE; a shared one lacks F_SEAL_SHRINK,
  *               F_SEAL_GROW and F_SEAL_SEAL, or is sealed against writing
  *   ERANGE      attach: the slots reach beyond the file's end, or the file has holes;
- *               join: the pool exists, and is smaller than is asked for, or allows more than
- *               limbo_bytes, or, if it is the caller's, admits more than `mode` (see there)
+ *               join: the pool exists, and is smaller than is asked for, or, if it is the
+ *               caller's, admits more than `mode` (see there)
  *   EUSERS      join: the pool's client table is full
  *   ENOSPC      attach: the pool has too few free slots; renew: the slot is worn out;
  *               upgrade: the slot's generations are used up until its owner renews them
@@ -88,8 +88,7 @@
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
  *               payload is not shared; join, access (daemon): its pools are one user's, so
  *               it has no other owner, no other group, and no mode for others; evict, drain with
- *               EVICT, join with limbo_bytes (daemon): it cannot take away mappings of a live
- *               process
+ *               EVICT (daemon): it cannot take away mappings of a live process
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8

@@ -62,7 +62,7 @@ struct xmem_shown_client {
 					 * least one of each slot that it writes in place */
 	__u8  label[XMEM_LABEL_BYTES];	/* the client's name for itself; NUL-terminated */
 	__u64 limbo_bytes;		/* of the slots whose owner has ended, and that it holds or
-					 * writes in place or that claims keep because of it */
+					 * writes in place */
 	__u64 reserved1[8];
 };
 

@@ -122,11 +122,8 @@ struct xmem_slot_request {
  *          waiting for the answer
  *
  * Claims also end when their time has passed, at most a second later, and when all clients that
- * have added some have ended and no other client than the slot's owner is left. Where limbo_bytes
- * bounds what a client may hold (join), claims of ended owners' slots count as held, see evict. If
- * ended clients have made such claims last as long as they do, those that keep more bytes than one
- * client may hold are void. ESTALE: the slot has other contents, or none. ERANGE: there would be
- * more than XMEM_MAX_CLAIMS.
+ * have added some have ended and no other client than the slot's owner is left. ESTALE: the slot
+ * has other contents, or none. ERANGE: there would be more than XMEM_MAX_CLAIMS.
  */
 enum xmem_claim_op {
 	XMEM_CLAIM_ADD = 0,
