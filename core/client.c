@@ -4,6 +4,7 @@
  * its area, so the host reads each word there once and never trusts it. Only the host writes the
  * header and the rows, so it trusts those.
  */
+#include "limbo.h"
 #include "policy.h"
 #include "ready.h"
 
@@ -409,6 +410,120 @@ static void xm_limit_zombies(const struct xm_host *host, u32 subscriber)
 			     xm_load(&xm_ring(map, oldest)->tail) | XMEM_CURSOR_DROPPED);
 }
 
+/* ---- what strangers keep ---- */
+
+/* The rings of ended publishers that only strangers keep. */
+struct xm_estate {
+	u32 rings, groups;
+	u64 bytes;
+	u32 oldest;			/* the publisher that joined first */
+};
+
+/*
+ * Do only strangers have yet to receive from the ring of this zombie? *ret_from: the place from
+ * which on they can receive.
+ */
+static bool xm_is_strangers(const struct xm_host *host, u32 zombie, u64 *ret_from)
+{
+	const struct xm_map *map = &host->map;
+	u64 tail = xm_load(&xm_ring(map, zombie)->tail), cursor;
+	u32 c;
+
+	*ret_from = tail;
+	for (c = 0; c < map->clients; c++) {
+		if (!xm_bit(xm_client_row(map, zombie)->subscribers, c))
+			continue;
+		cursor = xm_load_acquire(xm_cursor(map, c, zombie));
+		if (cursor >= tail)
+			continue;
+		if (xm_is_in_by_user(host, c, host->user_of[zombie]))
+			return false;
+		*ret_from = cursor < *ret_from ? cursor : *ret_from;
+	}
+	return *ret_from < tail;
+}
+
+/* Count the slots that can be received from place @from on, and the groups that they keep. */
+static void xm_count_ring(const struct xm_host *host, u32 zombie, u64 from,
+			  struct xm_estate *estate)
+{
+	const struct xm_map *map = &host->map;
+	u64 tail = xm_load(&xm_ring(map, zombie)->tail);
+	u32 s, last = XMEM_MAX_GROUPS;
+
+	xm_each_slot_of(host, zombie, s) {
+		const struct xmem_slot_row *row = xm_slot_row(map, s);
+
+		if (row->tenant != zombie || row->owner != XMEM_OWNER_HOST ||
+		    !xm_in_flight(map, tail, from, xm_load(&xm_slot(map, s)->position)))
+			continue;
+		estate->bytes = xm_limbo_add(estate->bytes, row->length);
+		estate->groups += last != s / XMEM_GROUP_SLOTS;
+		last = s / XMEM_GROUP_SLOTS;
+	}
+}
+
+static void xm_count_estate(const struct xm_host *host, struct xm_estate *estate)
+{
+	const struct xm_map *map = &host->map;
+	u64 from;
+	u32 c;
+
+	*estate = (struct xm_estate){ .rings = 0 };
+	for (c = 0; c < map->clients; c++) {
+		if (xm_client_row(map, c)->state != XMEM_CLIENT_ZOMBIE ||
+		    !xm_is_strangers(host, c, &from))
+			continue;
+		if (!estate->rings++ || xm_client_row(map, c)->incarnation <
+					xm_client_row(map, estate->oldest)->incarnation)
+			estate->oldest = c;
+		xm_count_ring(host, c, from, estate);
+	}
+}
+
+/*
+ * All subscribers lose what they have yet to receive from the ring, and are told. No subscriber is
+ * left, whatever it writes into its cursor meanwhile.
+ */
+static void xm_drop_ring(const struct xm_map *map, u32 zombie)
+{
+	u64 tail = xm_load(&xm_ring(map, zombie)->tail);
+	u32 c;
+
+	for (c = 0; c < map->clients; c++) {
+		if (!xm_bit(xm_client_row(map, zombie)->subscribers, c))
+			continue;
+		if (xm_load_acquire(xm_cursor(map, c, zombie)) < tail)
+			xm_forget_at(map, c, zombie, tail | XMEM_CURSOR_DROPPED);
+		else
+			xm_forget_subscriber(map, c, zombie);
+	}
+}
+
+/* May strangers keep all these rings? One ring may always stay. */
+static bool xm_is_little(const struct xm_map *map, const struct xm_estate *estate)
+{
+	u32 groups = map->groups / XM_STRANGERS_SHARE, rings = map->clients / XM_STRANGERS_SHARE;
+
+	return estate->rings <= 1 ||
+	       (estate->groups <= (groups ? groups : 1) && estate->rings <= (rings ? rings : 1) &&
+		estate->bytes <= XM_STRANGERS_BYTES);
+}
+
+/*
+ * Drop the oldest rings that only strangers keep, until the others keep no more than they may.
+ * Otherwise strangers that receive nothing would use up the pool while its owner's publishers are
+ * restarted, each of them by as many rings as it may keep (XM_MAX_ZOMBIES).
+ */
+static void xm_limit_strangers(const struct xm_host *host)
+{
+	struct xm_estate estate;
+
+	for (xm_count_estate(host, &estate); !xm_is_little(&host->map, &estate);
+	     xm_count_estate(host, &estate))
+		xm_drop_ring(&host->map, estate.oldest);
+}
+
 void xm_host_end(struct xm_host *host, u32 client, bool opens)
 {
 	const struct xm_map *map = &host->map;
@@ -432,6 +547,7 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(row->subscribers, c))
 			xm_limit_zombies(host, c);
+	xm_limit_strangers(host);
 	xm_full_barrier();
 }
 

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "attack.h"
+#include "core/policy.h"
 
 #define CGROUP		"victim"
 #define MOST		"67108864"		/* the victim's control group, bytes */
@@ -25,7 +26,8 @@ struct scene {
 	int pool_fd;				/* of the victim's pool, in this process */
 	struct told {
 		int pool_fd;			/* its number in the victim */
-		u64 payload;			/* of the publisher that has started last */
+		u64 payload;			/* of the publisher that has started last, or
+						 * its client */
 	} *told;
 	struct kid victim, attacker, publisher;
 };
@@ -259,12 +261,102 @@ static const char *requests_keep_nothing(void)
 	return hoard(grab_by_a_request);
 }
 
+/* ---- guests that receive nothing ---- */
+
+#define GUESTS		9u
+#define ROUNDS		40u
+
+static const char *keeps_a_small_pool(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_join_request join = raw_joining("unreceived", XMEM_ROLE_WRITER);
+	static struct raw its;
+
+	join.slots = 16 * XMEM_GROUP_SLOTS;
+	join.clients = 64;
+	join.ring_entries = 64;
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&its, &join), 0);
+	scene->told->pool_fd = pool_descriptor(&its);
+	WANT(scene->told->pool_fd >= 0);
+	return NULL;
+}
+
+/* Publishes once when it has a subscriber. */
+static const char *publishes_once(void *argument)
+{
+	struct xm_publication publication = { .length = RAW_PAGE };
+	struct scene *scene = argument;
+	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach;
+	static struct raw its;
+
+	SAME(become(VICTIM), 0);
+	SAME(raw_start(&its, &join), 0);
+	attach = raw_attaching(raw_memfd(1, 1), 1);
+	SAME(raw_request(&its, XMEM_IOC_ATTACH, &attach), 0);
+	SAME(raw_map_group(&its, attach.slot[0] / XMEM_GROUP_SLOTS), 0);
+	scene->told->payload = its.join.client;
+	kid_pause();
+	SAME(xm_take(&its.map, attach.slot[0]), 0);
+	xm_publish(&its.map, its.join.client, attach.slot[0], &publication);
+	return NULL;
+}
+
+static const char *follows_only(void *argument)
+{
+	struct xmem_subscribe_request subscribe = { .size = sizeof(subscribe) };
+	struct scene *scene = argument;
+	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_READER);
+	static struct raw guest[GUESTS];
+	u32 i;
+
+	SAME(become(ATTACKER), 0);
+	for (i = 0; i < GUESTS; i++)
+		SAME(raw_start(&guest[i], &join), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		kid_pause();
+		subscribe.publisher = scene->told->payload;
+		SAME(raw_request(&guest[i / XM_MAX_ZOMBIES % GUESTS], XMEM_IOC_SUBSCRIBE,
+				 &subscribe), 0);
+	}
+	return NULL;
+}
+
+static const char *guests_leave_groups(void)
+{
+	struct scene scene = { .grab = NULL };
+	u32 i;
+
+	scene.told = shared_memory(sizeof(*scene.told));
+	WANT(scene.told);
+	GOES_WELL(kid_start(&scene.victim, keeps_a_small_pool, &scene));
+	scene.pool_fd = take_descriptor(&scene.victim, scene.told->pool_fd);
+	WANT(scene.pool_fd >= 0);
+	GOES_WELL(kid_start(&scene.attacker, follows_only, &scene));
+	for (i = 0; i < ROUNDS; i++) {
+		const char *why = kid_start(&scene.publisher, publishes_once, &scene);
+
+		if (why)
+			return wrong("start %u of the victim's publisher: %s", i, why);
+		kid_go_on(&scene.attacker);
+		GOES_WELL(kid_ready(&scene.attacker));
+		kid_go_on(&scene.publisher);
+		GOES_WELL(kid_ready(&scene.publisher));
+		kid_kill(&scene.publisher);
+		kid_reap(&scene.publisher);
+	}
+	figure("%u starts of a publisher", i);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct attack attacks[] = {
 		{ "E1_descriptors_keep_nothing", descriptors_keep_nothing, false },
 		{ "E1_mappings_keep_nothing", mappings_keep_nothing, false },
 		{ "E1_requests_keep_nothing", requests_keep_nothing, false },
+		{ "E4_guests_leave_groups", guests_leave_groups, false },
 	};
 
 	return attack_main(attacks, sizeof(attacks) / sizeof(*attacks), argc, argv);

@@ -74,6 +74,7 @@ strangers.pml  -                NOCHECK LOOKFIRST NOTENANCY
 holders.pml    -                FORGET LATE AFTER NOHOLD NORING
 holders.pml    SILENT           NOCHECK
 evict.pml      -               COPYFIRST NODRAIN
+truncate.pml   -               FIRSTSLOT ATEND LASTREF UNDONE
 blind.pml      -               BLINDFIRST NOWAIT
 quarantine.pml -               BITLATE ENDDROPS NEVER
 quarantine.pml UPGRADE         BITLATE NEVER ENDFREES

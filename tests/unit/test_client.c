@@ -488,7 +488,7 @@ static u32 rings_kept(struct world *world, u32 reader, u32 writers_user, u32 fla
 /* The user of the pool's owner is 0. */
 static u32 rings_kept_by(u32 readers_user, u32 writers_user, u32 flags, bool demote)
 {
-	struct world *world = world_make(1024, 16, 4);
+	struct world *world = world_make(4096, 64, 4);
 	u32 reader, kept;
 
 	world->user = readers_user;
@@ -509,6 +509,139 @@ START_TEST(an_awaited_subscriber_keeps_all_zombies_and_a_stranger_none)
 	ck_assert_uint_eq(rings_kept_by(1, 2, XMEM_SUBSCRIBE_WAIT, false), XM_MAX_ZOMBIES);
 	ck_assert_uint_eq(rings_kept_by(1, 1, 0, false), XM_MAX_ZOMBIES);
 	ck_assert_uint_eq(rings_kept_by(1, 1, XMEM_SUBSCRIBE_WAIT, true), XM_MAX_ZOMBIES);
+}
+END_TEST
+
+/* ---- strangers that receive nothing ---- */
+
+#define GUESTS	3
+
+/*
+ * One publisher of the pool's owner after the other publishes a buffer of @bytes for a guest, of
+ * three in turn, and ends.
+ */
+struct service {
+	struct world *world;
+	const struct xm_map *map;
+	u32 guest[GUESTS];
+	u32 writer[12];
+	u32 count;
+};
+
+static struct service service_make(u32 slots, u32 clients)
+{
+	struct service s = { .world = world_make(slots, clients, 4) };
+	u32 i;
+
+	s.map = &s.world->host.map;
+	for (i = 0; i < GUESTS; i++) {
+		s.world->user = 1 + i / 2;	/* two of them are one user's */
+		s.guest[i] = world_join(s.world, XMEM_ROLE_READER, 0);
+	}
+	s.world->user = 0;
+	return s;
+}
+
+static void service_restarts(struct service *s, u64 bytes, u32 more_subscribers)
+{
+	u32 writer = world_join(s->world, XMEM_ROLE_WRITER, 0), slot;
+
+	world_attach(s->world, writer, 1, &slot);
+	xm_store(&xm_slot_row(s->map, slot)->length, bytes);
+	world_subscribe(s->world, s->guest[s->count % GUESTS], writer, 0);
+	if (more_subscribers < s->map->clients)
+		world_subscribe(s->world, more_subscribers, writer, 0);
+	world_take_publish(s->world, writer, slot);
+	world_end(s->world, writer);
+	s->writer[s->count++] = writer;
+}
+
+static bool is_zombie(const struct service *s, u32 i)
+{
+	return xm_client_row(s->map, s->writer[i])->state == XMEM_CLIENT_ZOMBIE;
+}
+
+static void service_end(struct service *s)
+{
+	u32 i;
+
+	for (i = 0; i < GUESTS; i++)
+		world_end(s->world, s->guest[i]);
+	world_is_clean(s->world);
+	world_free(s->world);
+}
+
+/* However many guests there are, most groups stay for the next publishers. */
+START_TEST(strangers_keep_a_part_of_the_groups)
+{
+	struct service s = service_make(512, 32);
+	u32 i;
+
+	for (i = 0; i < 12; i++)
+		service_restarts(&s, 64, ~0u);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 2);
+	ck_assert(is_zombie(&s, 11) && is_zombie(&s, 10));
+	/* A guest can see that it has lost the ring, and where it ended. */
+	ck_assert_uint_eq(*xm_cursor(s.map, s.guest[0], s.writer[9]), 1 | XMEM_CURSOR_DROPPED);
+	ck_assert_uint_eq(*xm_cursor(s.map, s.guest[1], s.writer[10]), 0);
+	service_end(&s);
+}
+END_TEST
+
+START_TEST(strangers_keep_a_part_of_the_ids)
+{
+	struct service s = service_make(4096, 12);
+	u32 i;
+
+	for (i = 0; i < 9; i++)
+		service_restarts(&s, 64, ~0u);
+	ck_assert_uint_eq(world_count(s.world, XMEM_OWNER_HOST), 3);
+	service_end(&s);
+}
+END_TEST
+
+START_TEST(strangers_keep_few_bytes)
+{
+	const u64 half = XM_STRANGERS_BYTES / 2;
+	struct service s = service_make(4096, 32);
+
+	service_restarts(&s, half, ~0u);
+	service_restarts(&s, half, ~0u);
+	ck_assert(is_zombie(&s, 0) && is_zombie(&s, 1));
+	/* The last one stays, however many bytes it has. */
+	service_restarts(&s, ~0ULL, ~0u);
+	ck_assert(!is_zombie(&s, 0) && !is_zombie(&s, 1) && is_zombie(&s, 2));
+	service_restarts(&s, 64, ~0u);
+	ck_assert(!is_zombie(&s, 2) && is_zombie(&s, 3));
+	service_restarts(&s, XM_STRANGERS_BYTES - 64, ~0u);
+	ck_assert(is_zombie(&s, 3) && is_zombie(&s, 4));
+	/* A guest that receives keeps no ring, and the others do not lose more for it. */
+	xm_store(xm_cursor(s.map, s.guest[4 % GUESTS], s.writer[4]), 1);
+	service_restarts(&s, 64, ~0u);
+	ck_assert(is_zombie(&s, 3) && is_zombie(&s, 5));
+	service_end(&s);
+}
+END_TEST
+
+/* Rings that the owner's own readers have yet to receive stay, and count for no stranger. */
+START_TEST(strangers_answer_for_their_own_rings_alone)
+{
+	struct service s = service_make(512, 32);
+	u32 own = world_join(s.world, XMEM_ROLE_READER, 0), i;
+
+	for (i = 0; i < 4; i++)
+		service_restarts(&s, XM_STRANGERS_BYTES, own);
+	for (i = 0; i < 4; i++)
+		ck_assert(is_zombie(&s, i));
+	/* From now on only the guests keep them; the next end counts them. */
+	for (i = 0; i < 4; i++)
+		xm_store(xm_cursor(s.map, own, s.writer[i]), 1);
+	service_restarts(&s, 64, ~0u);
+	for (i = 0; i < 4; i++)
+		ck_assert(!is_zombie(&s, i));
+	ck_assert(is_zombie(&s, 4));
+	world_end(s.world, own);
+	service_end(&s);
 }
 END_TEST
 
@@ -620,6 +753,10 @@ void client_tests(Suite *suite)
 	tcase_add_test(tcase, held_slot_outlives_the_burial_of_its_owner);
 	tcase_add_test(tcase, one_subscriber_keeps_eight_zombies_the_oldest_go_first);
 	tcase_add_test(tcase, an_awaited_subscriber_keeps_all_zombies_and_a_stranger_none);
+	tcase_add_test(tcase, strangers_keep_a_part_of_the_groups);
+	tcase_add_test(tcase, strangers_keep_a_part_of_the_ids);
+	tcase_add_test(tcase, strangers_keep_few_bytes);
+	tcase_add_test(tcase, strangers_answer_for_their_own_rings_alone);
 	tcase_add_test(tcase, a_subscriber_counts_once_its_cursor_is_there);
 	tcase_add_test(tcase, a_publisher_polls_for_its_own_subscribers);
 	suite_add_tcase(suite, tcase);
