@@ -19,9 +19,9 @@
 				 * besides the rings of publishers that waited for it */
 
 /*
- * Strangers are subscribers whose user is neither the publisher's nor the pool's owner. The rings of
- * ended publishers that only strangers have yet to receive keep no more than this in all, but the
- * ring of the publisher that joined last always stays.
+ * Strangers are subscribers whose user is neither the publisher's nor the pool's owner. The rings
+ * of ended publishers that only strangers have yet to receive keep no more than this in all, but
+ * the ring of the publisher that joined last always stays.
  */
 #define XM_STRANGERS_BYTES	(64ULL << 20)
 #define XM_STRANGERS_SHARE	4	/* of the pool's groups, and of its client ids; at least one
