@@ -59,7 +59,10 @@ static vm_fault_t xk_fault_in(struct vm_fault *vmf, bool write)
 				return VM_FAULT_SIGBUS;		/* it is being killed */
 			continue;
 		}
-		lock_page(page);
+		if (lock_page_killable(page)) {		/* others may keep it for long */
+			put_page(page);
+			return VM_FAULT_SIGBUS;
+		}
 		if (likely(xk_page_is_current(client, write, offset, page)))
 			break;
 		unlock_page(page);
