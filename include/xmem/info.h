@@ -204,7 +204,7 @@ struct xmem_host_info {
 /*
  * Get the properties of the host, without joining a pool or starting a daemon.
  * Returns: 0; -ENODEV: no host is running; -EACCES, -EPERM, -ENAMETOOLONG: as xmem_pool_open;
- * -EDQUOT; -EINVAL: also: XMEM_BACKEND is wrong. Since: 0.2.
+ * -EDQUOT; -EINVAL: also: XMEM_BACKEND (docs/environment.md) is wrong. Since: 0.2.
  */
 int xmem_host_query(struct xmem_host_info *ret_info);
 

@@ -71,7 +71,7 @@ struct xmem_pool_options {
  *	EUSERS	the pool has as many clients as it can have
  *	ESHUTDOWN  the pool is drained (xmem_pool_drain): no client joins it any more
  *	ENODEV	there is no host, or its daemon does not start; the message says why
- *	ENAMETOOLONG  XMEM_SOCKET in the environment is too long for an address
+ *	ENAMETOOLONG  XMEM_SOCKET (docs/environment.md) is too long for an address
  *	EPROTONOSUPPORT  the host speaks another version of the protocol
  *	E2BIG, EDQUOT, EINTR, ENOMEM, EMFILE
  * Ownership: the caller calls xmem_pool_close. Since: 0.1.

@@ -37,7 +37,7 @@ val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
     - EUSERS: the pool has as many clients as it can have
     - ESHUTDOWN: the pool is drained (xmem_pool_drain): no client joins it any more
     - ENODEV: there is no host, or its daemon does not start; the message says why
-    - ENAMETOOLONG: XMEM_SOCKET in the environment is too long for an address
+    - ENAMETOOLONG: XMEM_SOCKET (docs/environment.md) is too long for an address
     - EPROTONOSUPPORT: the host speaks another version of the protocol
 
     In C: the caller calls xmem_pool_close
@@ -684,7 +684,7 @@ val host_query : unit -> Answers.Host_info.t
     Errors:
     - ENODEV: no host is running
     - EACCES, EPERM, ENAMETOOLONG: as xmem_pool_open
-    - EINVAL: also: XMEM_BACKEND is wrong
+    - EINVAL: also: XMEM_BACKEND (docs/environment.md) is wrong
 
     The page xmem_host_query(3) of the manual says more. Since 0.2. *)
 
