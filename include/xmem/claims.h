@@ -6,8 +6,7 @@
  * xmem_set_ref_count and xmem_forget, and sends the token in its own way. Each consumer calls
  * xmem_get, which takes a claim if there is one, and later xmem_release. The last release frees the
  * buffer, even if the sender has ended. xmem_receive and xmem_clone take no claims. All claims of a
- * buffer end together (xmem_claims(7)). Every client of the pool can take claims, so the programs
- * have to trust each other.
+ * buffer end together (xmem_claims(7)). All clients can take claims, so they must trust each other.
  */
 #ifndef XMEM_CLAIMS_H
 #define XMEM_CLAIMS_H
@@ -56,15 +55,14 @@ int xmem_forget(struct xmem_buffer *buffer);
 
 /*
  * Set one more reference of contents that are held or have claims aside, for at least 10 seconds.
- * Returns: 0, or -ERANGE: there are 65535 already; -ESTALE, -EINVAL, -EAGAIN, -EACCES: as xmem_get;
+ * Returns: 0, or -ERANGE: there are 65535; -ESTALE, -EINVAL, -EAGAIN, -EACCES: as xmem_get;
  * -ENOMEM, -EINTR. Since: 0.4.
  */
 int xmem_add_ref(struct xmem_pool *pool, uint64_t token);
 
 /*
- * Drop one claim, for a consumer that does not want the buffer any more. Returns: 0, or -ERANGE:
- * there is no claim; -ESTALE, -EINVAL, -EAGAIN, -EOVERFLOW: as xmem_get; -ENOMEM, -EINTR. Since:
- * 0.4.
+ * Drop one claim, for a consumer that does not want the buffer. Returns: 0, or -ERANGE: there is no
+ * claim; -ESTALE, -EINVAL, -EAGAIN, -EOVERFLOW: as xmem_get; -ENOMEM, -EINTR. Since: 0.4.
  */
 int xmem_drop_ref(struct xmem_pool *pool, uint64_t token);
 

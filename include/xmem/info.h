@@ -81,8 +81,8 @@ struct xmem_client_info {
 };
 
 /*
- * Get the properties of the client with the id @client, below clients_max of struct xmem_pool_info.
- * Returns: 0; -ENOENT: no client has that id; -EINVAL: no client can have it; -ECHILD. Since: 0.2.
+ * Get the properties of the client @client, below clients_max of struct xmem_pool_info. Returns: 0;
+ * -ENOENT: no client has that id; -EINVAL: no client can have it; -ECHILD. Since: 0.2.
  */
 int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
 			  struct xmem_client_info *ret_info);
@@ -101,9 +101,8 @@ struct xmem_subscriber_info {
 
 /*
  * Get the next client that subscribes to this writer: the one with the id @first, or with the next
- * higher id. The client can receive everything that the writer publishes from now on, but can end
- * at any time. Returns: 0; -ENOENT: there are no more; -EPERM, -EINVAL, -ENOTCONN, -ECHILD. Since:
- * 0.5.
+ * higher id. It can receive everything that the writer publishes from now on, unless it ends.
+ * Returns: 0; -ENOENT: there are no more; -EPERM, -EINVAL, -ENOTCONN, -ECHILD. Since: 0.5.
  */
 int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 			 struct xmem_subscriber_info *ret_info);
@@ -154,10 +153,7 @@ struct xmem_slot_info {
 	uint32_t reserved;
 };
 
-/*
- * Get the properties of slot @slot. Returns: 0; -EINVAL: there is no such slot; -ECHILD. Since:
- * 0.2.
- */
+/* Get the properties of slot @slot. Returns: 0; -EINVAL: no such slot; -ECHILD. Since: 0.2. */
 int xmem_pool_slot_info(struct xmem_pool *pool, uint32_t slot, struct xmem_slot_info *ret_info);
 
 /* A GPU in whose memory a pool has, or has had, buffers. */

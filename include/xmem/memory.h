@@ -87,8 +87,8 @@ typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo
  * xmem_pool_stat and an xmem_acquire that finds nothing check this, and call it in their thread.
  * @call: called with @user each time that it becomes too much; NULL: call nothing any more. It may
  *	call every function but xmem_pool_close, and must return.
- * Returns: 0, or -EINVAL, -ECHILD.
- * Threads: any; another thread may still be in the function that was set before. Since: 0.4.
+ * Returns: 0, or -EINVAL, -ECHILD. Threads: any; another one may still be in the old function.
+ * Since: 0.4.
  */
 int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,
 		    xmem_limbo_function *call, void *user);

@@ -82,8 +82,7 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
  * get it.
  * @token: the token from xmem_publish, or XMEM_SLOT.
  * Returns: 0; or -EBUSY: a client has it; -ESTALE: it is gone already, or the token belongs to
- * another pool; -EINVAL: there is no such slot; -EPERM: also: not in this client's ring. Since:
- * 0.4.
+ * another pool; -EINVAL: there is no such slot; -EPERM: also: not in its ring. Since: 0.4.
  */
 int xmem_retract(struct xmem_pool *pool, uint64_t token);
 

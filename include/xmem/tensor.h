@@ -109,9 +109,9 @@ int xmem_describe_source(struct xmem_buffer *buffer, const struct xmem_source *s
 /* ---- reading ---- */
 
 /*
- * Get a copy of the metadata that does not change any more. Its strings are printable. size, offset
- * and, on a GPU, storage and device are true. All other fields may be anything.
- * Returns: 0, -EINVAL. Ownership: the copy is the caller's. Since: 0.4.
+ * Get a copy of the metadata that does not change. Its strings are printable. size, offset and, on
+ * a GPU, storage and device are true; all other fields may be anything. Returns: 0, -EINVAL.
+ * Ownership: the copy is the caller's. Since: 0.4.
  */
 int xmem_metadata_view(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 
@@ -146,8 +146,8 @@ struct xmem_tensor {
  * Returns: 0, or -ENODATA: the publisher has not described the contents; -EBADMSG: the description
  * is impossible; -ERANGE: the tensor reaches beyond the contents; -EINVAL; -EMEDIUMTYPE: the
  * contents are on a GPU, and XMEM_VIEW_CUDA is not set; -EIO, -ENOMEM, -EMFILE, -EINTR: as
- * xmem_data; on a GPU as xmem_cuda_ptr. Ownership: data is valid until the handle of the buffer is
- * dropped. Since: 0.4.
+ * xmem_data; on a GPU as xmem_cuda_ptr. Ownership: data is valid until the handle is dropped.
+ * Since: 0.4.
  */
 int xmem_tensor_view(struct xmem_buffer *buffer, uint32_t flags, struct xmem_tensor *ret_tensor);
 
@@ -205,9 +205,8 @@ int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t row,
 			 const char **ret_chars);
 
 /*
- * Check the tensor of metadata, which does not change meanwhile, against @bytes from its first
- * element to the end of the contents. Returns: 0, or -EINVAL, -ENODATA, -EBADMSG, -ERANGE as
- * xmem_tensor_view. Since: 0.4.
+ * Check the tensor of metadata against @bytes from its first element to the end of the contents.
+ * Returns: 0, or -EINVAL, -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Since: 0.4.
  */
 int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes);
 

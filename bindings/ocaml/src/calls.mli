@@ -292,7 +292,7 @@ val retract : Managed.pool -> int64 -> unit
     - EBUSY: a client has it
     - ESTALE: it is gone already, or the token belongs to another pool
     - EINVAL: there is no such slot
-    - EPERM: also: not in this client's ring
+    - EPERM: also: not in its ring
 
     The page xmem_retract(3) of the manual says more. Since 0.4. *)
 
@@ -421,13 +421,13 @@ val add_ref : Managed.pool -> int64 -> unit
     seconds.
 
     Errors:
-    - ERANGE: there are 65535 already
+    - ERANGE: there are 65535
     - ESTALE, EINVAL, EAGAIN, EACCES: as xmem_get
 
     The page xmem_add_ref(3) of the manual says more. Since 0.4. *)
 
 val drop_ref : Managed.pool -> int64 -> unit
-(** Drop one claim, for a consumer that does not want the buffer any more.
+(** Drop one claim, for a consumer that does not want the buffer.
 
     Errors:
     - ERANGE: there is no claim
@@ -607,8 +607,7 @@ val pool_stat : Managed.pool -> Answers.Pool_info.t
     The page xmem_pool_stat(3) of the manual says more. Since 0.1. *)
 
 val pool_client_info : Managed.pool -> int -> Answers.Client_info.t
-(** Get the properties of the client with the id \@client, below clients_max of struct
-    xmem_pool_info.
+(** Get the properties of the client \@client, below clients_max of struct xmem_pool_info.
 
     Errors:
     - ENOENT: no client has that id
@@ -620,8 +619,7 @@ val subscriber_next : Managed.pool -> int -> Answers.Subscriber_info.t
 (** Get the next client that subscribes to this writer: the one with the id \@first, or with the
     next higher id.
 
-    The client can receive everything that the writer publishes from now on, but can end at any
-    time.
+    It can receive everything that the writer publishes from now on, unless it ends.
 
     Errors:
     - ENOENT: there are no more
@@ -655,7 +653,7 @@ val pool_slot_info : Managed.pool -> int -> Answers.Slot_info.t
 (** Get the properties of slot \@slot.
 
     Errors:
-    - EINVAL: there is no such slot
+    - EINVAL: no such slot
 
     The page xmem_pool_slot_info(3) of the manual says more. Since 0.2. *)
 
@@ -856,9 +854,9 @@ val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
     The page xmem_describe_source(3) of the manual says more. Since 0.5. *)
 
 val metadata_view : Managed.buffer -> Answers.Metadata.t
-(** Get a copy of the metadata that does not change any more.
+(** Get a copy of the metadata that does not change.
 
-    Its strings are printable. size, offset and, on a GPU, storage and device are true. All other
+    Its strings are printable. size, offset and, on a GPU, storage and device are true; all other
     fields may be anything.
 
     Errors:
@@ -878,7 +876,7 @@ val tensor_view : Managed.buffer -> int -> Answers.Tensor.t
     - EMEDIUMTYPE: the contents are on a GPU, and XMEM_VIEW_CUDA is not set
     - EIO, ENOMEM, EMFILE, EINTR: as xmem_data
 
-    In C: data is valid until the handle of the buffer is dropped
+    In C: data is valid until the handle is dropped
 
     The page xmem_tensor_view(3) of the manual says more. Since 0.4. *)
 
