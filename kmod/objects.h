@@ -178,7 +178,6 @@ struct xk_pool {
 					 * read without the lock */
 	u32 reap;			/* pool->lock: XK_REAP_*, for end_work */
 	DECLARE_BITMAP(asked, XMEM_MAX_SLOTS);	/* atomic: further slots to look at */
-	atomic_t asked_all;		/* atomic: look at all slots */
 	struct xk_concerned concerned;	/* pool->lock: clients to be woken after that */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table (pool,
 					 * client, row) are immutable */

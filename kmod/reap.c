@@ -239,7 +239,7 @@ static void xk_reap_all(struct xk_pool *pool)
 /* Collect the requests for reaping that were made without the lock since the last run. */
 static u32 xk_reap_asked(struct xk_pool *pool)
 {
-	u32 what = atomic_xchg(&pool->asked_all, 0) ? XK_REAP_ALL : 0, slot;
+	u32 what = 0, slot;
 
 	for_each_set_bit(slot, pool->asked, pool->host.map.slots) {
 		clear_bit(slot, pool->asked);
@@ -296,13 +296,6 @@ void xk_reclaim_all(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
 	pool->reap |= XK_REAP_ALL;
-	xk_pool_queue_end(pool);
-}
-
-/* xk_reclaim_all, without the lock and without waiting. */
-void xk_reclaim_all_later(struct xk_pool *pool)
-{
-	atomic_set(&pool->asked_all, 1);
 	xk_pool_queue_end(pool);
 }
 

@@ -401,7 +401,6 @@ void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reclaim_later(struct xk_pool *pool, u32 slot);
-void xk_reclaim_all_later(struct xk_pool *pool);
 void xk_reclaim_all(struct xk_pool *pool);
 void xk_bury(struct xk_pool *pool);
 int xk_reap_wait(struct xk_pool *pool);

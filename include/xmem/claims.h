@@ -21,9 +21,8 @@ struct xmem_pool;
 struct xmem_buffer;
 
 /*
- * Set how many references a buffer has. One is this handle's. The others become claims, for clients
- * that will take them. xmem_release drops the reference of this handle, and xmem_forget leaves it to
- * the next client.
+ * Set how many references a buffer has. One is this handle's, which xmem_release drops, and which
+ * xmem_forget leaves to the next client. The others become claims, for clients that will take them.
  * @buffer: held for reading; or being written and complete, and afterwards held for reading.
  * @count: references in all, with existing claims, 1 to 65535.
  * @timeout_ns: how long all claims of the buffer last, at the earliest; they end at most a second
