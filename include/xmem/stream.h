@@ -54,7 +54,7 @@ int xmem_wait_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
  */
 int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
 
-/* In xmem_release_on, all streams of the primary context of the buffer's GPU. */
+/* In xmem_release_on, all streams of the primary context of the buffer's GPU; not a stream. */
 #define XMEM_ALL_STREAMS	((struct CUstream_st *)-1)
 
 /*
@@ -63,7 +63,8 @@ int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
  * @stream: XMEM_ALL_STREAMS: the streams are unknown, or one may have been destroyed. The handle
  *	then waits for the work of the whole GPU (xmem_release_on(3)).
  * Returns: 0, or -EPERM (the buffer is being written, or the stream is captured), -EINVAL, -EBADF,
- * -ECHILD, -ENODEV, -EIO; after an error the handle is unchanged. Ownership: ends here. Since: 0.5.
+ * -ECHILD, -ENODEV, -ENOMEM, -EIO; after an error the handle is unchanged. Ownership: ends here.
+ * Since: 0.5.
  */
 int xmem_release_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
 

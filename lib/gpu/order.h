@@ -153,8 +153,9 @@ CUresult xl_order_enter(struct xl_gpu *gpu, struct xl_gpu_scope *ret_scope);
 } while (0)
 
 /*
- * May the library put work into a stream of @gpu? 0, or -EPERM, noted, with @what as the name of
- * the call: the program captures this stream, or one with which the default stream is ordered. A
+ * May the library put work into a stream of @gpu? 0, or noted, with @what as the name of the call:
+ * -EINVAL (XMEM_ALL_STREAMS is no stream, and the driver might crash on it), or
+ * -EPERM: the program captures this stream, or one with which the default stream is ordered. A
  * captured stream makes each call a part of the program's graph, without an error. Each launch of
  * the graph would repeat it: write an old value into the ready word, wait for old contents, drop a
  * handle that has other contents by then. So a call asks this before it changes anything. Other

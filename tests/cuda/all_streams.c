@@ -250,6 +250,28 @@ TEST(CUDA_a_thread_drops_handles_after_the_loss_of_the_context)
 	lost_context_drops(0);
 }
 
+TEST(CUDA_all_streams_are_no_stream_for_other_calls)
+{
+	struct xmem_buffer *handle[2], *to;
+	static uint64_t word[1];
+	struct xmem_pool *pool = hold_two(handle), *other;
+
+	other = cuda_writer(new_name(), 1, WORK_BYTES, 0);
+	to = cuda_acquire(other, WORK_BYTES);
+	SAME(xmem_wait_on(handle[0], XMEM_ALL_STREAMS), -EINVAL);
+	SAYS(EINVAL, "wait_on", "XMEM_ALL_STREAMS");
+	SAME(xmem_copy(to, handle[0], XMEM_ALL_STREAMS), -EINVAL);
+	SAME(xmem_copy_from_host(to, 0, word, 8, XMEM_ALL_STREAMS), -EINVAL);
+	SAME(xmem_copy_to_host(word, handle[0], 0, 8, XMEM_ALL_STREAMS), -EINVAL);
+	SAME(publish_on(to, XMEM_ALL_STREAMS), -EINVAL);
+	xmem_release(to);
+	xmem_release(handle[0]);
+	xmem_release(handle[1]);
+	xmem_pool_close(other);
+	xmem_pool_close(pool);
+	no_violations();
+}
+
 static void fails_and_keeps(struct xmem_pool *pool, struct xmem_buffer *handle, const char *rules)
 {
 	uint64_t token = xmem_token(handle);

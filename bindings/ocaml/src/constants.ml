@@ -681,7 +681,7 @@ let drain_evicts = 1
 (** in place of a client id: no client *)
 let nobody = 4294967295
 
-(** In xmem_release_on, all streams of the primary context of the buffer's GPU. *)
+(** In xmem_release_on, all streams of the primary context of the buffer's GPU; not a stream. *)
 let all_streams = (-1L)
 
 (** pixels *)

@@ -334,7 +334,7 @@ GID_SAME: Final = 4294967295
 DRAIN_EVICTS: Final = 1
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
-#: In xmem_release_on, all streams of the primary context of the buffer's GPU.
+#: In xmem_release_on, all streams of the primary context of the buffer's GPU; not a stream.
 ALL_STREAMS: Final = 18446744073709551615
 #: pixels
 IMAGE_MAX_SIDE: Final = 1048576
@@ -550,7 +550,7 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscribers_poll_fd", "xmem_attach_fd",
-        "xmem_get_mut", "xmem_wait_on", "xmem_tensor_view", "xmem_image_view",
+        "xmem_get_mut", "xmem_wait_on", "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
         "xmem_strings_view",
     ),
     "ENOSPC": (
