@@ -273,7 +273,7 @@ int xk_attach_begin(struct xk_call *call)
 {
 	struct xmem_attach_request *request = &call->u.attach;
 	struct xk_client *client = call->client;
-	u64 done = smp_load_acquire(&client->pool->end_done);
+	u64 done = smp_load_acquire(&client->pool->end_done);	/* pairs with xk_end_done */
 	int err;
 
 	if (client->role != XMEM_ROLE_WRITER)

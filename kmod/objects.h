@@ -118,7 +118,7 @@ struct xk_queue {
 	unsigned long rests_until;	/* in jiffies; only the work writes it */
 	struct hrtimer timer;		/* set when a thread arms slots_waiters */
 
-	spinlock_t lock;
+	spinlock_t lock;		/* the lines, and what waits in them */
 	struct xk_line line[];		/* lock; see XK_LINE_* */
 };
 #define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)

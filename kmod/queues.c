@@ -92,7 +92,8 @@ static void xk_line_enter(struct xk_line *line, struct xk_place *place)
 void xk_sleep_begin(struct xk_queue *queue, u32 number, struct xk_sleeper *sleeper)
 {
 	sleeper->task = current;
-	sleeper->own.sleeper = sleeper->all.sleeper = sleeper;
+	sleeper->own.sleeper = sleeper;
+	sleeper->all.sleeper = sleeper;
 	spin_lock(&queue->lock);
 	xk_line_enter(&queue->line[number], &sleeper->own);
 	xk_line_enter(&queue->line[XK_LINE_ALL], &sleeper->all);
