@@ -46,9 +46,10 @@ def _prose(value: Any) -> str:
         if line.startswith("\t") != table:
             text += ".fi\n.RE\n.PP\n" if table else ".RS 4\n.nf\n"
             table = not table
-        elif blank:
+        elif blank or not text:
             heading = None if table else re.match(r"([A-Z][a-z]+)\. (?=[A-Z])", line)
-            text += ".sp\n" if table else f".SS {heading[1]}\n" if heading else ".PP\n"
+            between = ".sp\n" if table else ".PP\n"
+            text += f".SS {heading[1]}\n" if heading else between if text else ""
             line = line[heading.end():] if heading else line
         text += _safe(line[1:].expandtabs(8) if table else line) + "\n"
         blank = False
