@@ -113,7 +113,7 @@ def test_the_types_cannot_be_made_without_a_call() -> None:
             cls()
     with pytest.raises(TypeError, match="no Pool"):
         xmem._core.pool_open(int, None, -1, 0, 0, 0, 0, 0, None,    # type: ignore[type-var]
-                             0, 0, 0, 0, 0, 0, 0, 0)
+                             0, 0, 0, 0, 0, 0, 0)
     with pytest.raises(TypeError):
         xmem._core.set_types(int, int)      # type: ignore[arg-type]
     with pytest.raises(TypeError):
