@@ -35,7 +35,7 @@ int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t incarnatio
 #define XMEM_DRAIN_EVICTS	(1u << 0)	/* end all clients but those of this process */
 
 /*
- * Close the pool for good to clients that would join it (ESHUTDOWN). Clients that have joined stay.
+ * From now on no client can join the pool (ESHUTDOWN). Clients that have joined stay.
  * @flags: XMEM_DRAIN_EVICTS, or 0.
  * Returns: how many clients it has ended, or -EPERM, -EOPNOTSUPP, -ENOTCONN as xmem_pool_evict, and
  * then nothing has changed; -EINVAL. Since: 0.5.

@@ -153,7 +153,7 @@ struct xmem_api {
 
 /*
  * Get the table of the library's functions.
- * @version: XMEM_API_VERSION, as the caller was compiled. While the major version is 0 the versions
+ * @version: XMEM_API_VERSION of the caller's headers. While the major version is 0 the versions
  *	must be equal; later a lower or equal minor version will do.
  * Returns: the table, or NULL: ENOTSUP (the library's table is another version's).
  * Ownership: the library's, valid as long as the library is loaded, which is for ever. Since: 0.4.

@@ -18,7 +18,7 @@ struct xmem_buffer;
 /*
  * Get the contents, xmem_size() bytes, which do not change while the buffer is held.
  * Returns: their address, or NULL: EMEDIUMTYPE (they are on a GPU: xmem_cuda_ptr), EIO (the
- * publisher gave a wrong place, or they cannot be mapped), ENOMEM, EMFILE, ENOTCONN, EINTR.
+ * publisher gave a wrong offset, or they cannot be mapped), ENOMEM, EMFILE, ENOTCONN, EINTR.
  * Ownership: valid until the handle of the buffer is dropped. Since: 0.1.
  */
 const void *xmem_data(struct xmem_buffer *buffer);
@@ -34,17 +34,17 @@ void xmem_release(struct xmem_buffer *buffer);
 
 /* ---- tokens: a token names the contents of a buffer for ever, and is never 0 ---- */
 
-/* Get the token of a buffer. Returns: the token, or 0 while the buffer is written. Since: 0.1. */
+/* Get the token of a buffer. Returns: the token; 0 while it is being written. Since: 0.1. */
 uint64_t xmem_token(struct xmem_buffer *buffer);
 
-/* In place of a token: the slot's present contents, which last while they are held or claimed. */
+/* In place of a token: the slot's contents at the time of the call. They can change unless held. */
 #define XMEM_SLOT(number)	(0xffffffffffff0000ULL | (number))
 
 /*
  * Get the buffer that a token names, and hold it for reading. If the buffer has claims (claims.h),
  * the call takes one.
  * Returns: the buffer, or NULL: ESTALE: those contents are gone, or the token is of another pool;
- * EINVAL: there is no such slot; EAGAIN: the owner keeps scanning the buffer, so retry; EACCES: the
+ * EINVAL: there is no such slot; EAGAIN: its owner is checking if it is used, so retry; EACCES: the
  * owner is another user's client, and has not let this one in (xmem_pool_grant); EOVERFLOW.
  * Ownership: the caller calls xmem_release. Threads: not while one closes @pool. Since: 0.1.
  */
@@ -59,7 +59,7 @@ struct xmem_buffer *xmem_clone(struct xmem_buffer *buffer);
 /* ---- more about a buffer ---- */
 
 /*
- * Get the number of a buffer's slot, the lower 16 bits of the token, even while it is written.
+ * Get the number of a buffer's slot, the lower 16 bits of its token, even before it has a token.
  * Returns: the number, or -EINVAL, -EBADF, -ECHILD. Since: 0.5.
  */
 int xmem_slot(struct xmem_buffer *buffer);
@@ -67,8 +67,8 @@ int xmem_slot(struct xmem_buffer *buffer);
 /* Get the number of bytes of the whole buffer. Returns: the number; 0 for NULL. Since: 0.2. */
 size_t xmem_capacity(struct xmem_buffer *buffer);
 
-#define XMEM_BUFFER_SHARED	(1u << 0)	/* xmem_get_mut can write it */
-#define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can write this file any more */
+#define XMEM_BUFFER_SHARED	(1u << 0)	/* xmem_get_mut can make it writable */
+#define XMEM_BUFFER_CONSTANT	(1u << 1)	/* nobody can change its memory any more */
 #define XMEM_BUFFER_HUGE	(1u << 2)	/* it is in huge pages (hugetlb) */
 #define XMEM_BUFFER_ATTACHED	(1u << 3)	/* from xmem_attach_fd or xmem_attach_cuda */
 #define XMEM_BUFFER_DMABUF	(1u << 4)	/* a dma-buf: see xmem_attach_fd */
@@ -77,14 +77,14 @@ size_t xmem_capacity(struct xmem_buffer *buffer);
 #define XMEM_BUFFER_READERS	(1u << 7)	/* CUDA: readers get it: XMEM_MEMORY_READERS */
 #define XMEM_BUFFER_CLAIMED	(1u << 31)	/* xmem_get took a claim for this handle */
 
-/* The properties of a handle. While the buffer is written, this client is the publisher. */
+/* The properties of a buffer. While it is being written, this client is the publisher. */
 struct xmem_buffer_info {
 	size_t size;			/* in: sizeof(struct xmem_buffer_info); out: valid bytes */
 	uint32_t flags;			/* XMEM_BUFFER_*, also bits that later versions define */
 	uint32_t slot;			/* xmem_slot */
-	uint64_t token;			/* xmem_token: 0 while the buffer is written */
-	uint64_t sequence;		/* from 0 for each publisher; 0: written, or got by token */
-	uint64_t timestamp_ns;		/* CLOCK_MONOTONIC; 0: none, written, or got by token */
+	uint64_t token;			/* xmem_token: 0 while it is being written */
+	uint64_t sequence;		/* counts up from 0; also 0: being written, or by token */
+	uint64_t timestamp_ns;		/* CLOCK_MONOTONIC; 0: none, being written, or by token */
 	uint64_t bytes;			/* xmem_size */
 	uint64_t capacity;		/* xmem_capacity */
 	uint32_t publisher;		/* client id; XMEM_NOBODY: it has ended long ago */
@@ -93,16 +93,16 @@ struct xmem_buffer_info {
 };
 
 /*
- * Get the properties of a buffer that is written or held. The call asks and maps nothing. Returns:
- * 0, -EINVAL, -EBADF, -ECHILD. Since: 0.5.
+ * Get the properties of a buffer that is held or being written. The call does not ask the host, and
+ * maps nothing. Returns: 0, -EINVAL, -EBADF, -ECHILD. Since: 0.5.
  */
 int xmem_buffer_stat(struct xmem_buffer *buffer, struct xmem_buffer_info *ret_info);
 
 /*
  * Get the address of the metadata. The publisher can write to it at any time; xmem_metadata_view
  * (tensor.h) gets a copy that does not change. Returns: the address, or NULL.
- * Ownership: valid until the handle is dropped; after xmem_get_mut until the buffer is published or
- * its references are counted. Since: 0.2.
+ * Ownership: valid until the handle is dropped; after xmem_get_mut only while the buffer is being
+ * written. Since: 0.2.
  */
 const struct xmem_metadata *xmem_metadata_ptr(struct xmem_buffer *buffer);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims: handing buffers over by count. A part of xmem.h.
+ * Claims: passing a buffer to a known number of clients. A part of xmem.h.
  *
  * A *claim* is a reference that is set aside for a client that is not known yet. The sender calls
  * xmem_set_ref_count and xmem_forget, and sends the token in its own way. Each consumer calls
@@ -24,11 +24,11 @@ struct xmem_buffer;
  * Set how many references a buffer has. One is this handle's, which xmem_release drops, and which
  * xmem_forget leaves to the next client. The others become claims, for clients that will take them.
  * @buffer: held for reading; or being written and complete, and afterwards held for reading.
- * @count: references in all, with existing claims, 1 to 65535.
- * @timeout_ns: how long all claims of the buffer last, at the earliest; they end at most a second
+ * @count: this handle's reference and all claims, earlier ones too, together: 1 to 65535.
+ * @timeout_ns: the least time that all claims of the buffer last; they end at most a second
  *	later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set more
- *	than 60 seconds. No call makes the end earlier.
- * Returns: 0, or -ERANGE: a wrong count; -EPERM: another client's buffer, and a longer timeout;
+ *	than 60 seconds. A further call can only extend the time.
+ * Returns: 0, or -ERANGE: a wrong count; -EPERM: only the owner may set this timeout;
  * -EINVAL, -EOVERFLOW, -ENOMEM; -EINTR; -ECANCELED, -EOWNERDEAD, -ENOTCONN, -EIO, -ESHUTDOWN as
  * xmem_wait_contents, after xmem_get_mut of memory of a GPU. Threads: no other call may use this
  * handle meanwhile. Since: 0.4.
@@ -36,7 +36,7 @@ struct xmem_buffer;
 int xmem_set_ref_count(struct xmem_buffer *buffer, uint32_t count, int64_t timeout_ns);
 
 /*
- * Set further references of a held buffer aside: @more, at least 1, and @timeout_ns as in
+ * Make @more claims of a held buffer, at least 1, beside those that it has. @timeout_ns is as in
  * xmem_set_ref_count. Returns: 0, or -ERANGE: @more is 0, or there would be more than 65535;
  * -EPERM: the buffer is being written, or is another client's and the timeout is too long; -EINTR,
  * -EINVAL, -ENOMEM. Since: 0.4.
@@ -45,7 +45,7 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 
 /*
  * Drop the handle of a buffer and leave its reference to the next client that gets the buffer. The
- * reference becomes a claim, which lasts as long as xmem_set_ref_count was asked for, or at least
+ * reference becomes a claim, which lasts for the timeout of xmem_set_ref_count, or without that for
  * 10 seconds. Send the token after this call (xmem_claims(7)).
  * Returns: 0, and the handle is gone; or -EPERM: the buffer is being written; -ERANGE: there are
  * 65535 claims; -EINTR, -ENOMEM. Threads: no other call may use this handle meanwhile. Since: 0.4.
@@ -53,7 +53,7 @@ int xmem_offer(struct xmem_buffer *buffer, uint32_t more, int64_t timeout_ns);
 int xmem_forget(struct xmem_buffer *buffer);
 
 /*
- * Set one more reference of contents that are held or have claims aside, for at least 10 seconds.
+ * Make one more claim of contents that are held or have claims. It lasts at least 10 seconds.
  * Returns: 0, or -ERANGE: there are 65535; -ESTALE, -EINVAL, -EAGAIN, -EACCES: as xmem_get;
  * -ENOMEM, -EINTR. Since: 0.4.
  */

@@ -8,9 +8,9 @@
  *
  * With the stream NULL a copy is complete when the call returns. Otherwise it is work in the stream
  * (stream.h) of the target's GPU or, if the target is in memory of the CPU, of the source's GPU.
- * Until the stream has done the copy, do not change a source in memory of the CPU, nor use, publish
- * or release a target there, and drop a source only by xmem_release_on. A target on a GPU may be
- * published or released at once.
+ * Until the stream has done the copy, drop the source only by xmem_release_on, and do not change it
+ * if it is in memory of the CPU. Do not use, publish or release a target in memory of the CPU
+ * either. A target on a GPU may be published or released at once.
  */
 #ifndef XMEM_COPY_H
 #define XMEM_COPY_H
@@ -29,8 +29,8 @@ struct CUstream_st;		/* CUstream and cudaStream_t point to it */
  * Copy the contents and the metadata of one buffer to another one, which may be of another pool.
  * Then the contents of @to begin at xmem_data_mut and are as long as those of @from.
  * Returns: 0, or -ERANGE: the contents are longer than xmem_capacity() of @to; -EPERM: @to is not
- * being written or is of attached memory, or the stream is captured; -EINVAL: also: both are one
- * handle; -EIO, -ENOMEM, -EMFILE, -ENOTCONN, -EINTR: as xmem_data; with a GPU also as
+ * being written or is of attached memory, or a graph captures the stream; -EINVAL: also: both are
+ * one handle; -EIO, -ENOMEM, -EMFILE, -ENOTCONN, -EINTR: as xmem_data; with a GPU also as
  * xmem_cuda_ptr. Threads: one thread at a time writes a buffer. Since: 0.4.
  */
 int xmem_copy(struct xmem_buffer *to, struct xmem_buffer *from, struct CUstream_st *stream);
@@ -60,21 +60,21 @@ int xmem_copy_to_host(void *to, struct xmem_buffer *from, size_t offset, size_t 
 		      struct CUstream_st *stream);
 
 /*
- * Copy the contents and the metadata of a buffer to a new one of its pool, on the GPU @device_id or
- * XMEM_CPU, which is then being written. The copy is complete when the call returns.
+ * Acquire a buffer of the same pool, on the GPU @device_id or XMEM_CPU, and copy the contents and
+ * metadata into it. It is then being written, and the copy is complete when the call returns.
  * Returns: the new buffer, or NULL: as xmem_acquire or xmem_acquire_cuda, and as xmem_copy.
  * Ownership: ends in xmem_publish or xmem_release. Since: 0.5.
  */
 struct xmem_buffer *xmem_copy_to(struct xmem_buffer *from, int device_id, int64_t timeout_ns);
 
 /*
- * Get xmem_size() bytes of contents of a held buffer as memory that the caller may write, and that
- * only this handle shows. A store does not change the contents. Do not change the memory's
- * protection.
+ * Get a private view of the contents of a held buffer, xmem_size() bytes. The caller may write to
+ * it: only this view shows the stores, and the contents do not change. Do not change the protection
+ * of its memory.
  * Returns: one address for all calls with this handle; or NULL: EPERM: the buffer is being written;
  * EMEDIUMTYPE, EIO: as xmem_data; ENOMEM: also: the limit of locked memory is reached; ENOTCONN,
- * EMFILE, EINTR. Ownership: the library's, until the handle is dropped or xmem_get_mut has made it
- * writable; then the stores are lost. Since: 0.5.
+ * EMFILE, EINTR. Ownership: the library's, until the handle is dropped or xmem_get_mut makes the
+ * buffer writable; then the stores are lost. Since: 0.5.
  */
 void *xmem_data_private(struct xmem_buffer *buffer);
 

@@ -15,9 +15,9 @@
  *	EPERM	the call is made in a callback of the driver's, or a stream is captured
  *	EIO	the driver failed; xmem_get_last_error has its result
  * and each function that waits for contents that a stream has yet to write also with
- *	ECANCELED, EINTR, ENOTCONN  the wait has ended; it is unknown if they will be complete
+ *	ECANCELED, EINTR, ENOTCONN  the wait ended early; the contents may still become complete
  *	EOWNERDEAD  the process that wrote them ended before they were complete
- *	EIO	they will never be complete: its own GPU fails, or their writer gave a wrong order
+ *	EIO	they never become complete: this process's GPU failed, or their metadata are wrong
  */
 #ifndef XMEM_CUDA_H
 #define XMEM_CUDA_H
@@ -57,9 +57,9 @@ int xmem_cuda_query(struct xmem_cuda_info *ret_info);
 #define XMEM_CUDA_CAN_EXPORT		(1u << 0)	/* memory as descriptors (cuMemCreate) */
 #define XMEM_CUDA_CAN_IPC		(1u << 1)	/* legacy handles of memory (cuMemAlloc) */
 #define XMEM_CUDA_CAN_EXPORT_POOL	(1u << 2)	/* memory pools as descriptors */
-#define XMEM_CUDA_CAN_MEMOPS		(1u << 3)	/* streams write and wait for 64 bits */
-#define XMEM_CUDA_CAN_REGISTER		(1u << 4)	/* it uses registered CPU memory, */
-#define XMEM_CUDA_CAN_REGISTER_READ_ONLY (1u << 5)	/* it reads read-only CPU memory, and */
+#define XMEM_CUDA_CAN_MEMOPS		(1u << 3)	/* streams can write and await 64 bits */
+#define XMEM_CUDA_CAN_REGISTER		(1u << 4)	/* it uses registered CPU memory */
+#define XMEM_CUDA_CAN_REGISTER_READ_ONLY (1u << 5)	/* it uses read-only CPU memory too */
 #define XMEM_CUDA_CAN_HOST_ATOMICS	(1u << 6)	/* it changes CPU memory atomically */
 #define XMEM_CUDA_CAN_MPS		(1u << 7)	/* MPS serves this process */
 
@@ -77,7 +77,7 @@ struct xmem_cuda_device_info {
 };
 
 /*
- * Get the properties of @device, below devices of struct xmem_cuda_info. This makes no context.
+ * Get the properties of @device, 0 to devices - 1 of struct xmem_cuda_info. It makes no context.
  * Returns: 0; -ENODEV: also if there is no such device; others as xmem_cuda_query. Since: 0.5.
  */
 int xmem_cuda_device_query(int device, struct xmem_cuda_device_info *ret_info);
@@ -98,11 +98,11 @@ struct xmem_buffer *xmem_acquire_cuda(struct xmem_pool *pool, size_t bytes, int 
  * Make a buffer of existing memory of a GPU, without copying it. It is published or released like a
  * buffer from xmem_attach_fd, and never gets other contents.
  * @ptr: from cudaMalloc or cuMemAlloc, or from cuMemCreate or a memory pool that exports
- *	descriptors; a multiple of 64 bytes behind the beginning of its allocation. The memory stays
+ *	descriptors; it lies a multiple of 64 bytes into its allocation. The memory stays
  *	the caller's.
  * @bytes: of contents. Other processes get the whole allocation.
  * @flags: 0 or XMEM_MEMORY_READERS.
- * @done: called once with @user, when no client can use the memory any more, or NULL. Until then,
+ * @done: NULL, or called once with @user when no client can use the memory any more. Until then,
  *	do not free the memory or change it. @done must return, and must call no function of this
  *	pool.
  * Returns: the buffer, or NULL: EINVAL: a number is 0, or an address is not aligned; EMEDIUMTYPE:
@@ -125,7 +125,7 @@ struct xmem_buffer *xmem_attach_cuda(struct xmem_pool *pool, void *ptr, size_t b
 const void *xmem_cuda_ptr(struct xmem_buffer *buffer);
 
 /*
- * Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes. Returns: the
+ * Get the memory of a buffer on a GPU that is being written, xmem_capacity() bytes. Returns: the
  * device address, or NULL: EPERM (the buffer is not being written, or is from xmem_attach_cuda),
  * and as xmem_cuda_ptr. Ownership: valid until the buffer is published or released. Since: 0.5.
  */
@@ -133,7 +133,7 @@ void *xmem_cuda_ptr_mut(struct xmem_buffer *buffer);
 
 /*
  * Let the GPU @device, too, use the address of a buffer (xmem_cuda_ptr, xmem_cuda_ptr_mut). Without
- * access, a kernel on that GPU that uses the address loses its context.
+ * access, a kernel on that GPU that uses the address makes its context unusable.
  * Returns: 0: work in the primary context of @device can use the address; or -EXDEV: @device cannot
  * use it (xmem_copy_to needs no access); -EUSERS: the driver has as many peers of @device as it can
  * have; -ENODEV; others as xmem_cuda_ptr, which it calls. Since: 0.5.

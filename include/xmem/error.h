@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* The last error; and the result of the last failed call of the GPUs' driver in this library. */
+/* The last error of a thread, and the result of the library's last failed call of a GPU driver. */
 struct xmem_error {
 	size_t size;			/* in: sizeof(struct xmem_error); out: valid bytes */
 	int32_t error;			/* a negative errno; 0: no call has failed */
@@ -22,8 +22,8 @@ struct xmem_error {
 /*
  * Get the last error of the calling thread and the driver's result, and forget both.
  * @ret_error: its size field is set; may be NULL.
- * Returns: a negative errno; 0: no call has failed since the error was last forgotten. -EINVAL is
- * also the error of this call if the size field is smaller than itself.
+ * Returns: a negative errno; 0: no call has failed since the error was last forgotten. -EINVAL can
+ * also mean that this call failed: the size field is below sizeof(size_t).
  * Ownership: the message is valid until the thread's next xmem call; the name is constant.
  * Threads: each thread has its own last error. Since: 0.1.
  */

@@ -18,12 +18,12 @@ struct xmem_pool_info {
 	uint32_t slots;			/* capacity */
 	uint32_t attached;		/* slots with a buffer */
 	uint32_t free;			/* of those: without contents */
-	uint32_t writing;		/* written, or kept by their owner for its next acquire */
+	uint32_t writing;		/* being written, or kept by their owner to write next */
 	uint32_t live;			/* with contents */
 	uint32_t held;			/* slots that at least one client holds */
 	uint32_t limbo;			/* attached slots whose owner has ended */
-	uint32_t clients;		/* that live */
-	uint32_t zombies;		/* ended clients with publications in flight */
+	uint32_t clients;		/* living clients */
+	uint32_t zombies;		/* ended clients with publications yet to be received */
 	uint32_t clients_max;		/* capacity */
 	uint32_t ring_entries;		/* capacity of each writer's ring */
 	uint32_t reserved;
@@ -43,12 +43,12 @@ struct xmem_pool_info {
 	uint64_t bytes_limbo;		/* of the slots in limbo */
 	uint64_t limbo_age_ns;		/* since the first of their owners ended */
 	uint64_t bytes_overdue;		/* of the overdue slots */
-	uint64_t overdue_age_ns;	/* since an owner first missed one of them */
+	uint64_t overdue_age_ns;	/* since an owner first needed one of them */
 	uint64_t bytes_cuda;		/* of memory of GPUs; since 0.5, as all that follow */
 	uint64_t bytes_closing;		/* of that: without buffers, but still open in processes */
 };
 
-/* Get the numbers of a pool, from its pages. Returns: 0, -EINVAL, -ECHILD. Since: 0.1. */
+/* Get the numbers of a pool, from shared memory. Returns: 0, -EINVAL, -ECHILD. Since: 0.1. */
 int xmem_pool_stat(struct xmem_pool *pool, struct xmem_pool_info *ret_info);
 
 enum xmem_client_role {
@@ -56,14 +56,14 @@ enum xmem_client_role {
 	XMEM_CLIENT_WRITER = 2
 };
 
-/* One client of a pool. It reports bytes_mapped and awaits_writer itself. */
+/* One client of a pool. It reports bytes_mapped and awaits_writer itself, so they may be wrong. */
 struct xmem_client_info {
 	size_t size;			/* in: sizeof(struct xmem_client_info); out: valid bytes */
 	uint32_t id;
 	uint32_t role;			/* enum xmem_client_role */
-	uint32_t alive;			/* 1; 0: it has ended, with publications in flight */
+	uint32_t alive;			/* 1; 0: it has ended, but others have yet to receive */
 	uint32_t pid;			/* in this process's namespace, or xmemd's; 0: not in it */
-	uint32_t uid;			/* in its user namespace; as pid */
+	uint32_t uid;			/* in this process's user namespace, or xmemd's */
 	uint32_t slots;			/* attached slots that it owns */
 	uint64_t incarnation;		/* number of this use of the id, never reused */
 	uint64_t wait_bound_ns;		/* of its options */
@@ -77,11 +77,11 @@ struct xmem_client_info {
 	uint32_t limbo;			/* slots that it holds, in limbo or overdue; since 0.4 */
 	uint32_t awaits_writer;		/* threads that wait for a writer to follow; since 0.5 */
 	uint64_t bytes_limbo;		/* of the slots that `limbo` counts; since 0.4 */
-	uint64_t bytes_ended;		/* of those of ended owners; since 0.5 */
+	uint64_t bytes_ended;		/* part of them: those of ended owners; since 0.5 */
 };
 
 /*
- * Get the properties of the client @client, below clients_max of struct xmem_pool_info. Returns: 0;
+ * Get the properties of the client with the id @client, from 0 to clients_max - 1. Returns: 0;
  * -ENOENT: no client has that id; -EINVAL: no client can have it; -ECHILD. Since: 0.2.
  */
 int xmem_pool_client_info(struct xmem_pool *pool, uint32_t client,
@@ -116,10 +116,10 @@ int xmem_subscriber_next(struct xmem_pool *pool, uint32_t first,
 int xmem_wait_subscribers(struct xmem_pool *pool, uint32_t count, int64_t timeout_ns);
 
 /*
- * Get a descriptor for poll, select and epoll that is readable when clients have subscribed to this
- * writer, or unsubscribed, since xmem_subscriber_next from 0 on or xmem_wait_subscribers with
- * timeout 0 has last looked. Returns: as xmem_pool_poll_fd, and -EPERM. Ownership: the library's,
- * valid as long as that of xmem_pool_poll_fd. Since: 0.5.
+ * Get a descriptor for poll, select and epoll. It is readable when a client has subscribed to this
+ * writer or unsubscribed since the last look: a call of xmem_subscriber_next with id 0, or of
+ * xmem_wait_subscribers with timeout 0. Returns: as xmem_pool_poll_fd, and -EPERM. Ownership: the
+ * library's, valid as long as that of xmem_pool_poll_fd. Since: 0.5.
  */
 int xmem_subscribers_poll_fd(struct xmem_pool *pool);
 
@@ -127,7 +127,7 @@ int xmem_subscribers_poll_fd(struct xmem_pool *pool);
 enum xmem_slot_use {
 	XMEM_USE_NONE = 0,		/* it has no buffer */
 	XMEM_USE_FREE = 1,		/* a buffer without contents */
-	XMEM_USE_WRITING = 2,		/* written, or kept by its owner for its next acquire */
+	XMEM_USE_WRITING = 2,		/* being written, or kept by its owner to write next */
 	XMEM_USE_LIVE = 3,		/* it has contents */
 	XMEM_USE_LIMBO = 4		/* its owner has ended; it goes when no client holds it */
 };
@@ -184,11 +184,11 @@ struct xmem_host_info {
 	size_t size;			/* in: sizeof(struct xmem_host_info); out: valid bytes */
 	uint32_t abi;			/* version of its protocol */
 	uint32_t abi_oldest;		/* the oldest that it still serves */
-	uint64_t features;		/* that a client has to know in order to use its pools */
+	uint64_t features;		/* bits: features that clients of its pools must know */
 	uint32_t max_slots;		/* of a pool */
 	uint32_t max_clients;		/* of a pool */
 	uint32_t max_ring_entries;	/* of a pool */
-	uint32_t group_slots;		/* slots of a group, which one writer gets */
+	uint32_t group_slots;		/* a writer gets slots in groups of so many */
 	uint32_t max_pools;
 	uint32_t max_payloads;		/* files with contents, of a pool */
 	uint32_t pools;			/* now */
@@ -251,13 +251,13 @@ struct xmem_pool_entry {
 	uint32_t payloads;		/* files */
 	uint32_t mode;			/* as in pool options; since 0.5, as all that follow */
 	uint32_t gid;			/* its group; UINT32_MAX as owner_uid */
-	uint32_t roles;			/* XMEM_MAY_*: that the mode gives this process */
+	uint32_t roles;			/* XMEM_MAY_* that the mode gives this process */
 };
 
 /*
  * Get the host's next pool that this process may join by its name, or that is its user's own,
- * without joining it or starting a daemon. @after: the number of the last pool; 0: get the first
- * one. Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,
+ * without joining it or starting a daemon. @after: the number from the last answer; 0: get the
+ * first one. Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,
  * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Since: 0.2.
  */
 int xmem_pool_next(uint64_t after, struct xmem_pool_entry *ret_entry);

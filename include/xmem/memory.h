@@ -3,8 +3,8 @@
  * The memory of buffers: its kinds, and when it is made and given back. A part of xmem.h.
  *
  * xmem_acquire and xmem_acquire_cuda make buffers on demand, up to demand_bytes of struct
- * xmem_pool_options in each place (CPU or GPU). Unused files of these buffers stay for later
- * acquires within cache_bytes and cache_ns (xmem_memory(7)).
+ * xmem_pool_options in each place (CPU or GPU). These buffers lie in files. Files without a used
+ * buffer stay for later acquires within cache_bytes and cache_ns (xmem_memory(7)).
  */
 #ifndef XMEM_MEMORY_H
 #define XMEM_MEMORY_H
@@ -23,7 +23,7 @@ struct xmem_pool;
 #define XMEM_MEMORY_SEALED	(1u << 1)	/* only this writer can ever write it */
 #define XMEM_MEMORY_CUDA	(1u << 2)	/* of the GPU `device_id` */
 #define XMEM_MEMORY_READERS	(1u << 3)	/* readers get it too, not only writers */
-#define XMEM_MEMORY_LEGACY	(1u << 4)	/* by IPC handles, not descriptors */
+#define XMEM_MEMORY_LEGACY	(1u << 4)	/* shared by IPC handles, not by descriptors */
 
 /* The buffers that xmem_preallocate makes. */
 struct xmem_preallocate_options {
@@ -35,8 +35,8 @@ struct xmem_preallocate_options {
 
 /*
  * Make @count buffers of @bytes bytes: allocate all of their memory now, and attach them to the
- * pool. After that, xmem_acquire (for memory of a GPU: xmem_acquire_cuda there) makes no buffers on
- * demand unless demand_bytes of struct xmem_pool_options says how many bytes. Every writer can
+ * pool. After that, xmem_acquire (or xmem_acquire_cuda on that GPU) makes no buffers on demand if
+ * demand_bytes of struct xmem_pool_options is 0. Every writer can
  * write contents in place once it alone holds them (xmem_get_mut), unless the memory is
  * XMEM_MEMORY_SEALED.
  * Returns: 0, or an error, and then no buffer has been made:
@@ -66,8 +66,8 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 int xmem_collect(struct xmem_pool *pool, uint64_t keep, uint64_t *ret_bytes);
 
 /*
- * Limbo: buffers whose owner has ended and that clients hold or have yet to receive; and *overdue*
- * buffers, which clients hold, no subscriber has yet to receive, and their owner wants back.
+ * Limbo: used buffers whose *owner*, the client that made them, has ended; and *overdue* buffers,
+ * which all subscribers have received, which some client still holds, and which the owner needs.
  */
 struct xmem_limbo {
 	size_t size;			/* valid bytes */
@@ -76,7 +76,7 @@ struct xmem_limbo {
 	uint64_t bytes_ended;
 	uint64_t bytes_overdue;
 	uint64_t ended_age_ns;		/* since the first of these owners ended */
-	uint64_t overdue_age_ns;	/* since an owner first missed one of them */
+	uint64_t overdue_age_ns;	/* since an owner first needed one of them */
 };
 
 typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo *limbo,
@@ -85,9 +85,9 @@ typedef void xmem_limbo_function(struct xmem_pool *pool, const struct xmem_limbo
 /*
  * Call a function when a pool has more than @bytes bytes or @count buffers in limbo. xmem_collect,
  * xmem_pool_stat and an xmem_acquire that finds nothing check this, and call it in their thread.
- * @call: called with @user each time that it becomes too much; NULL: call nothing any more. It may
- *	call every function but xmem_pool_close, and must return.
- * Returns: 0, or -EINVAL, -ECHILD. Threads: any; another one may still be in the old function.
+ * @call: called with @user each time that a limit is newly passed; NULL: call nothing any more. It
+ *	may call every function but xmem_pool_close, and must return.
+ * Returns: 0, or -EINVAL, -ECHILD. Threads: any; another may still run the previous function.
  * Since: 0.4.
  */
 int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t count,

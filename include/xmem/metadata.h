@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT */
 /*
  * A publisher's description of the contents of a buffer: shape, type and so on. All clients can
- * read it, and must not trust it more than they trust the publisher. xmem/tensor.h writes it, and
- * reads it with all checks.
+ * read it, and must not trust it more than they trust the publisher. Functions of
+ * xmem/tensor.h write it, and check what they read.
  */
 #ifndef XMEM_METADATA_H
 #define XMEM_METADATA_H
@@ -22,12 +22,12 @@ enum xmem_storage {
 /* The event for which a receiver waits before it uses contents of a GPU. */
 enum xmem_order {
 	XMEM_ORDER_NONE = 0,		/* nothing: they are complete */
-	XMEM_ORDER_READY = 1		/* the slot's ready word reaches order_value */
+	XMEM_ORDER_READY = 1		/* a stream completes them: see xmem_wait_on */
 };
 
 /*
- * The type of an element, as in DLPack: the meaning of its bits, their number, and how many such
- * numbers are one element. In memory the 32 bits are a DLDataType. 0: no type is described.
+ * The type of an element, as in DLPack: the code of a kind of number, the bits of each number, and
+ * the numbers (lanes) in an element. In memory this is a DLDataType. 0: no type is described.
  */
 #define XMEM_DTYPE(code, bits, lanes) \
 	(XMEM_AS_UINT32(code) | XMEM_AS_UINT32(bits) << 8 | XMEM_AS_UINT32(lanes) << 16)
@@ -139,7 +139,7 @@ enum xmem_column {
 
 /*
  * All fields but size, offset and order_* are the publisher's to use as it likes. The functions of
- * tensor.h understand those that they have described.
+ * tensor.h read the fields that xmem_describe_tensor and others like it have set.
  */
 struct xmem_metadata {
 	uint64_t id;
@@ -158,7 +158,7 @@ struct xmem_metadata {
 	char clock[24];			/* NUL-terminated: its name, such as "CLOCK_TAI" */
 	uint32_t image;			/* enum xmem_image_format */
 	uint32_t order_kind;		/* enum xmem_order; xmem_publish sets these two */
-	uint64_t order_value;		/* below XMEM_READY_OVER; 0: the contents are complete */
+	uint64_t order_value;		/* for the library; 0: the contents are complete */
 	uint32_t image_width;		/* pixels */
 	uint32_t image_height;
 	uint64_t image_stride;		/* bytes from one row of the first plane to the next */

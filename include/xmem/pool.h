@@ -13,38 +13,38 @@ extern "C" {
 struct xmem_pool;
 
 #define XMEM_OPEN_WRITER	(1u << 0)	/* this client is a writer from the beginning */
-#define XMEM_OPEN_EXISTING	(1u << 1)	/* do not create the pool: ENOENT */
+#define XMEM_OPEN_EXISTING	(1u << 1)	/* join only: ENOENT if there is no such pool */
 #define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* create the pool: EEXIST if it is there */
 #define XMEM_OPEN_READER	(1u << 3)	/* this client never writes */
 #define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor to reopen it */
 #define XMEM_OPEN_GROUP		(1u << 5)	/* if the pool is made, `gid` is its group */
-#define XMEM_OPEN_SHARES	(1u << 6)	/* it can write to xmem_data, by its own rules */
+#define XMEM_OPEN_SHARES	(1u << 6)	/* xmem_data is writable, though others read it */
 #define XMEM_OPEN_FD		(1u << 7)	/* join the pool of the descriptor `fd` */
 
 /* The mode of a pool: who may join it, in the bits of a file's mode (0640). Writers also read. */
-#define XMEM_MODE_STRICT	01000	/* the mode excludes users with a descriptor too */
+#define XMEM_MODE_STRICT	01000	/* users with a descriptor must fit the mode too */
 
 /* The roles in which a client may join, as a mask. A writer also reads. */
 #define XMEM_MAY_READ		(1u << 1)	/* as a reader */
 #define XMEM_MAY_WRITE		(1u << 2)	/* as a writer */
 
-/* The wishes of a client, and the sizes of a pool that it makes: xmem_pool_open(3). */
+/* The options of a client, and the sizes of a pool that it makes: xmem_pool_open(3). */
 struct xmem_pool_options {
 	size_t size;			/* sizeof(struct xmem_pool_options) */
 	uint32_t flags;			/* XMEM_OPEN_* */
-	uint32_t slots;			/* buffers needed at least, up to 65536; 0: any number */
-	uint32_t clients;		/* clients needed at least, up to 256; 0: any number */
-	uint32_t ring_entries;		/* places of each ring: a power of two, 4 to 4096; 0: any */
+	uint32_t slots;			/* least number of buffers, up to 65536; 0: any number */
+	uint32_t clients;		/* least number of clients, up to 256; 0: any number */
+	uint32_t ring_entries;		/* length of a writer's ring: 4, 8, 16 ... 4096; 0: any */
 	int64_t wait_bound_ns;		/* writer: longest wait for a slow subscriber; 0: none */
 	const char *label;		/* name, up to 15 characters; NULL: the program's name */
-	uint64_t demand_bytes;		/* writer: bytes that may be made on demand in each place;
-					 * 0: a quarter of what is free, or none after
-					 * xmem_preallocate; since 0.4, as all that follow */
-	uint64_t cache_bytes;		/* writer: bytes of unused buffers that it keeps in each
-					 * place; 0: an eighth of the most in use */
-	int64_t cache_ns;		/* writer: how long; 0: 10 s; XMEM_FOREVER: always */
+	uint64_t demand_bytes;		/* writer: bytes that may be made on demand, on the CPU and
+					 * on each GPU; 0: a quarter of what is free, or none
+					 * after preallocating; since 0.4, as all that follow */
+	uint64_t cache_bytes;		/* writer: bytes of unused buffers to keep, on the CPU and
+					 * on each GPU; 0: an eighth of the most ever in use */
+	int64_t cache_ns;		/* writer: time to keep them; 0: 10 s; or XMEM_FOREVER */
 	uint32_t memory;		/* writer: XMEM_MEMORY_* (memory.h) of buffers on demand */
-	uint32_t keep;			/* writer: how many publications stay for `history` */
+	uint32_t keep;			/* writer: publications kept for later subscribers */
 	uint32_t mode;			/* of a new pool; 0: 0600; since 0.5, as all that follow */
 	uint32_t gid;			/* with XMEM_OPEN_GROUP: a group of this user; else 0 */
 	int32_t fd;			/* with XMEM_OPEN_FD; stays the caller's; else 0 */
@@ -54,20 +54,20 @@ struct xmem_pool_options {
 #define XMEM_NO_DEMAND	UINT64_MAX	/* demand_bytes: xmem_acquire makes no buffers */
 
 /*
- * Join a pool, or make it if there is none of that name. A client becomes a writer with its first
- * call for writers; that call fails with EACCES if the pool does not let this user write.
+ * Join a pool, or make it if there is none of that name. A client joins as a reader. Its first call
+ * for writers, such as xmem_acquire, makes it a writer, or fails with EACCES if it may not write.
  * @name: up to 128 characters A-Z a-z 0-9 . _ - in parts that '/' divides; "USER:NAME": a pool of
  *	another user; "@17": the pool that xmem_pool_next lists with that number; NULL or "": an
  *	anonymous pool, or that of XMEM_OPEN_FD.
  * Returns: the pool, or NULL:
- *	EINVAL	a name, number, label or flag is wrong, or only for writers; the message says which
+ *	EINVAL	a name, number, label or flag is wrong, or not for a reader; the message says which
  *	EBADF	`fd` is not a pool's descriptor
  *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool for this user
  *	EEXIST	XMEM_OPEN_EXCLUSIVE, and the pool exists
  *	ERANGE	the pool exists, and is smaller or admits more users than the options say
  *	EPERM	`gid` is no group of this user; or the folder of xmemd's socket is not this user's
  *	EACCES	this user may not write in the pool, or not open /dev/xmem or xmemd's socket
- *	EOPNOTSUPP  xmemd is the host, and the pool would be for other users or has `limbo_bytes`
+ *	EOPNOTSUPP  xmemd is the host, and the pool is another user's, or would be for other users
  *	EUSERS	the pool has as many clients as it can have
  *	ESHUTDOWN  the pool is drained (xmem_pool_drain): no client joins it any more
  *	ENODEV	there is no host, or its daemon does not start; the message says why
@@ -100,7 +100,7 @@ int xmem_cancel(struct xmem_pool *pool);
  *	readable	a subscription has something to receive, or has ended
  *	writable	xmem_acquire may find a buffer: something has changed since it last failed
  *	hung up		the host or this client has ended: close the pool and open it again
- * The descriptor can be ready in vain: use timeout 0, and return to the loop after EAGAIN.
+ * It can be ready for no reason: use timeout 0, and return to the loop after EAGAIN.
  * Returns: the descriptor, one for all calls, or -EDQUOT, -ENOMEM, -EMFILE; -ETIMEDOUT: the daemon
  * does not answer. Ownership: the library's, valid until the handles that keep the pool alive are
  * dropped; the program neither reads, writes nor closes it. Since: 0.3.
@@ -121,15 +121,15 @@ struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 
 /*
  * Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
- * roles that this client may pass on. It cannot be taken back. Returns: the descriptor, which is
- * close-on-exec, or -EACCES: the mode no longer admits this client, which joined another user's
- * pool by name; -EMFILE, -EDQUOT. Ownership: the caller closes it. Since: 0.2.
+ * roles that this client has a right to. It cannot be revoked. Returns: the descriptor, which is
+ * close-on-exec, or -EACCES: this client joined another user's pool by name, and the mode no longer
+ * admits it; -EMFILE, -EDQUOT. Ownership: the caller closes it. Since: 0.2.
  */
 int xmem_pool_fd(struct xmem_pool *pool);
 
 /*
- * Make a descriptor for fewer roles, @roles of XMEM_MAY_*, from @fd, which is from xmem_pool_fd or
- * this function. @fd stays the caller's, and does not change.
+ * Make a descriptor that gives only @roles (XMEM_MAY_*) from @fd, a descriptor from xmem_pool_fd or
+ * from this function. @fd stays the caller's, and does not change.
  * Returns: the new descriptor, which is close-on-exec, or -EACCES: @fd lacks one of these roles;
  * -EBADF: it is not a pool's descriptor; -EINVAL; -ENODEV: there is no host; -EMFILE. Ownership:
  * the caller closes it. Since: 0.5.

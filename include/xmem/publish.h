@@ -17,9 +17,9 @@ struct CUstream_st;
 /*
  * Acquire a buffer to write into: the smallest free one that is large enough, or a new one
  * (demand_bytes of struct xmem_pool_options), or that of the oldest publication that no client
- * holds. A subscriber for which this writer does not wait loses it. For the others the writer
- * waits, within wait_bound_ns.
- * @bytes: bytes that the contents will have; 0: any buffer, the whole of it.
+ * holds. Subscribers that have yet to receive that publication lose it. For those with
+ * XMEM_SUBSCRIBE_WAITS the writer waits first, up to wait_bound_ns.
+ * @bytes: bytes that the contents will have; 0: any buffer will do, and all of it is contents.
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0; or all slots of the pool are in use
  *	ETIMEDOUT  none became free in time; the message names the clients that hold them
@@ -31,8 +31,8 @@ struct CUstream_st;
 struct xmem_buffer *xmem_acquire(struct xmem_pool *pool, size_t bytes, int64_t timeout_ns);
 
 /*
- * Get the bytes of a buffer that can be written, xmem_capacity() bytes, with the contents of an
- * earlier publication. Returns: their address, or NULL: EPERM (the buffer is held for reading, or
+ * Get the memory of a buffer that is being written, xmem_capacity() bytes, which still has earlier
+ * contents. Returns: their address, or NULL: EPERM (the buffer is held for reading, or
  * its memory was attached), EMEDIUMTYPE (it is on a GPU: xmem_cuda_ptr_mut), ENOMEM. Ownership:
  * valid until the buffer is published or released. Since: 0.1.
  */
@@ -50,18 +50,18 @@ struct xmem_publish_options {
 	uint64_t offset;		/* bytes before the contents in the buffer */
 	uint64_t length;		/* bytes of contents; 0: up to their end */
 	int64_t timeout_ns;		/* nanoseconds to wait: see xmem_publish */
-	struct CUstream_st *stream;	/* that has yet to write the contents (stream.h), or NULL */
+	struct CUstream_st *stream;	/* its work writes the contents (stream.h); NULL: none */
 };
 
 /*
  * Publish a buffer to the subscribers of this client. The contents stay while a client holds them,
- * or a subscriber for which this writer waits has yet to receive them, and then until an acquire
+ * or while the writer waits for a subscriber to receive them. After that they stay until an acquire
  * needs the buffer.
  * @buffer: being written; or held for reading, and then *forwarded*: nothing is copied, and
  *	subscribers receive this buffer, with its token and metadata, from this client.
  * @ret_token: the token of these contents, for xmem_get; may be NULL.
  * Returns: 0, and the handle is gone unless it is kept; or
- *	-EINVAL	also: there can be no such client, or XMEM_PUBLISH_CLIENT is missing
+ *	-EINVAL	also: no client can have that id, or `client` is set without XMEM_PUBLISH_CLIENT
  *	-ERANGE	offset and length reach beyond xmem_capacity(), or beyond the contents that are held
  *	-ENOENT	that client does not exist, or does not subscribe to this one
  *	-EPERM	also: a stream is given, and the buffer is held for reading
@@ -77,12 +77,12 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
 		 uint64_t *ret_token);
 
 /*
- * Take a publication of this client back: no subscriber receives it any more, and none loses
- * anything by it. A writer can take its own buffer back only while no other client has it or can
+ * Take a publication of this client back: no subscriber receives it any more, and none counts
+ * it as lost. A writer can take its own buffer back only while no other client has it or can
  * get it.
  * @token: the token from xmem_publish, or XMEM_SLOT.
  * Returns: 0; or -EBUSY: a client has it; -ESTALE: it is gone already, or the token belongs to
- * another pool; -EINVAL: there is no such slot; -EPERM: also: not in its ring. Since: 0.4.
+ * another pool; -EINVAL: there is no such slot; -EPERM: also: it is another client's. Since: 0.4.
  */
 int xmem_retract(struct xmem_pool *pool, uint64_t token);
 

@@ -14,11 +14,11 @@
  *	xmem_publish(b, &options, NULL)          xmem_release_on(b, stream)
  *
  * All work that is in options.stream at the call may write the contents. Receivers get the buffer
- * at once. Without such calls a program must synchronize its streams before it publishes or
- * releases, and in any case before xmem_set_ref_count. With a stream, xmem_publish also returns
- * -EMEDIUMTYPE: the buffer is in memory of the CPU; -EPERM: the buffer is held for reading;
- * -ENODEV, -ENOMEM, -EINVAL, -EIO: the driver refuses; -EINTR, -ECANCELED: the wait for the stream
- * ended. If a graph captures the stream, all calls and copies fail with EPERM, and the capture
+ * at once. A program that does not use these calls synchronizes its streams before it publishes
+ * or releases. Before xmem_set_ref_count every program does so. With a stream, xmem_publish also
+ * returns -EMEDIUMTYPE: the buffer is in memory of the CPU; -EPERM: the buffer is held for reading;
+ * -ENODEV, -ENOMEM, -EINVAL, -EIO: the driver refuses; -EINTR, -ECANCELED: a wait for the stream
+ * was ended. If a graph captures the stream, all calls and copies fail with EPERM, and the capture
  * stays valid.
  */
 #ifndef XMEM_STREAM_H
@@ -36,11 +36,11 @@ struct CUstream_st;
 
 /*
  * Let a stream wait until the contents of a buffer are complete: work that is put into the stream
- * after this call comes after the contents. Keep the handle until all work that reads the contents
+ * after this call begins only then. Keep the handle until all work that reads the contents
  * is in the stream, and then drop the handle by xmem_release_on.
  * Returns: 0, or -EOWNERDEAD: the writer's process ended before its GPU had finished the contents;
  * -EMEDIUMTYPE, -ENODEV, -ENOMEM, -EINVAL, -EIO: as xmem_publish with a stream; -EPERM: the stream
- * is captured; -EINTR, -ECANCELED, -ENOTCONN: the thread had to wait. Since: 0.5.
+ * is captured; -EINTR, -ECANCELED, -ENOTCONN: a wait in this call ended early. Since: 0.5.
  */
 int xmem_wait_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
 
@@ -54,12 +54,12 @@ int xmem_wait_on(struct xmem_buffer *buffer, struct CUstream_st *stream);
  */
 int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
 
-/* In xmem_release_on, all streams of the primary context of the buffer's GPU; not a stream. */
+/* For xmem_release_on alone: all streams of the primary context of the buffer's GPU. */
 #define XMEM_ALL_STREAMS	((struct CUstream_st *)-1)
 
 /*
- * Drop a handle for reading, of any memory, when a stream has done all work that is in the stream
- * at the call and may read the contents. The handle is gone for the caller at once.
+ * Drop a handle for reading when a stream has done the work that is in it at the call. The buffer
+ * may be on the CPU or a GPU. The caller cannot use the handle any more from the call on.
  * @stream: XMEM_ALL_STREAMS: the streams are unknown, or one may have been destroyed. The handle
  *	then waits for the work of the whole GPU (xmem_release_on(3)).
  * Returns: 0, or -EPERM (the buffer is being written, or the stream is captured), -EINVAL, -EBADF,

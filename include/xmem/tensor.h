@@ -4,14 +4,14 @@
  *
  * The functions that describe take a buffer that is being written. They replace all metadata of an
  * earlier publication, so call them before you set anything else. The contents begin at the first
- * byte. Errors leave the metadata as it was:
+ * writable byte. Errors leave the metadata as it was:
  *	EINVAL	there is no such type or format, or a number is out of its range
  *	ERANGE	the description has more bytes than were acquired
  *	EPERM	the buffer is held for reading
  *
  * A publisher can write anything into its metadata, even while other clients read it. The functions
  * that read take a copy and check it against the contents. While the buffer is held, a program that
- * stays within the answer reads nothing outside the buffer.
+ * reads only what the answer describes reads nothing outside the buffer.
  */
 #ifndef XMEM_TENSOR_H
 #define XMEM_TENSOR_H
@@ -31,9 +31,9 @@ struct xmem_buffer;
 
 /*
  * Describe the contents as a tensor. The label of this client becomes the producer.
- * @dtype: XMEM_DTYPE_*, of whole bytes with all lanes.
+ * @dtype: XMEM_DTYPE_*. Its bits times its lanes must be whole bytes.
  * @ndim, @shape: number of dimensions, 0 (one element) to 8, and elements in each.
- * @strides: bytes from one element to the next in each dimension, or 0; NULL: dense.
+ * @strides: bytes from one element to the next in each dimension, 0 to repeat it; NULL: dense.
  * Returns: 0, -EINVAL, -ERANGE, -EPERM. Threads: one at a time describes a buffer. Since: 0.4.
  */
 int xmem_describe_tensor(struct xmem_buffer *buffer, uint32_t dtype, uint32_t ndim,
@@ -58,9 +58,9 @@ int64_t xmem_image_bytes(uint32_t format, uint32_t width, uint32_t height, size_
 #define XMEM_STRINGS_VALIDITY	(1u << 0)	/* rows may be null: there is a bit for each */
 
 /*
- * The places of a column's parts in the contents, each at a multiple of 64 bytes: a bit for each
- * row, which is 0 if the row is null; rows + 1 offsets of type int32_t; and UTF-8 characters, of
- * which row i has those from byte offset[i] to byte offset[i + 1].
+ * A column of strings has three parts, each at a multiple of 64 bytes in the contents: a bit for
+ * each row (0: the row is null); rows + 1 offsets of type int32_t; and UTF-8 characters. Row i has
+ * the characters from byte offset[i] to byte offset[i + 1].
  */
 struct xmem_strings {
 	size_t size;			/* in: sizeof(struct xmem_strings); out: valid bytes */
@@ -76,8 +76,8 @@ struct xmem_strings {
 };
 
 /*
- * Plan a column of strings, in order to acquire its bytes and to write its parts: @rows, and @chars
- * bytes of all strings, at most XMEM_STRINGS_MAX of each. Returns: 0, or -EINVAL. Since: 0.5.
+ * Compute the size and the layout of a column of @rows strings with @chars bytes in all, each at
+ * most XMEM_STRINGS_MAX. Acquire that size, then write. Returns: 0, or -EINVAL. Since: 0.5.
  */
 int xmem_strings_plan(uint64_t rows, uint64_t chars, uint32_t flags,
 		      struct xmem_strings *ret_plan);
@@ -89,7 +89,7 @@ int xmem_strings_plan(uint64_t rows, uint64_t chars, uint32_t flags,
 int xmem_describe_strings(struct xmem_buffer *buffer, uint64_t rows, uint64_t chars,
 			  uint32_t flags);
 
-/* The kind of contents, their maker and their time. Strings have printable ASCII alone. */
+/* The kind of contents, their maker and their time. Strings are printable ASCII. */
 struct xmem_source {
 	size_t size;			/* sizeof(struct xmem_source) */
 	uint32_t flags;			/* must be 0 */
@@ -109,15 +109,15 @@ int xmem_describe_source(struct xmem_buffer *buffer, const struct xmem_source *s
 /* ---- reading ---- */
 
 /*
- * Get a copy of the metadata that does not change. Its strings are printable. size, offset and, on
- * a GPU, storage and device are true; all other fields may be anything. Returns: 0, -EINVAL.
+ * Get a copy of the metadata that does not change. Its strings are printable. Its size and offset
+ * are right, and on a GPU its storage and device; other fields may be wrong. Returns: 0, -EINVAL.
  * Ownership: the copy is the caller's. Since: 0.4.
  */
 int xmem_metadata_view(struct xmem_buffer *buffer, struct xmem_metadata *ret_metadata);
 
-/* The last dimension is dense, and the others follow: elements * item_bytes bytes in a row. */
+/* In C order, without gaps: elements * item_bytes bytes in a row. */
 #define XMEM_TENSOR_DENSE	(1u << 0)
-/* Each number is at a multiple of its own bytes, as C wants it; a complex one is two numbers. */
+/* Each number is aligned to its own size, as in C. A complex number counts as two numbers. */
 #define XMEM_TENSOR_ALIGNED	(1u << 1)
 #define XMEM_TENSOR_DLPACK	(1u << 2)	/* element_strides is valid */
 
@@ -205,7 +205,7 @@ int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t row,
 			 const char **ret_chars);
 
 /*
- * Check the tensor of metadata against @bytes from its first element to the end of the contents.
+ * Check that the tensor in @metadata fits into @bytes, from its first element to the contents' end.
  * Returns: 0, or -EINVAL, -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Since: 0.4.
  */
 int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes);

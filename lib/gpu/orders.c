@@ -73,7 +73,7 @@ int xl_order_check_capture(struct xl_gpu *gpu, CUstream stream, const char *what
 	CUresult result;
 
 	if (unlikely(stream == XMEM_ALL_STREAMS))
-		return xl_fail(EINVAL, "this call needs one stream; only xmem_release_on takes all");
+		return xl_fail(EINVAL, "it needs one stream; only xmem_release_on takes all");
 	XL_ON_STREAM(gpu, stream, result, xl_cuda()->stream_is_capturing(stream, &status));
 	if (likely(!result && status == CU_STREAM_CAPTURE_STATUS_NONE))
 		return 0;

@@ -17,7 +17,7 @@ module Plane = struct
 end
 
 (** All fields but size, offset and order_* are the publisher's to use as it likes. The functions
-    of tensor.h understand those that they have described. *)
+    of tensor.h read the fields that xmem_describe_tensor and others like it have set. *)
 module Metadata = struct
   type t = {
     id : int;
@@ -51,7 +51,7 @@ module Metadata = struct
     order_kind : int;
       (** enum xmem_order; xmem_publish sets these two *)
     order_value : int64;
-      (** below XMEM_READY_OVER; 0: the contents are complete *)
+      (** for the library; 0: the contents are complete *)
     image_width : int;
       (** pixels *)
     image_height : int;
@@ -73,7 +73,7 @@ module Subscription_info = struct
     publisher : int;
       (** of the last received buffer; XMEM_NOBODY: none yet *)
     follows : int;
-      (** publishers, with ended ones *)
+      (** number of its publishers, ended ones too *)
     lost : int;
       (** publications that it has lost by being slow *)
     behind : int;
@@ -81,7 +81,7 @@ module Subscription_info = struct
   }
 end
 
-(** The properties of a handle. While the buffer is written, this client is the publisher. *)
+(** The properties of a buffer. While it is being written, this client is the publisher. *)
 module Buffer_info = struct
   type t = {
     flags : int;
@@ -89,11 +89,11 @@ module Buffer_info = struct
     slot : int;
       (** xmem_slot *)
     token : int64;
-      (** xmem_token: 0 while the buffer is written *)
+      (** xmem_token: 0 while it is being written *)
     sequence : int;
-      (** from 0 for each publisher; 0: written, or got by token *)
+      (** counts up from 0; also 0: being written, or by token *)
     timestamp_ns : int64;
-      (** CLOCK_MONOTONIC; 0: none, written, or got by token *)
+      (** CLOCK_MONOTONIC; 0: none, being written, or by token *)
     bytes : int;
       (** xmem_size *)
     capacity : int;
@@ -105,9 +105,9 @@ module Buffer_info = struct
   }
 end
 
-(** Limbo: buffers whose owner has ended and that clients hold or have yet to receive; and
-    *overdue* buffers, which clients hold, no subscriber has yet to receive, and their owner wants
-    back. *)
+(** Limbo: used buffers whose *owner*, the client that made them, has ended; and *overdue*
+    buffers, which all subscribers have received, which some client still holds, and which the
+    owner needs. *)
 module Limbo = struct
   type t = {
     ended : int;
@@ -119,7 +119,7 @@ module Limbo = struct
     ended_age_ns : int64;
       (** since the first of these owners ended *)
     overdue_age_ns : int64;
-      (** since an owner first missed one of them *)
+      (** since an owner first needed one of them *)
   }
 end
 
@@ -167,7 +167,7 @@ module Pool_info = struct
     free : int;
       (** of those: without contents *)
     writing : int;
-      (** written, or kept by their owner for its next acquire *)
+      (** being written, or kept by their owner to write next *)
     live : int;
       (** with contents *)
     held : int;
@@ -175,9 +175,9 @@ module Pool_info = struct
     limbo : int;
       (** attached slots whose owner has ended *)
     clients : int;
-      (** that live *)
+      (** living clients *)
     zombies : int;
-      (** ended clients with publications in flight *)
+      (** ended clients with publications yet to be received *)
     clients_max : int;
       (** capacity *)
     ring_entries : int;
@@ -213,7 +213,7 @@ module Pool_info = struct
     bytes_overdue : int;
       (** of the overdue slots *)
     overdue_age_ns : int64;
-      (** since an owner first missed one of them *)
+      (** since an owner first needed one of them *)
     bytes_cuda : int;
       (** of memory of GPUs *)
     bytes_closing : int;
@@ -221,18 +221,18 @@ module Pool_info = struct
   }
 end
 
-(** One client of a pool. It reports bytes_mapped and awaits_writer itself. *)
+(** One client of a pool. It reports bytes_mapped and awaits_writer itself, so they may be wrong. *)
 module Client_info = struct
   type t = {
     id : int;
     role : int;
       (** enum xmem_client_role *)
     alive : int;
-      (** 1; 0: it has ended, with publications in flight *)
+      (** 1; 0: it has ended, but others have yet to receive *)
     pid : int;
       (** in this process's namespace, or xmemd's; 0: not in it *)
     uid : int;
-      (** in its user namespace; as pid *)
+      (** in this process's user namespace, or xmemd's *)
     slots : int;
       (** attached slots that it owns *)
     incarnation : int64;
@@ -260,7 +260,7 @@ module Client_info = struct
     bytes_limbo : int;
       (** of the slots that `limbo` counts *)
     bytes_ended : int;
-      (** of those of ended owners *)
+      (** part of them: those of ended owners *)
   }
 end
 
@@ -335,7 +335,7 @@ module Host_info = struct
     abi_oldest : int;
       (** the oldest that it still serves *)
     features : int;
-      (** that a client has to know in order to use its pools *)
+      (** bits: features that clients of its pools must know *)
     max_slots : int;
       (** of a pool *)
     max_clients : int;
@@ -343,7 +343,7 @@ module Host_info = struct
     max_ring_entries : int;
       (** of a pool *)
     group_slots : int;
-      (** slots of a group, which one writer gets *)
+      (** a writer gets slots in groups of so many *)
     max_pools : int;
     max_payloads : int;
       (** files with contents, of a pool *)
@@ -407,13 +407,13 @@ module Pool_entry = struct
     gid : int;
       (** its group; UINT32_MAX as owner_uid *)
     roles : int;
-      (** XMEM_MAY_*: that the mode gives this process *)
+      (** XMEM_MAY_* that the mode gives this process *)
   }
 end
 
-(** The places of a column's parts in the contents, each at a multiple of 64 bytes: a bit for each
-    row, which is 0 if the row is null; rows + 1 offsets of type int32_t; and UTF-8 characters, of
-    which row i has those from byte offset\[i\] to byte offset\[i + 1\]. *)
+(** A column of strings has three parts, each at a multiple of 64 bytes in the contents: a bit for
+    each row (0: the row is null); rows + 1 offsets of type int32_t; and UTF-8 characters. Row i
+    has the characters from byte offset\[i\] to byte offset\[i + 1\]. *)
 module Strings = struct
   type t = {
     flags : int;

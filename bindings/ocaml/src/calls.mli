@@ -19,21 +19,21 @@ val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
   -> Managed.pool
 (** Join a pool, or make it if there is none of that name.
 
-    A client becomes a writer with its first call for writers; that call fails with EACCES if the
-    pool does not let this user write.
+    A client joins as a reader. Its first call for writers, such as xmem_acquire, makes it a
+    writer, or fails with EACCES if it may not write.
     - name: up to 128 characters A-Z a-z 0-9 . _ - in parts that '/' divides; 'USER:NAME': a pool
     of another user; '\@17': the pool that xmem_pool_next lists with that number; NULL or '': an
     anonymous pool, or that of XMEM_OPEN_FD.
 
     Errors:
-    - EINVAL: a name, number, label or flag is wrong, or only for writers; the message says which
+    - EINVAL: a name, number, label or flag is wrong, or not for a reader; the message says which
     - EBADF: `fd` is not a pool's descriptor
     - ENOENT: XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool for this user
     - EEXIST: XMEM_OPEN_EXCLUSIVE, and the pool exists
     - ERANGE: the pool exists, and is smaller or admits more users than the options say
     - EPERM: `gid` is no group of this user; or the folder of xmemd's socket is not this user's
     - EACCES: this user may not write in the pool, or not open /dev/xmem or xmemd's socket
-    - EOPNOTSUPP: xmemd is the host, and the pool would be for other users or has `limbo_bytes`
+    - EOPNOTSUPP: xmemd is the host, and the pool is another user's, or would be for other users
     - EUSERS: the pool has as many clients as it can have
     - ESHUTDOWN: the pool is drained (xmem_pool_drain): no client joins it any more
     - ENODEV: there is no host, or its daemon does not start; the message says why
@@ -66,7 +66,7 @@ val pool_poll_fd : Managed.pool -> int
 
             hung up         the host or this client has ended: close the pool and open it again
 
-    The descriptor can be ready in vain: use timeout 0, and return to the loop after EAGAIN.
+    It can be ready for no reason: use timeout 0, and return to the loop after EAGAIN.
 
     Errors:
     - ETIMEDOUT: the daemon does not answer
@@ -93,20 +93,20 @@ val pool_reopen : Managed.pool -> Managed.pool
 
 val pool_fd : Managed.pool -> int
 (** Make a descriptor with which a process of any user can join this pool (XMEM_OPEN_FD), in the
-    roles that this client may pass on.
+    roles that this client has a right to.
 
-    It cannot be taken back.
+    It cannot be revoked.
 
     Errors:
-    - EACCES: the mode no longer admits this client, which joined another user's pool by name
+    - EACCES: this client joined another user's pool by name, and the mode no longer admits it
 
     In C: the caller closes it
 
     The page xmem_pool_fd(3) of the manual says more. Since 0.2. *)
 
 val pool_fd_narrow : int -> int -> int
-(** Make a descriptor for fewer roles, \@roles of XMEM_MAY_*, from \@fd, which is from
-    xmem_pool_fd or this function.
+(** Make a descriptor that gives only \@roles (XMEM_MAY_* ) from \@fd, a descriptor from
+    xmem_pool_fd or from this function.
     \@fd stays the caller's, and does not change.
 
     Errors:
@@ -138,7 +138,7 @@ val subscribe : ?flags:int -> ?publisher:int -> ?timeout_ns:int64 -> ?history:in
     XMEM_SUBSCRIBE_PUBLISHER, and otherwise all other writers with a fitting label, including
     those that join later.
 
-    A pool handle can have one subscription of the second kind.
+    A pool handle can have one subscription to all writers.
 
     Errors:
     - EINVAL: a field or flag is out of its range
@@ -147,7 +147,7 @@ val subscribe : ?flags:int -> ?publisher:int -> ?timeout_ns:int64 -> ?history:in
     - EEXIST: this client follows that publisher already, or this handle follows all writers
     - EOPNOTSUPP: XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of the publishers is 0
     - ESTALE: the publisher ended during this call
-    - EMFILE: a payload cannot be mapped
+    - EMFILE: a file cannot be mapped
 
     In C: the caller calls xmem_unsubscribe
 
@@ -170,7 +170,9 @@ val receive : Managed.subscription -> timeout:int64 -> Managed.buffer
     The page xmem_receive(3) of the manual says more. Since 0.1. *)
 
 val subscription_poll_fd : Managed.subscription -> int
-(** Get the descriptor of one subscription, which is readable and hung up like a pool's.
+(** Get the descriptor of one subscription.
+
+    It is readable and hung up as a pool's is.
 
     In C: the library's, valid until xmem_unsubscribe
 
@@ -188,7 +190,7 @@ val data : Managed.buffer -> nativeint
 
     Errors:
     - EMEDIUMTYPE: they are on a GPU: xmem_cuda_ptr
-    - EIO: the publisher gave a wrong place, or they cannot be mapped
+    - EIO: the publisher gave a wrong offset, or they cannot be mapped
 
     In C: valid until the handle of the buffer is dropped
 
@@ -212,7 +214,7 @@ val get : Managed.pool -> int64 -> Managed.buffer
     Errors:
     - ESTALE: those contents are gone, or the token is of another pool
     - EINVAL: there is no such slot
-    - EAGAIN: the owner keeps scanning the buffer, so retry
+    - EAGAIN: its owner is checking if it is used, so retry
     - EACCES: the owner is another user's client, and has not let this one in (xmem_pool_grant)
 
     In C: the caller calls xmem_release
@@ -230,7 +232,7 @@ val clone : Managed.buffer -> Managed.buffer
     The page xmem_clone(3) of the manual says more. Since 0.1. *)
 
 val slot : Managed.buffer -> int
-(** Get the number of a buffer's slot, the lower 16 bits of the token, even while it is written.
+(** Get the number of a buffer's slot, the lower 16 bits of its token, even before it has a token.
 
     Errors:
 
@@ -242,9 +244,9 @@ val capacity : Managed.buffer -> int
     The page xmem_capacity(3) of the manual says more. Since 0.2. *)
 
 val buffer_stat : Managed.buffer -> Answers.Buffer_info.t
-(** Get the properties of a buffer that is written or held.
+(** Get the properties of a buffer that is held or being written.
 
-    The call asks and maps nothing.
+    The call does not ask the host, and maps nothing.
 
     Errors:
 
@@ -255,9 +257,9 @@ val acquire : Managed.pool -> int -> timeout:int64 -> Managed.buffer
     (demand_bytes of struct xmem_pool_options), or that of the oldest publication that no client
     holds.
 
-    A subscriber for which this writer does not wait loses it. For the others the writer waits,
-    within wait_bound_ns.
-    - bytes: bytes that the contents will have; 0: any buffer, the whole of it.
+    Subscribers that have yet to receive that publication lose it. For those with
+    XMEM_SUBSCRIBE_WAITS the writer waits first, up to wait_bound_ns.
+    - bytes: bytes that the contents will have; 0: any buffer will do, and all of it is contents.
 
     Errors:
     - EAGAIN: none is free, and the timeout is 0; or all slots of the pool are in use
@@ -270,8 +272,8 @@ val acquire : Managed.pool -> int -> timeout:int64 -> Managed.buffer
     The page xmem_acquire(3) of the manual says more. Since 0.1. *)
 
 val data_mut : Managed.buffer -> nativeint
-(** Get the bytes of a buffer that can be written, xmem_capacity() bytes, with the contents of an
-    earlier publication.
+(** Get the memory of a buffer that is being written, xmem_capacity() bytes, which still has
+    earlier contents.
 
     Errors:
     - EPERM: the buffer is held for reading, or its memory was attached
@@ -282,8 +284,8 @@ val data_mut : Managed.buffer -> nativeint
     The page xmem_data_mut(3) of the manual says more. Since 0.1. *)
 
 val retract : Managed.pool -> int64 -> unit
-(** Take a publication of this client back: no subscriber receives it any more, and none loses
-    anything by it.
+(** Take a publication of this client back: no subscriber receives it any more, and none counts it
+    as lost.
 
     A writer can take its own buffer back only while no other client has it or can get it.
     - token: the token from xmem_publish, or XMEM_SLOT.
@@ -292,7 +294,7 @@ val retract : Managed.pool -> int64 -> unit
     - EBUSY: a client has it
     - ESTALE: it is gone already, or the token belongs to another pool
     - EINVAL: there is no such slot
-    - EPERM: also: not in its ring
+    - EPERM: also: it is another client's
 
     The page xmem_retract(3) of the manual says more. Since 0.4. *)
 
@@ -300,10 +302,9 @@ val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> 
 (** Make \@count buffers of \@bytes bytes: allocate all of their memory now, and attach them to
     the pool.
 
-    After that, xmem_acquire (for memory of a GPU: xmem_acquire_cuda there) makes no buffers on
-    demand unless demand_bytes of struct xmem_pool_options says how many bytes. Every writer can
-    write contents in place once it alone holds them (xmem_get_mut), unless the memory is
-    XMEM_MEMORY_SEALED.
+    After that, xmem_acquire (or xmem_acquire_cuda on that GPU) makes no buffers on demand if
+    demand_bytes of struct xmem_pool_options is 0. Every writer can write contents in place once
+    it alone holds them (xmem_get_mut), unless the memory is XMEM_MEMORY_SEALED.
 
     Errors:
     - EINVAL: a number is 0 or too large, or a flag does not fit the others
@@ -356,7 +357,7 @@ val pool_evict : Managed.pool -> int -> int64 -> unit
     The page xmem_pool_evict(3) of the manual says more. Since 0.5. *)
 
 val pool_drain : Managed.pool -> int -> int
-(** Close the pool for good to clients that would join it (ESHUTDOWN).
+(** From now on no client can join the pool (ESHUTDOWN).
 
     Clients that have joined stay.
     - flags: XMEM_DRAIN_EVICTS, or 0.
@@ -383,20 +384,20 @@ val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
     One is this handle's, which xmem_release drops, and which xmem_forget leaves to the next
     client. The others become claims, for clients that will take them.
     - buffer: held for reading; or being written and complete, and afterwards held for reading.
-    - count: references in all, with existing claims, 1 to 65535.
-    - timeout_ns: how long all claims of the buffer last, at the earliest; they end at most a
-    second later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set
-    more than 60 seconds. No call makes the end earlier.
+    - count: this handle's reference and all claims, earlier ones too, together: 1 to 65535.
+    - timeout_ns: the least time that all claims of the buffer last; they end at most a second
+    later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set more
+    than 60 seconds. A further call can only extend the time.
 
     Errors:
     - ERANGE: a wrong count
-    - EPERM: another client's buffer, and a longer timeout
+    - EPERM: only the owner may set this timeout
 
     The page xmem_set_ref_count(3) of the manual says more. Since 0.4. *)
 
 val offer : Managed.buffer -> int -> timeout:int64 -> unit
-(** Set further references of a held buffer aside: \@more, at least 1, and \@timeout_ns as in
-    xmem_set_ref_count.
+(** Make \@more claims of a held buffer, at least 1, beside those that it has.
+    \@timeout_ns is as in xmem_set_ref_count.
 
     Errors:
     - ERANGE: \@more is 0, or there would be more than 65535
@@ -407,8 +408,8 @@ val offer : Managed.buffer -> int -> timeout:int64 -> unit
 val forget : Managed.buffer -> unit
 (** Drop the handle of a buffer and leave its reference to the next client that gets the buffer.
 
-    The reference becomes a claim, which lasts as long as xmem_set_ref_count was asked for, or at
-    least 10 seconds. Send the token after this call (xmem_claims(7)).
+    The reference becomes a claim, which lasts for the timeout of xmem_set_ref_count, or without
+    that for 10 seconds. Send the token after this call (xmem_claims(7)).
 
     Errors:
     - EPERM: the buffer is being written
@@ -417,8 +418,9 @@ val forget : Managed.buffer -> unit
     The page xmem_forget(3) of the manual says more. Since 0.4. *)
 
 val add_ref : Managed.pool -> int64 -> unit
-(** Set one more reference of contents that are held or have claims aside, for at least 10
-    seconds.
+(** Make one more claim of contents that are held or have claims.
+
+    It lasts at least 10 seconds.
 
     Errors:
     - ERANGE: there are 65535
@@ -465,7 +467,7 @@ val copy : Managed.buffer -> Managed.buffer -> stream:nativeint -> unit
 
     Errors:
     - ERANGE: the contents are longer than xmem_capacity() of \@to
-    - EPERM: \@to is not being written or is of attached memory, or the stream is captured
+    - EPERM: \@to is not being written or is of attached memory, or a graph captures the stream
     - EINVAL: also: both are one handle
     - EIO, ENOMEM, EMFILE, ENOTCONN, EINTR: as xmem_data
 
@@ -497,28 +499,28 @@ val copy_to_host : nativeint -> Managed.buffer -> int -> int -> stream:nativeint
     The page xmem_copy_to_host(3) of the manual says more. Since 0.5. *)
 
 val copy_to : Managed.buffer -> int -> timeout:int64 -> Managed.buffer
-(** Copy the contents and the metadata of a buffer to a new one of its pool, on the GPU
-    \@device_id or XMEM_CPU, which is then being written.
+(** Acquire a buffer of the same pool, on the GPU \@device_id or XMEM_CPU, and copy the contents
+    and metadata into it.
 
-    The copy is complete when the call returns.
+    It is then being written, and the copy is complete when the call returns.
 
     In C: ends in xmem_publish or xmem_release
 
     The page xmem_copy_to(3) of the manual says more. Since 0.5. *)
 
 val data_private : Managed.buffer -> nativeint
-(** Get xmem_size() bytes of contents of a held buffer as memory that the caller may write, and
-    that only this handle shows.
+(** Get a private view of the contents of a held buffer, xmem_size() bytes.
 
-    A store does not change the contents. Do not change the memory's protection.
+    The caller may write to it: only this view shows the stores, and the contents do not change.
+    Do not change the protection of its memory.
 
     Errors:
     - EPERM: the buffer is being written
     - EMEDIUMTYPE, EIO: as xmem_data
     - ENOMEM: also: the limit of locked memory is reached
 
-    In C: the library's, until the handle is dropped or xmem_get_mut has made it writable; then
-    the stores are lost
+    In C: the library's, until the handle is dropped or xmem_get_mut makes the buffer writable;
+    then the stores are lost
 
     The page xmem_data_private(3) of the manual says more. Since 0.5. *)
 
@@ -535,9 +537,9 @@ val cuda_query : unit -> Answers.Cuda_info.t
     The page xmem_cuda_query(3) of the manual says more. Since 0.5. *)
 
 val cuda_device_query : int -> Answers.Cuda_device_info.t
-(** Get the properties of \@device, below devices of struct xmem_cuda_info.
+(** Get the properties of \@device, 0 to devices - 1 of struct xmem_cuda_info.
 
-    This makes no context.
+    It makes no context.
 
     Errors:
     - ENODEV: also if there is no such device
@@ -571,7 +573,7 @@ val cuda_ptr : Managed.buffer -> nativeint
     The page xmem_cuda_ptr(3) of the manual says more. Since 0.5. *)
 
 val cuda_ptr_mut : Managed.buffer -> nativeint
-(** Get the bytes of a buffer on a GPU that can be written, xmem_capacity() bytes.
+(** Get the memory of a buffer on a GPU that is being written, xmem_capacity() bytes.
 
     Errors:
     - EPERM: the buffer is not being written, or is from xmem_attach_cuda
@@ -583,7 +585,7 @@ val cuda_ptr_mut : Managed.buffer -> nativeint
 val cuda_peer : Managed.buffer -> int -> unit
 (** Let the GPU \@device, too, use the address of a buffer (xmem_cuda_ptr, xmem_cuda_ptr_mut).
 
-    Without access, a kernel on that GPU that uses the address loses its context.
+    Without access, a kernel on that GPU that uses the address makes its context unusable.
 
     Errors:
     - EXDEV: \@device cannot use it (xmem_copy_to needs no access)
@@ -600,14 +602,14 @@ val cuda_device : Managed.buffer -> int
     The page xmem_cuda_device(3) of the manual says more. Since 0.5. *)
 
 val pool_stat : Managed.pool -> Answers.Pool_info.t
-(** Get the numbers of a pool, from its pages.
+(** Get the numbers of a pool, from shared memory.
 
     Errors:
 
     The page xmem_pool_stat(3) of the manual says more. Since 0.1. *)
 
 val pool_client_info : Managed.pool -> int -> Answers.Client_info.t
-(** Get the properties of the client \@client, below clients_max of struct xmem_pool_info.
+(** Get the properties of the client with the id \@client, from 0 to clients_max - 1.
 
     Errors:
     - ENOENT: no client has that id
@@ -639,9 +641,10 @@ val wait_subscribers : Managed.pool -> int -> timeout:int64 -> int
     The page xmem_wait_subscribers(3) of the manual says more. Since 0.5. *)
 
 val subscribers_poll_fd : Managed.pool -> int
-(** Get a descriptor for poll, select and epoll that is readable when clients have subscribed to
-    this writer, or unsubscribed, since xmem_subscriber_next from 0 on or xmem_wait_subscribers
-    with timeout 0 has last looked.
+(** Get a descriptor for poll, select and epoll.
+
+    It is readable when a client has subscribed to this writer or unsubscribed since the last
+    look: a call of xmem_subscriber_next with id 0, or of xmem_wait_subscribers with timeout 0.
 
     Errors:
 
@@ -701,7 +704,7 @@ val limit_next : Managed.pool -> int -> Answers.Limit_info.t
 val pool_next : int -> Answers.Pool_entry.t
 (** Get the host's next pool that this process may join by its name, or that is its user's own,
     without joining it or starting a daemon.
-    \@after: the number of the last pool; 0: get the first one.
+    \@after: the number from the last answer; 0: get the first one.
 
     Errors:
     - ENOENT: there are no more, or no host is running
@@ -724,7 +727,7 @@ val attach_fd : Managed.pool -> int -> int -> int -> int -> Managed.buffer
     Errors:
     - EINVAL: also: offset is not a multiple of 64
     - EBADF: the descriptor is not open
-    - EMEDIUMTYPE: the file is not a memfd, nor a dma-buf in a pool of the kernel's
+    - EMEDIUMTYPE: the file is no memfd, and no dma-buf where the kernel is the host
     - ENOEXEC: the memfd lacks seals; the message names them
     - EACCES: the descriptor is not open for reading, or only names the file (O_PATH)
     - ERANGE: the contents reach beyond the end of the file, or the file has holes
@@ -743,13 +746,13 @@ val get_mut : Managed.buffer -> unit
     Then the buffer is like one from xmem_acquire with contents and metadata. xmem_publish
     publishes the next contents under a new token; the old token is stale at once. xmem_release
     discards the contents.
-    - buffer: held for reading, made by any client ahead or on demand, without XMEM_MEMORY_SEALED.
+    - buffer: held for reading; made by xmem_preallocate or on demand, without XMEM_MEMORY_SEALED.
 
     Errors:
     - EBUSY: not the only holder, or the contents have claims, or a client has yet to receive them
     - EOPNOTSUPP: the buffer is sealed, attached, or memory of a GPU with XMEM_MEMORY_LEGACY
     - EPERM: also: the buffer is being written
-    - EAGAIN: the ring is full, as in xmem_attach_fd, or the owner keeps scanning the buffer
+    - EAGAIN: the ring is full, as in xmem_attach_fd, or the owner is checking if it is used
     - ENOSPC: the tokens of the buffer are used up until its owner acquires it
 
     In C: ends in xmem_publish or xmem_release
@@ -758,7 +761,7 @@ val get_mut : Managed.buffer -> unit
 
 val wait_on : Managed.buffer -> stream:nativeint -> unit
 (** Let a stream wait until the contents of a buffer are complete: work that is put into the
-    stream after this call comes after the contents.
+    stream after this call begins only then.
 
     Keep the handle until all work that reads the contents is in the stream, and then drop the
     handle by xmem_release_on.
@@ -767,7 +770,7 @@ val wait_on : Managed.buffer -> stream:nativeint -> unit
     - EOWNERDEAD: the writer's process ended before its GPU had finished the contents
     - EMEDIUMTYPE, ENODEV, ENOMEM, EINVAL, EIO: as xmem_publish with a stream
     - EPERM: the stream is captured
-    - EINTR, ECANCELED, ENOTCONN: the thread had to wait
+    - EINTR, ECANCELED, ENOTCONN: a wait in this call ended early
 
     The page xmem_wait_on(3) of the manual says more. Since 0.5. *)
 
@@ -786,10 +789,10 @@ val wait_contents : Managed.buffer -> timeout:int64 -> unit
     The page xmem_wait_contents(3) of the manual says more. Since 0.5. *)
 
 val release_on : Managed.buffer -> stream:nativeint -> unit
-(** Drop a handle for reading, of any memory, when a stream has done all work that is in the
-    stream at the call and may read the contents.
+(** Drop a handle for reading when a stream has done the work that is in it at the call.
 
-    The handle is gone for the caller at once.
+    The buffer may be on the CPU or a GPU. The caller cannot use the handle any more from the call
+    on.
     - stream: XMEM_ALL_STREAMS: the streams are unknown, or one may have been destroyed. The
     handle then waits for the work of the whole GPU (xmem_release_on(3)).
 
@@ -804,10 +807,10 @@ val describe_tensor : ?strides:int array -> Managed.buffer -> int -> int -> int 
 (** Describe the contents as a tensor.
 
     The label of this client becomes the producer.
-    - dtype: XMEM_DTYPE_*, of whole bytes with all lanes.
+    - dtype: XMEM_DTYPE_*. Its bits times its lanes must be whole bytes.
     - ndim: number of dimensions, 0 (one element) to 8, and elements in each.
     - shape: number of dimensions, 0 (one element) to 8, and elements in each.
-    - strides: bytes from one element to the next in each dimension, or 0; NULL: dense.
+    - strides: bytes from one element to the next in each dimension, 0 to repeat it; NULL: dense.
 
     Errors:
 
@@ -831,8 +834,10 @@ val image_bytes : int -> int -> int -> int -> int
     The page xmem_image_bytes(3) of the manual says more. Since 0.5. *)
 
 val strings_plan : int -> int -> int -> Answers.Strings.t
-(** Plan a column of strings, in order to acquire its bytes and to write its parts: \@rows, and
-    \@chars bytes of all strings, at most XMEM_STRINGS_MAX of each.
+(** Compute the size and the layout of a column of \@rows strings with \@chars bytes in all, each
+    at most XMEM_STRINGS_MAX.
+
+    Acquire that size, then write.
 
     Errors:
 
@@ -856,8 +861,8 @@ val describe_source : ?flags:int -> ?content_type:string -> ?producer:string ->
 val metadata_view : Managed.buffer -> Answers.Metadata.t
 (** Get a copy of the metadata that does not change.
 
-    Its strings are printable. size, offset and, on a GPU, storage and device are true; all other
-    fields may be anything.
+    Its strings are printable. Its size and offset are right, and on a GPU its storage and device;
+    other fields may be wrong.
 
     Errors:
 

@@ -132,7 +132,7 @@ module Open = struct
   (** this client is a writer from the beginning *)
   let writer = 0x1
 
-  (** do not create the pool: ENOENT *)
+  (** join only: ENOENT if there is no such pool *)
   let existing = 0x2
 
   (** create the pool: EEXIST if it is there *)
@@ -147,7 +147,7 @@ module Open = struct
   (** if the pool is made, `gid` is its group *)
   let group = 0x20
 
-  (** it can write to xmem_data, by its own rules *)
+  (** xmem_data is writable, though others read it *)
   let shares = 0x40
 
   (** join the pool of the descriptor `fd` *)
@@ -167,7 +167,7 @@ end
 (** Flags: XMEM_SUBSCRIBE_*. *)
 module Subscribe = struct
 
-  (** publishers wait, within their wait_bound_ns *)
+  (** publishers wait for it, up to wait_bound_ns *)
   let waits = 0x1
 
   (** only the client in `publisher` *)
@@ -176,17 +176,17 @@ module Subscribe = struct
   (** do not wait for a publisher to come: ENOENT *)
   let nowait = 0x4
 
-  (** xmem_receive waits for publishers to come *)
+  (** it outlasts publishers: xmem_receive waits *)
   let lasts = 0x8
 end
 
 (** Flags: XMEM_BUFFER_*. *)
 module Buffer = struct
 
-  (** xmem_get_mut can write it *)
+  (** xmem_get_mut can make it writable *)
   let shared = 0x1
 
-  (** nobody can write this file any more *)
+  (** nobody can change its memory any more *)
   let constant = 0x2
 
   (** it is in huge pages (hugetlb) *)
@@ -236,7 +236,7 @@ module Memory = struct
   (** readers get it too, not only writers *)
   let readers = 0x8
 
-  (** by IPC handles, not descriptors *)
+  (** shared by IPC handles, not by descriptors *)
   let legacy = 0x10
 end
 
@@ -252,13 +252,13 @@ module Cuda_can = struct
   (** memory pools as descriptors *)
   let export_pool = 0x4
 
-  (** streams write and wait for 64 bits *)
+  (** streams can write and await 64 bits *)
   let memops = 0x8
 
-  (** it uses registered CPU memory, *)
+  (** it uses registered CPU memory *)
   let register = 0x10
 
-  (** it reads read-only CPU memory, and *)
+  (** it uses read-only CPU memory too *)
   let register_read_only = 0x20
 
   (** it changes CPU memory atomically *)
@@ -278,10 +278,10 @@ end
 (** Flags: XMEM_TENSOR_*. *)
 module Tensor = struct
 
-  (** The last dimension is dense, and the others follow: elements * item_bytes bytes in a row. *)
+  (** In C order, without gaps: elements * item_bytes bytes in a row. *)
   let dense = 0x1
 
-  (** Each number is at a multiple of its own bytes, as C wants it; a complex one is two numbers. *)
+  (** Each number is aligned to its own size, as in C. A complex number counts as two numbers. *)
   let aligned = 0x2
 
   (** element_strides is valid *)
@@ -310,7 +310,7 @@ end
 module Order = struct
   type t =
     | None_ (** nothing: they are complete *)
-    | Ready (** the slot's ready word reaches order_value *)
+    | Ready (** a stream completes them: see xmem_wait_on *)
     | Other of int (** a number that has no name yet *)
 
   let to_int = function
@@ -606,7 +606,7 @@ module Slot_use = struct
   type t =
     | None_ (** it has no buffer *)
     | Free (** a buffer without contents *)
-    | Writing (** written, or kept by its owner for its next acquire *)
+    | Writing (** being written, or kept by its owner to write next *)
     | Live (** it has contents *)
     | Limbo (** its owner has ended; it goes when no client holds it *)
     | Other of int (** a number that has no name yet *)
@@ -662,7 +662,7 @@ let version_patch = 0
 
 let forever = 9223372036854775807L
 
-(** the mode excludes users with a descriptor too *)
+(** users with a descriptor must fit the mode too *)
 let mode_strict = 512
 
 (** demand_bytes: xmem_acquire makes no buffers *)
@@ -681,7 +681,7 @@ let drain_evicts = 1
 (** in place of a client id: no client *)
 let nobody = 4294967295
 
-(** In xmem_release_on, all streams of the primary context of the buffer's GPU; not a stream. *)
+(** For xmem_release_on alone: all streams of the primary context of the buffer's GPU. *)
 let all_streams = (-1L)
 
 (** pixels *)

@@ -63,7 +63,7 @@ static const struct xp_field xmem_metadata_fields[] = {
 	XP_FIELD(xmem_metadata, order_kind, XP_UNSIGNED, 0,
 		"enum xmem_order; xmem_publish sets these two"),
 	XP_FIELD(xmem_metadata, order_value, XP_UNSIGNED, 0,
-		"below XMEM_READY_OVER; 0: the contents are complete"),
+		"for the library; 0: the contents are complete"),
 	XP_FIELD(xmem_metadata, image_width, XP_UNSIGNED, 0,
 		"pixels"),
 	XP_FIELD(xmem_metadata, image_height, XP_UNSIGNED, 0,
@@ -84,7 +84,7 @@ static const struct xp_field xmem_subscription_info_fields[] = {
 	XP_FIELD(xmem_subscription_info, publisher, XP_UNSIGNED, 0,
 		"of the last received buffer; XMEM_NOBODY: none yet"),
 	XP_FIELD(xmem_subscription_info, follows, XP_UNSIGNED, 0,
-		"publishers, with ended ones"),
+		"number of its publishers, ended ones too"),
 	XP_FIELD(xmem_subscription_info, lost, XP_UNSIGNED, 0,
 		"publications that it has lost by being slow"),
 	XP_FIELD(xmem_subscription_info, behind, XP_UNSIGNED, 0,
@@ -97,11 +97,11 @@ static const struct xp_field xmem_buffer_info_fields[] = {
 	XP_FIELD(xmem_buffer_info, slot, XP_UNSIGNED, 0,
 		"xmem_slot"),
 	XP_FIELD(xmem_buffer_info, token, XP_UNSIGNED, 0,
-		"xmem_token: 0 while the buffer is written"),
+		"xmem_token: 0 while it is being written"),
 	XP_FIELD(xmem_buffer_info, sequence, XP_UNSIGNED, 0,
-		"from 0 for each publisher; 0: written, or got by token"),
+		"counts up from 0; also 0: being written, or by token"),
 	XP_FIELD(xmem_buffer_info, timestamp_ns, XP_UNSIGNED, 0,
-		"CLOCK_MONOTONIC; 0: none, written, or got by token"),
+		"CLOCK_MONOTONIC; 0: none, being written, or by token"),
 	XP_FIELD(xmem_buffer_info, bytes, XP_UNSIGNED, 0,
 		"xmem_size"),
 	XP_FIELD(xmem_buffer_info, capacity, XP_UNSIGNED, 0,
@@ -124,7 +124,7 @@ static const struct xp_field xmem_limbo_fields[] = {
 	XP_FIELD(xmem_limbo, ended_age_ns, XP_UNSIGNED, 0,
 		"since the first of these owners ended"),
 	XP_FIELD(xmem_limbo, overdue_age_ns, XP_UNSIGNED, 0,
-		"since an owner first missed one of them"),
+		"since an owner first needed one of them"),
 };
 
 static const struct xp_field xmem_cuda_info_fields[] = {
@@ -163,7 +163,7 @@ static const struct xp_field xmem_pool_info_fields[] = {
 	XP_FIELD(xmem_pool_info, free, XP_UNSIGNED, 0,
 		"of those: without contents"),
 	XP_FIELD(xmem_pool_info, writing, XP_UNSIGNED, 0,
-		"written, or kept by their owner for its next acquire"),
+		"being written, or kept by their owner to write next"),
 	XP_FIELD(xmem_pool_info, live, XP_UNSIGNED, 0,
 		"with contents"),
 	XP_FIELD(xmem_pool_info, held, XP_UNSIGNED, 0,
@@ -171,9 +171,9 @@ static const struct xp_field xmem_pool_info_fields[] = {
 	XP_FIELD(xmem_pool_info, limbo, XP_UNSIGNED, 0,
 		"attached slots whose owner has ended"),
 	XP_FIELD(xmem_pool_info, clients, XP_UNSIGNED, 0,
-		"that live"),
+		"living clients"),
 	XP_FIELD(xmem_pool_info, zombies, XP_UNSIGNED, 0,
-		"ended clients with publications in flight"),
+		"ended clients with publications yet to be received"),
 	XP_FIELD(xmem_pool_info, clients_max, XP_UNSIGNED, 0,
 		"capacity"),
 	XP_FIELD(xmem_pool_info, ring_entries, XP_UNSIGNED, 0,
@@ -209,7 +209,7 @@ static const struct xp_field xmem_pool_info_fields[] = {
 	XP_FIELD(xmem_pool_info, bytes_overdue, XP_UNSIGNED, 0,
 		"of the overdue slots"),
 	XP_FIELD(xmem_pool_info, overdue_age_ns, XP_UNSIGNED, 0,
-		"since an owner first missed one of them"),
+		"since an owner first needed one of them"),
 	XP_FIELD(xmem_pool_info, bytes_cuda, XP_UNSIGNED, 0,
 		"of memory of GPUs"),
 	XP_FIELD(xmem_pool_info, bytes_closing, XP_UNSIGNED, 0,
@@ -222,11 +222,11 @@ static const struct xp_field xmem_client_info_fields[] = {
 	XP_FIELD(xmem_client_info, role, XP_UNSIGNED, 0,
 		"enum xmem_client_role"),
 	XP_FIELD(xmem_client_info, alive, XP_UNSIGNED, 0,
-		"1; 0: it has ended, with publications in flight"),
+		"1; 0: it has ended, but others have yet to receive"),
 	XP_FIELD(xmem_client_info, pid, XP_UNSIGNED, 0,
 		"in this process's namespace, or xmemd's; 0: not in it"),
 	XP_FIELD(xmem_client_info, uid, XP_UNSIGNED, 0,
-		"in its user namespace; as pid"),
+		"in this process's user namespace, or xmemd's"),
 	XP_FIELD(xmem_client_info, slots, XP_UNSIGNED, 0,
 		"attached slots that it owns"),
 	XP_FIELD(xmem_client_info, incarnation, XP_UNSIGNED, 0,
@@ -254,7 +254,7 @@ static const struct xp_field xmem_client_info_fields[] = {
 	XP_FIELD(xmem_client_info, bytes_limbo, XP_UNSIGNED, 0,
 		"of the slots that `limbo` counts"),
 	XP_FIELD(xmem_client_info, bytes_ended, XP_UNSIGNED, 0,
-		"of those of ended owners"),
+		"part of them: those of ended owners"),
 };
 
 static const struct xp_field xmem_subscriber_info_fields[] = {
@@ -318,7 +318,7 @@ static const struct xp_field xmem_host_info_fields[] = {
 	XP_FIELD(xmem_host_info, abi_oldest, XP_UNSIGNED, 0,
 		"the oldest that it still serves"),
 	XP_FIELD(xmem_host_info, features, XP_UNSIGNED, 0,
-		"that a client has to know in order to use its pools"),
+		"bits: features that clients of its pools must know"),
 	XP_FIELD(xmem_host_info, max_slots, XP_UNSIGNED, 0,
 		"of a pool"),
 	XP_FIELD(xmem_host_info, max_clients, XP_UNSIGNED, 0,
@@ -326,7 +326,7 @@ static const struct xp_field xmem_host_info_fields[] = {
 	XP_FIELD(xmem_host_info, max_ring_entries, XP_UNSIGNED, 0,
 		"of a pool"),
 	XP_FIELD(xmem_host_info, group_slots, XP_UNSIGNED, 0,
-		"slots of a group, which one writer gets"),
+		"a writer gets slots in groups of so many"),
 	XP_FIELD(xmem_host_info, max_pools, XP_UNSIGNED, 0,
 		"max pools"),
 	XP_FIELD(xmem_host_info, max_payloads, XP_UNSIGNED, 0,
@@ -386,22 +386,23 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 	XP_FIELD(xmem_pool_entry, gid, XP_UNSIGNED, 0,
 		"its group; UINT32_MAX as owner_uid"),
 	XP_FIELD(xmem_pool_entry, roles, XP_UNSIGNED, 0,
-		"XMEM_MAY_*: that the mode gives this process"),
+		"XMEM_MAY_* that the mode gives this process"),
 };
 
 static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 	[XP_METADATA] = XP_LAYOUT(xmem_metadata, "xmem.Metadata",
 		"All fields but size, offset and order_* are the publisher's to use as it "
-		"likes. The functions of tensor.h understand those that they have described."),
+		"likes. The functions of tensor.h read the fields that xmem_describe_tensor "
+		"and others like it have set."),
 	[XP_SUBSCRIPTION_INFO] = XP_LAYOUT(xmem_subscription_info, "xmem.SubscriptionInfo",
 		"The state of a subscription."),
 	[XP_BUFFER_INFO] = XP_LAYOUT(xmem_buffer_info, "xmem.BufferInfo",
-		"The properties of a handle. While the buffer is written, this client is the "
+		"The properties of a buffer. While it is being written, this client is the "
 		"publisher."),
 	[XP_LIMBO] = XP_LAYOUT(xmem_limbo, "xmem.Limbo",
-		"Limbo: buffers whose owner has ended and that clients hold or have yet to "
-		"receive; and *overdue* buffers, which clients hold, no subscriber has yet "
-		"to receive, and their owner wants back."),
+		"Limbo: used buffers whose *owner*, the client that made them, has ended; "
+		"and *overdue* buffers, which all subscribers have received, which some "
+		"client still holds, and which the owner needs."),
 	[XP_CUDA_INFO] = XP_LAYOUT(xmem_cuda_info, "xmem.CudaInfo",
 		"The driver, as this process finds it."),
 	[XP_CUDA_DEVICE_INFO] = XP_LAYOUT(xmem_cuda_device_info, "xmem.CudaDeviceInfo",
@@ -410,7 +411,8 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"The numbers of a pool now. Other clients continue meanwhile, so the numbers "
 		"need not add up."),
 	[XP_CLIENT_INFO] = XP_LAYOUT(xmem_client_info, "xmem.ClientInfo",
-		"One client of a pool. It reports bytes_mapped and awaits_writer itself."),
+		"One client of a pool. It reports bytes_mapped and awaits_writer itself, so "
+		"they may be wrong."),
 	[XP_SUBSCRIBER_INFO] = XP_LAYOUT(xmem_subscriber_info, "xmem.SubscriberInfo",
 		"One client that subscribes to a writer."),
 	[XP_SLOT_INFO] = XP_LAYOUT(xmem_slot_info, "xmem.SlotInfo",

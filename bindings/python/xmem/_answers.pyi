@@ -11,7 +11,7 @@ from typing import Any, Final, final
 @final
 class Metadata(tuple[Any, ...]):
     """All fields but size, offset and order_* are the publisher's to use as it likes. The
-    functions of tensor.h understand those that they have described.
+    functions of tensor.h read the fields that xmem_describe_tensor and others like it have set.
     """
 
     id: Final[int]
@@ -44,7 +44,7 @@ class Metadata(tuple[Any, ...]):
     image: Final[int]
     #: enum xmem_order; xmem_publish sets these two
     order_kind: Final[int]
-    #: below XMEM_READY_OVER; 0: the contents are complete
+    #: for the library; 0: the contents are complete
     order_value: Final[int]
     #: pixels
     image_width: Final[int]
@@ -66,7 +66,7 @@ class SubscriptionInfo(tuple[Any, ...]):
 
     #: of the last received buffer; XMEM_NOBODY: none yet
     publisher: Final[int]
-    #: publishers, with ended ones
+    #: number of its publishers, ended ones too
     follows: Final[int]
     #: publications that it has lost by being slow
     lost: Final[int]
@@ -76,17 +76,17 @@ class SubscriptionInfo(tuple[Any, ...]):
 
 @final
 class BufferInfo(tuple[Any, ...]):
-    """The properties of a handle. While the buffer is written, this client is the publisher."""
+    """The properties of a buffer. While it is being written, this client is the publisher."""
 
     #: XMEM_BUFFER_*, also bits that later versions define
     flags: Final[int]
     #: xmem_slot
     slot: Final[int]
-    #: xmem_token: 0 while the buffer is written
+    #: xmem_token: 0 while it is being written
     token: Final[int]
-    #: from 0 for each publisher; 0: written, or got by token
+    #: counts up from 0; also 0: being written, or by token
     sequence: Final[int]
-    #: CLOCK_MONOTONIC; 0: none, written, or got by token
+    #: CLOCK_MONOTONIC; 0: none, being written, or by token
     timestamp_ns: Final[int]
     #: xmem_size
     bytes: Final[int]
@@ -100,9 +100,9 @@ class BufferInfo(tuple[Any, ...]):
 
 @final
 class Limbo(tuple[Any, ...]):
-    """Limbo: buffers whose owner has ended and that clients hold or have yet to receive; and
-    *overdue* buffers, which clients hold, no subscriber has yet to receive, and their owner
-    wants back.
+    """Limbo: used buffers whose *owner*, the client that made them, has ended; and *overdue*
+    buffers, which all subscribers have received, which some client still holds, and which the
+    owner needs.
     """
 
     #: buffers whose owner has ended
@@ -113,7 +113,7 @@ class Limbo(tuple[Any, ...]):
     bytes_overdue: Final[int]
     #: since the first of these owners ended
     ended_age_ns: Final[int]
-    #: since an owner first missed one of them
+    #: since an owner first needed one of them
     overdue_age_ns: Final[int]
 
 
@@ -161,7 +161,7 @@ class PoolInfo(tuple[Any, ...]):
     attached: Final[int]
     #: of those: without contents
     free: Final[int]
-    #: written, or kept by their owner for its next acquire
+    #: being written, or kept by their owner to write next
     writing: Final[int]
     #: with contents
     live: Final[int]
@@ -169,9 +169,9 @@ class PoolInfo(tuple[Any, ...]):
     held: Final[int]
     #: attached slots whose owner has ended
     limbo: Final[int]
-    #: that live
+    #: living clients
     clients: Final[int]
-    #: ended clients with publications in flight
+    #: ended clients with publications yet to be received
     zombies: Final[int]
     #: capacity
     clients_max: Final[int]
@@ -207,7 +207,7 @@ class PoolInfo(tuple[Any, ...]):
     limbo_age_ns: Final[int]
     #: of the overdue slots
     bytes_overdue: Final[int]
-    #: since an owner first missed one of them
+    #: since an owner first needed one of them
     overdue_age_ns: Final[int]
     #: of memory of GPUs
     bytes_cuda: Final[int]
@@ -217,16 +217,18 @@ class PoolInfo(tuple[Any, ...]):
 
 @final
 class ClientInfo(tuple[Any, ...]):
-    """One client of a pool. It reports bytes_mapped and awaits_writer itself."""
+    """One client of a pool. It reports bytes_mapped and awaits_writer itself, so they may be
+    wrong.
+    """
 
     id: Final[int]
     #: enum xmem_client_role
     role: Final[int]
-    #: 1; 0: it has ended, with publications in flight
+    #: 1; 0: it has ended, but others have yet to receive
     alive: Final[int]
     #: in this process's namespace, or xmemd's; 0: not in it
     pid: Final[int]
-    #: in its user namespace; as pid
+    #: in this process's user namespace, or xmemd's
     uid: Final[int]
     #: attached slots that it owns
     slots: Final[int]
@@ -254,7 +256,7 @@ class ClientInfo(tuple[Any, ...]):
     awaits_writer: Final[int]
     #: of the slots that `limbo` counts
     bytes_limbo: Final[int]
-    #: of those of ended owners
+    #: part of them: those of ended owners
     bytes_ended: Final[int]
 
 
@@ -329,7 +331,7 @@ class HostInfo(tuple[Any, ...]):
     abi: Final[int]
     #: the oldest that it still serves
     abi_oldest: Final[int]
-    #: that a client has to know in order to use its pools
+    #: bits: features that clients of its pools must know
     features: Final[int]
     #: of a pool
     max_slots: Final[int]
@@ -337,7 +339,7 @@ class HostInfo(tuple[Any, ...]):
     max_clients: Final[int]
     #: of a pool
     max_ring_entries: Final[int]
-    #: slots of a group, which one writer gets
+    #: a writer gets slots in groups of so many
     group_slots: Final[int]
     max_pools: Final[int]
     #: files with contents, of a pool
@@ -401,5 +403,5 @@ class PoolEntry(tuple[Any, ...]):
     mode: Final[int]
     #: its group; UINT32_MAX as owner_uid
     gid: Final[int]
-    #: XMEM_MAY_*: that the mode gives this process
+    #: XMEM_MAY_* that the mode gives this process
     roles: Final[int]

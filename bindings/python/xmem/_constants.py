@@ -15,7 +15,7 @@ class OpenFlags(enum.IntFlag):
 
     #: this client is a writer from the beginning
     WRITER = 0x1
-    #: do not create the pool: ENOENT
+    #: join only: ENOENT if there is no such pool
     EXISTING = 0x2
     #: create the pool: EEXIST if it is there
     EXCLUSIVE = 0x4
@@ -25,7 +25,7 @@ class OpenFlags(enum.IntFlag):
     INHERIT = 0x10
     #: if the pool is made, `gid` is its group
     GROUP = 0x20
-    #: it can write to xmem_data, by its own rules
+    #: xmem_data is writable, though others read it
     SHARES = 0x40
     #: join the pool of the descriptor `fd`
     FD = 0x80
@@ -43,22 +43,22 @@ class MayFlags(enum.IntFlag):
 class SubscribeFlags(enum.IntFlag):
     """Flags: XMEM_SUBSCRIBE_*."""
 
-    #: publishers wait, within their wait_bound_ns
+    #: publishers wait for it, up to wait_bound_ns
     WAITS = 0x1
     #: only the client in `publisher`
     PUBLISHER = 0x2
     #: do not wait for a publisher to come: ENOENT
     NOWAIT = 0x4
-    #: xmem_receive waits for publishers to come
+    #: it outlasts publishers: xmem_receive waits
     LASTS = 0x8
 
 
 class BufferFlags(enum.IntFlag):
     """Flags: XMEM_BUFFER_*."""
 
-    #: xmem_get_mut can write it
+    #: xmem_get_mut can make it writable
     SHARED = 0x1
-    #: nobody can write this file any more
+    #: nobody can change its memory any more
     CONSTANT = 0x2
     #: it is in huge pages (hugetlb)
     HUGE = 0x4
@@ -96,7 +96,7 @@ class MemoryFlags(enum.IntFlag):
     CUDA = 0x4
     #: readers get it too, not only writers
     READERS = 0x8
-    #: by IPC handles, not descriptors
+    #: shared by IPC handles, not by descriptors
     LEGACY = 0x10
 
 
@@ -109,11 +109,11 @@ class CudaCanFlags(enum.IntFlag):
     IPC = 0x2
     #: memory pools as descriptors
     EXPORT_POOL = 0x4
-    #: streams write and wait for 64 bits
+    #: streams can write and await 64 bits
     MEMOPS = 0x8
-    #: it uses registered CPU memory,
+    #: it uses registered CPU memory
     REGISTER = 0x10
-    #: it reads read-only CPU memory, and
+    #: it uses read-only CPU memory too
     REGISTER_READ_ONLY = 0x20
     #: it changes CPU memory atomically
     HOST_ATOMICS = 0x40
@@ -131,9 +131,9 @@ class StringsFlags(enum.IntFlag):
 class TensorFlags(enum.IntFlag):
     """Flags: XMEM_TENSOR_*."""
 
-    #: The last dimension is dense, and the others follow: elements * item_bytes bytes in a row.
+    #: In C order, without gaps: elements * item_bytes bytes in a row.
     DENSE = 0x1
-    #: Each number is at a multiple of its own bytes, as C wants it; a complex one is two numbers.
+    #: Each number is aligned to its own size, as in C. A complex number counts as two numbers.
     ALIGNED = 0x2
     #: element_strides is valid
     DLPACK = 0x4
@@ -153,7 +153,7 @@ class Order(enum.IntEnum):
 
     #: nothing: they are complete
     NONE = 0
-    #: the slot's ready word reaches order_value
+    #: a stream completes them: see xmem_wait_on
     READY = 1
 
 
@@ -298,7 +298,7 @@ class SlotUse(enum.IntEnum):
     NONE = 0
     #: a buffer without contents
     FREE = 1
-    #: written, or kept by its owner for its next acquire
+    #: being written, or kept by its owner to write next
     WRITING = 2
     #: it has contents
     LIVE = 3
@@ -322,7 +322,7 @@ VERSION_MAJOR: Final = 0
 VERSION_MINOR: Final = 5
 VERSION_PATCH: Final = 0
 FOREVER: Final = 9223372036854775807
-#: the mode excludes users with a descriptor too
+#: users with a descriptor must fit the mode too
 MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
@@ -334,7 +334,7 @@ GID_SAME: Final = 4294967295
 DRAIN_EVICTS: Final = 1
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
-#: In xmem_release_on, all streams of the primary context of the buffer's GPU; not a stream.
+#: For xmem_release_on alone: all streams of the primary context of the buffer's GPU.
 ALL_STREAMS: Final = 18446744073709551615
 #: pixels
 IMAGE_MAX_SIDE: Final = 1048576
