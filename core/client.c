@@ -463,7 +463,8 @@ static void xm_count_ring(const struct xm_host *host, u32 zombie, u64 from,
 	}
 }
 
-static void xm_count_estate(const struct xm_host *host, struct xm_estate *estate)
+/* Rings of one user's publishers, which others than that user have yet to receive. */
+static void xm_count_estate(const struct xm_host *host, u32 user, struct xm_estate *estate)
 {
 	const struct xm_map *map = &host->map;
 	u64 from;
@@ -472,7 +473,7 @@ static void xm_count_estate(const struct xm_host *host, struct xm_estate *estate
 	*estate = (struct xm_estate){ .rings = 0 };
 	for (c = 0; c < map->clients; c++) {
 		if (xm_client_row(map, c)->state != XMEM_CLIENT_ZOMBIE ||
-		    !xm_is_strangers(host, c, &from))
+		    host->user_of[c] != user || !xm_is_strangers(host, c, &from))
 			continue;
 		if (!estate->rings++ || xm_client_row(map, c)->incarnation <
 					xm_client_row(map, estate->oldest)->incarnation)
@@ -511,16 +512,21 @@ static bool xm_is_little(const struct xm_map *map, const struct xm_estate *estat
 }
 
 /*
- * Drop the oldest rings that only strangers keep, until the others keep no more than they may.
+ * Drop the oldest rings of a user's publishers that only strangers keep, until the others keep no
+ * more than they may. Rings of other users stay, so a guest that publishes much costs only itself.
  * Otherwise strangers that receive nothing would use up the pool while its owner's publishers are
  * restarted, each of them by as many rings as it may keep (XM_MAX_ZOMBIES).
  */
-static void xm_limit_strangers(const struct xm_host *host)
+static void xm_limit_strangers(const struct xm_host *host, u32 ended)
 {
+	u32 user = host->user_of[ended];
 	struct xm_estate estate;
+	u64 from;
 
-	for (xm_count_estate(host, &estate); !xm_is_little(&host->map, &estate);
-	     xm_count_estate(host, &estate))
+	if (!xm_is_strangers(host, ended, &from))
+		return;		/* there is no more than before */
+	for (xm_count_estate(host, user, &estate); !xm_is_little(&host->map, &estate);
+	     xm_count_estate(host, user, &estate))
 		xm_drop_ring(&host->map, estate.oldest);
 }
 
@@ -547,7 +553,7 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(row->subscribers, c))
 			xm_limit_zombies(host, c);
-	xm_limit_strangers(host);
+	xm_limit_strangers(host, client);
 	xm_full_barrier();
 }
 

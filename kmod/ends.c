@@ -29,6 +29,12 @@ struct workqueue_struct *xk_end_wq;
 /* A run costs more than its own time: a worker wakes, and owners look again. */
 #define XK_LEAST_REST_NS	NSEC_PER_MSEC
 
+/*
+ * A request that lacks something of its user waits at most this long, because an ended client of
+ * this user may be in another user's pool, whose members can make its cleanup take any time.
+ */
+#define XK_ENDS_PATIENCE	(2 * HZ)
+
 /* Taken with interrupts off, because a caller of xk_end_ask may hold any lock. */
 static DEFINE_SPINLOCK(ends_lock);
 /* Waiters for clients of their user. Waiters for a single pool are in its end_waiters. */
@@ -196,5 +202,6 @@ bool xk_ends_retry(struct xk_call *call, int err)
 	if (err != -EDQUOT || call->waited)
 		return false;
 	call->waited = true;
-	return !wait_event_killable(ends_queue, !xk_is_ending(call->payer, now));
+	return wait_event_killable_timeout(ends_queue, !xk_is_ending(call->payer, now),
+					   XK_ENDS_PATIENCE) > 0;
 }

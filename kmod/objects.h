@@ -114,6 +114,8 @@ struct xk_queue {
 	wait_queue_head_t pollers;	/* of its file, and of the files of POLL_FD */
 	atomic_t late;			/* the events for which the work will wake them */
 	struct delayed_work work;
+	struct wait_queue_entry mark;	/* pollers.lock: in the queue where the work has stopped */
+	__poll_t called;		/* pollers.lock: the events for which it calls pollers */
 	bool slow;			/* only the work writes it: its last run took long */
 	unsigned long rests_until;	/* in jiffies; only the work writes it */
 	struct hrtimer timer;		/* set when a thread arms slots_waiters */

@@ -19,11 +19,10 @@
  * one of them goes, and an epoll set may belong to a thread that is busy for long while another
  * thread sleeps in the next set. Behind one of them there may be any number of epoll sets and
  * threads. So the request wake calls the pollers of its own user's clients only. All other pollers
- * are called by a work item. It rests after each run for 64 times the time that the run took, but
- * at most a tenth of a second. So if a run takes less than 1.5 ms, the pollers of one client take
- * at most a 64th of a processor outside the control groups of their user. If a run has taken long,
- * the next one does not begin at once: it would take the waker's processor. Model of the work item:
- * tests/model/late.pml.
+ * are called by a work item. After a millisecond it stops midway. It rests after each run for 64
+ * times the time that the run took. So the pollers of one client take at most a 64th of a processor
+ * outside the control groups of their user. If a run has taken long, the next one does not begin at
+ * once: it would take the waker's processor. Model of the work item: tests/model/late.pml.
  */
 #include <linux/init.h>
 #include <linux/sched.h>
@@ -36,6 +35,7 @@
 #define XK_CALLED_AT_ONCE	8u
 #define XK_REST		64u		/* times as long as the pollers took */
 #define XK_SLOW_NS	100000u		/* then not at once, when the waker goes on */
+#define XK_LONGEST_NS	NSEC_PER_MSEC	/* then a run stops midway */
 #define XK_LONGEST_REST	(HZ / 10)	/* the work item may have lost its processor meanwhile */
 
 /* With a rescuer (WQ_MEM_RECLAIM), because a waiter for a buffer must not wait for memory. */
@@ -179,18 +179,53 @@ void xk_queue_call(struct xk_queue *queue, __poll_t events)
 	kref_put(&queue->kref, xk_queue_release);
 }
 
-/* A waker that still saw its events in `late` has made its change already. */
+/* How long the work rests, in jiffies. */
+static long xk_queue_rest(const struct xk_queue *queue)
+{
+	long least = READ_ONCE(queue->slow), rest = READ_ONCE(queue->rests_until) - jiffies;
+
+	return clamp(rest, least, (long)XK_LONGEST_REST);
+}
+
+/*
+ * Under the lock of the pollers: go on where the last run has stopped, or begin anew. A waker that
+ * still sees its events in `late` has made its change before that. false: all have been called.
+ */
+static bool xk_queue_go_on(struct xk_queue *queue, u64 until)
+{
+	if (list_empty(&queue->mark.entry)) {
+		queue->called = (__force __poll_t)atomic_xchg(&queue->late, 0);
+		list_add(&queue->mark.entry, &queue->pollers.head);
+	}
+	while (xk_call_next(queue, &queue->mark, queue->called)) {
+		if (ktime_get_ns() > until)
+			return true;
+		spin_unlock_irq(&queue->pollers.lock);
+		cond_resched();
+		spin_lock_irq(&queue->pollers.lock);
+	}
+	list_del_init(&queue->mark.entry);
+	return false;
+}
+
+/* The next run gets the reference of this one. Wakers may have queued it already, with another. */
 static void xk_queue_work(struct work_struct *work)
 {
 	struct xk_queue *queue = container_of(to_delayed_work(work), struct xk_queue, work);
 	u64 began = ktime_get_ns(), took;
+	bool more;
 
-	kref_get(&queue->kref);
-	xk_queue_call(queue, (__force __poll_t)atomic_xchg(&queue->late, 0));
+	spin_lock_irq(&queue->pollers.lock);
+	more = xk_queue_go_on(queue, began + XK_LONGEST_NS);
+	spin_unlock_irq(&queue->pollers.lock);
 	took = ktime_get_ns() - began;
 	WRITE_ONCE(queue->slow, took > XK_SLOW_NS);
 	WRITE_ONCE(queue->rests_until,
 		   jiffies + min_t(u64, nsecs_to_jiffies(took * XK_REST), XK_LONGEST_REST));
+	/* A waker that came midway has been served by this run, and its events have not. */
+	if ((more || atomic_read(&queue->late)) &&
+	    queue_delayed_work(xk_wake_wq, &queue->work, xk_queue_rest(queue)))
+		return;
 	kref_put(&queue->kref, xk_queue_release);
 }
 
@@ -198,17 +233,14 @@ static void xk_queue_work(struct work_struct *work)
 void xk_queue_poll(struct xk_queue *queue, __poll_t events)
 {
 	const int wanted = (__force int)events;
-	long least = READ_ONCE(queue->slow), rest;
 
 	if (!wq_has_sleeper(&queue->pollers))	/* pairs with xk_poll_client */
 		return;
 	if ((atomic_fetch_or(wanted, &queue->late) & wanted) == wanted)
-		return;		/* the work has not begun, and will wake all of them */
+		return;		/* the work has yet to begin anew, and will wake all of them */
 	if (!kref_get_unless_zero(&queue->kref))
 		return;		/* nobody polls any more */
-	rest = READ_ONCE(queue->rests_until) - jiffies;
-	rest = clamp(rest, least, (long)XK_LONGEST_REST);
-	if (!queue_delayed_work(xk_wake_wq, &queue->work, rest))
+	if (!queue_delayed_work(xk_wake_wq, &queue->work, xk_queue_rest(queue)))
 		kref_put(&queue->kref, xk_queue_release);	/* it is queued, with a reference */
 }
 
@@ -266,6 +298,8 @@ struct xk_queue *xk_queue_new(u32 clients, kuid_t user)
 	for (i = 0; i < lines; i++)
 		INIT_LIST_HEAD(&queue->line[i].places);
 	init_waitqueue_head(&queue->pollers);
+	init_waitqueue_func_entry(&queue->mark, xk_mark_woken);
+	INIT_LIST_HEAD(&queue->mark.entry);
 	INIT_DELAYED_WORK(&queue->work, xk_queue_work);
 	queue->slow = true;	/* until a run has shown what they take */
 	queue->rests_until = jiffies;

@@ -39,7 +39,7 @@ watch.pml      OWN              NOKICK KICKFIRST LOOKFIRST
 watch.pml      DROP,OWN         KICKFIRST LOOKFIRST
 poll.pml       -                NORELOOK DRAINLATE NOTELL NOREARM NOLOOK ONLYWAKE WAKEFIRST
 chain.pml      -                LOOKFIRST TURNFIRST ENDSQUIET TAKEN NOTURN
-late.pml       -                NOTEFIRST CLEARLAST
+late.pml       -                NOTEFIRST CLEARLAST NOSECOND
 ends.pml       -                NUMBERFIRST DROPLATE ONEPOOL NOWAIT
 ends.pml       POOLS=1          NUMBERFIRST DROPLATE TAKELATE OVERSLEEP NOWAIT
 look.pml       -                NOLOCK FREEFIRST TWOLOOKS LOOKFIRST WAKEFIRST

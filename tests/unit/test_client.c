@@ -645,6 +645,22 @@ START_TEST(strangers_answer_for_their_own_rings_alone)
 }
 END_TEST
 
+/* A guest that publishes much and ends drops its own rings alone. */
+START_TEST(strangers_answer_for_their_own_publishers_alone)
+{
+	struct service s = service_make(512, 32);
+
+	service_restarts(&s, XM_STRANGERS_BYTES, ~0u);
+	s.world->user = GUESTS + 1;
+	service_restarts(&s, XM_STRANGERS_BYTES, ~0u);
+	ck_assert(is_zombie(&s, 0) && is_zombie(&s, 1));
+	service_restarts(&s, XM_STRANGERS_BYTES, ~0u);
+	ck_assert(is_zombie(&s, 0) && !is_zombie(&s, 1) && is_zombie(&s, 2));
+	s.world->user = 0;
+	service_end(&s);
+}
+END_TEST
+
 /* ---- what a publisher sees of its subscribers ---- */
 
 struct look {
@@ -757,6 +773,7 @@ void client_tests(Suite *suite)
 	tcase_add_test(tcase, strangers_keep_a_part_of_the_ids);
 	tcase_add_test(tcase, strangers_keep_few_bytes);
 	tcase_add_test(tcase, strangers_answer_for_their_own_rings_alone);
+	tcase_add_test(tcase, strangers_answer_for_their_own_publishers_alone);
 	tcase_add_test(tcase, a_subscriber_counts_once_its_cursor_is_there);
 	tcase_add_test(tcase, a_publisher_polls_for_its_own_subscribers);
 	suite_add_tcase(suite, tcase);
