@@ -20,11 +20,11 @@
  *
  * Errors. A function that makes a handle returns NULL when it fails; the others return a negative
  * errno. xmem_get_last_error() then gives the calling thread the error and a message that says what
- * was tried and what to do. After an error nothing has changed. If the comment of a function
- * gives an error no cause, the cause is the one in this list. "also:" adds a cause to that one.
+ * was tried and what to do. After an error nothing has changed. An error without a cause in the
+ * comment of a function has its cause in this list. "also:" means another cause besides that one.
  *	EINVAL	NULL, a negative timeout, an unknown flag, a size field that is too small
  *	E2BIG	a struct asks for something that only a newer library has
- *	EPERM	the call is for writers, and this client joined as a reader (XMEM_OPEN_READER)
+ *	EPERM	the call is for writers, and the pool was opened with XMEM_OPEN_READER
  *	EINTR	a signal handler ran while the function waited
  *	ECANCELED  xmem_cancel was called before or during the wait, or xmem_pool_close during it
  *	EBADF	the handle has been dropped

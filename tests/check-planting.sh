@@ -50,11 +50,13 @@ if [ "${1:-}" = --selftest ]; then
 	planted "a test that is not there" 's/^\(# red: .*\)/\1 P1_no_such_test/'
 	made 30 20 >"$work/a.patch"
 	found "hunks in the wrong order, which git apply takes"
+	made 20 30 | sed '4s/,7 @@/,6 @@/; 4s/,7 +/,6 +/' >"$work/a.patch"
+	found "a hunk that is longer than it says, which patch(1) takes without the next one"
 	made 20 30 | sed '5s/$/ once/' >"$work/a.patch"
 	taken "another line far from the change, which git apply refuses"
 	cp "$good" "$work/a.patch"
 	taken "a good one"
-	[ "$missed" = 0 ] && echo "9 patches, each judged as patch(1) does"
+	[ "$missed" = 0 ] && echo "10 patches, each judged as patch(1) does"
 	exit $((missed != 0))
 fi
 
@@ -86,6 +88,8 @@ for patch in "${patches[@]}"; do
 		echo "FAIL $patch: no line '# red: ' says which test finds it"
 	elif why=$(unknown "$patch") && [ -n "$why" ]; then
 		echo "FAIL $patch: no test is called ${why//$'\n'/, }"
+	elif ! why=$(git apply --numstat "$patch" 2>&1); then	# patch(1) passes over such a hunk
+		echo "FAIL $patch: ${why//$'\n'/; }"
 	elif ! why=$(patch -p1 -f --dry-run <"$patch" 2>&1); then	# as check-mutants.sh
 		echo "FAIL $patch: ${why//$'\n'/; }"
 	else

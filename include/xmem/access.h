@@ -24,9 +24,9 @@ struct xmem_pool;
 int xmem_pool_set_mode(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
 
 /*
- * End another client of the pool (xmem_pool_client_info), even one that hangs, as if its process
- * had been killed. The process gets no signal. Its calls in this pool fail with ENOTCONN and say
- * why.
+ * End the client with this id and incarnation (xmem_pool_client_info), even one that hangs, as if
+ * its process had been killed. The process gets no signal. Its calls in this pool fail with
+ * ENOTCONN and say why.
  * Returns: 0, or -EPERM: the pool is another user's; -ESTALE: that client has ended; -EINVAL: it is
  * this client, or there is no such number; -EOPNOTSUPP: xmemd is the host; -ENOTCONN. Since: 0.5.
  */
@@ -43,8 +43,8 @@ int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t incarnatio
 int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags);
 
 /*
- * Let another client (xmem_pool_client_info) hold this client's buffers, although it is of another
- * user and does not subscribe to this client. This lasts until one of the two ends.
+ * Let the client with this id and incarnation (xmem_pool_client_info) hold this client's buffers,
+ * although it is another user's and does not subscribe to this one. This lasts until either ends.
  * Returns: 0, even if it was so before, or -EPERM; -ESTALE: that client has ended; -EINVAL: there
  * is no such number; -ENOTCONN. Since: 0.5.
  */

@@ -37,7 +37,7 @@ void xmem_release(struct xmem_buffer *buffer);
 /* Get the token of a buffer. Returns: the token; 0 while it is being written. Since: 0.1. */
 uint64_t xmem_token(struct xmem_buffer *buffer);
 
-/* In place of a token: the slot's contents at the time of the call. They can change unless held. */
+/* In place of a token: whichever contents the slot has at the time of the call. */
 #define XMEM_SLOT(number)	(0xffffffffffff0000ULL | (number))
 
 /*
@@ -83,8 +83,8 @@ struct xmem_buffer_info {
 	uint32_t flags;			/* XMEM_BUFFER_*, also bits that later versions define */
 	uint32_t slot;			/* xmem_slot */
 	uint64_t token;			/* xmem_token: 0 while it is being written */
-	uint64_t sequence;		/* counts up from 0; also 0: being written, or by token */
-	uint64_t timestamp_ns;		/* CLOCK_MONOTONIC; 0: none, being written, or by token */
+	uint64_t sequence;		/* per publisher, from 0; 0: unpublished or from xmem_get */
+	uint64_t timestamp_ns;		/* CLOCK_MONOTONIC; 0: none, unpublished or from xmem_get */
 	uint64_t bytes;			/* xmem_size */
 	uint64_t capacity;		/* xmem_capacity */
 	uint32_t publisher;		/* client id; XMEM_NOBODY: it has ended long ago */

@@ -23,7 +23,7 @@ struct xmem_buffer;
 /*
  * Set how many references a buffer has. One is this handle's, which xmem_release drops, and which
  * xmem_forget leaves to the next client. The others become claims, for clients that will take them.
- * @buffer: held for reading; or being written and complete, and afterwards held for reading.
+ * @buffer: held for reading; or being written and complete, and then held from this call on.
  * @count: this handle's reference and all claims, earlier ones too, together: 1 to 65535.
  * @timeout_ns: the least time that all claims of the buffer last; they end at most a second
  *	later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set more

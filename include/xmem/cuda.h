@@ -4,8 +4,8 @@
  *
  * "The driver" is NVIDIA's libcuda.so.1 or, if that or its GPU is not there, AMD's HIP. The library
  * opens it at the first call that needs it. GPUs have the numbers that they have for CUDA or HIP in
- * this process. In a callback of the driver's (cuLaunchHostFunc) call no function of this library,
- * not even xmem_release: xmem_release_on drops a handle from a stream (stream.h).
+ * this process. Call no function of this library in a callback of the driver (cuLaunchHostFunc),
+ * not even xmem_release. To drop a handle from a stream, use xmem_release_on (stream.h).
  *
  * Each function that calls the driver can also fail with
  *	ENODEV	there is no driver, or this process sees no such GPU; the message says why

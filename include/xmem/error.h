@@ -21,7 +21,7 @@ struct xmem_error {
 
 /*
  * Get the last error of the calling thread and the driver's result, and forget both.
- * @ret_error: its size field is set; may be NULL.
+ * @ret_error: NULL, or the caller has set its size field.
  * Returns: a negative errno; 0: no call has failed since the error was last forgotten. -EINVAL can
  * also mean that this call failed: the size field is below sizeof(size_t).
  * Ownership: the message is valid until the thread's next xmem call; the name is constant.

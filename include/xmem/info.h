@@ -61,7 +61,7 @@ struct xmem_client_info {
 	size_t size;			/* in: sizeof(struct xmem_client_info); out: valid bytes */
 	uint32_t id;
 	uint32_t role;			/* enum xmem_client_role */
-	uint32_t alive;			/* 1; 0: it has ended, but others have yet to receive */
+	uint32_t alive;			/* 1; 0: ended, with publications yet to be received */
 	uint32_t pid;			/* in this process's namespace, or xmemd's; 0: not in it */
 	uint32_t uid;			/* in this process's user namespace, or xmemd's */
 	uint32_t slots;			/* attached slots that it owns */
@@ -75,7 +75,7 @@ struct xmem_client_info {
 	uint64_t bytes_mapped;		/* of files that it has mapped; since 0.3 */
 	uint64_t bytes_kept;		/* of ended owners' files that it uses; since 0.3 */
 	uint32_t limbo;			/* slots that it holds, in limbo or overdue; since 0.4 */
-	uint32_t awaits_writer;		/* threads that wait for a writer to follow; since 0.5 */
+	uint32_t awaits_writer;		/* threads that wait until a writer joins; since 0.5 */
 	uint64_t bytes_limbo;		/* of the slots that `limbo` counts; since 0.4 */
 	uint64_t bytes_ended;		/* part of them: those of ended owners; since 0.5 */
 };
@@ -255,7 +255,7 @@ struct xmem_pool_entry {
 };
 
 /*
- * Get the host's next pool that this process may join by its name, or that is its user's own,
+ * Get the next pool of the host that this process may join by name, or that this user owns,
  * without joining it or starting a daemon. @after: the number from the last answer; 0: get the
  * first one. Returns: 0; -ENOENT: there are no more, or no host is running; -EACCES, -EPERM,
  * -ENAMETOOLONG: as xmem_pool_open; -EDQUOT, -EINVAL: as xmem_host_query. Since: 0.2.

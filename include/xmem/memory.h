@@ -3,8 +3,8 @@
  * The memory of buffers: its kinds, and when it is made and given back. A part of xmem.h.
  *
  * xmem_acquire and xmem_acquire_cuda make buffers on demand, up to demand_bytes of struct
- * xmem_pool_options in each place (CPU or GPU). These buffers lie in files. Files without a used
- * buffer stay for later acquires within cache_bytes and cache_ns (xmem_memory(7)).
+ * xmem_pool_options in each place (CPU or GPU). The buffers lie in files. A file whose buffers are
+ * all unused is kept for later acquires as far as cache_bytes and cache_ns allow (xmem_memory(7)).
  */
 #ifndef XMEM_MEMORY_H
 #define XMEM_MEMORY_H
@@ -30,7 +30,7 @@ struct xmem_preallocate_options {
 	size_t size;			/* sizeof(struct xmem_preallocate_options) */
 	uint32_t flags;			/* XMEM_MEMORY_* */
 	int32_t device_id;		/* the GPU's number in this process; else 0 */
-	uint32_t *ret_slots;		/* NULL, or room for `count` slots of the new buffers */
+	uint32_t *ret_slots;		/* NULL, or an array for the `count` slot numbers */
 };
 
 /*
@@ -57,7 +57,7 @@ int xmem_preallocate(struct xmem_pool *pool, size_t bytes, uint32_t count,
 
 /*
  * Find buffers that are no longer used, and give memory back to the system, now.
- * @pool: NULL: each open pool of this process; then preallocated buffers stay.
+ * @pool: NULL: each open pool of this process. Preallocated buffers go only with a pool.
  * @keep: bytes of unused files that may stay, the most recently used first; XMEM_KEEP_ALL: all.
  * @ret_bytes: how many bytes have been given back; or NULL.
  * Returns: how many buffers of this writer were found; or -EBADF, -ECHILD; -EINTR: a signal handler

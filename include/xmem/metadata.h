@@ -93,7 +93,7 @@ enum xmem_dtype {
  * How the pixels of an image lie in memory, the first byte first. Numbers of 16 and 32 bits have
  * the byte order of the machine (ffmpeg's names then end in "le" or "be"). Planes follow each other
  * without a gap. Chroma of half the width or height is rounded up. The comments have a format's
- * names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little endian); "-": none.
+ * names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, always little endian); "-": none.
  */
 enum xmem_image_format {
 	XMEM_IMAGE_NONE = 0,		/* not an image */

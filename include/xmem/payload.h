@@ -25,7 +25,7 @@ struct xmem_buffer;
  * Returns: the buffer, or NULL:
  *	EINVAL	also: offset is not a multiple of 64
  *	EBADF	the descriptor is not open
- *	EMEDIUMTYPE  the file is no memfd, and no dma-buf where the kernel is the host
+ *	EMEDIUMTYPE  the file is neither a memfd nor, where the kernel is the host, a dma-buf
  *	ENOEXEC	the memfd lacks seals; the message names them
  *	EACCES	the descriptor is not open for reading, or only names the file (O_PATH)
  *	ERANGE	the contents reach beyond the end of the file, or the file has holes
@@ -47,9 +47,9 @@ struct xmem_buffer *xmem_attach_fd(struct xmem_pool *pool, int fd, uint64_t offs
  * Returns: 0, or -EBUSY: not the only holder, or the contents have claims, or a client has yet to
  * receive them; -EOPNOTSUPP: the buffer is sealed, attached, or memory of a GPU with
  * XMEM_MEMORY_LEGACY; -EPERM: also: the buffer is being written; -EAGAIN: the ring is full, as in
- * xmem_attach_fd, or the owner is checking if it is used; -ENOSPC: the tokens of the buffer are
- * used up until its owner acquires it; -ENOMEM, -EMFILE, -EINTR. Ownership: ends in xmem_publish or
- * xmem_release. Threads: no other call may use this handle meanwhile. Since: 0.4.
+ * xmem_attach_fd, or the buffer's owner is checking if it is used; -ENOSPC: the buffer has no
+ * token left until its owner acquires it; -ENOMEM, -EMFILE, -EINTR. Ownership: ends in xmem_publish
+ * or xmem_release. Threads: no other call may use this handle meanwhile. Since: 0.4.
  */
 int xmem_get_mut(struct xmem_buffer *buffer);
 

@@ -16,13 +16,13 @@ struct xmem_pool;
 #define XMEM_OPEN_EXISTING	(1u << 1)	/* join only: ENOENT if there is no such pool */
 #define XMEM_OPEN_EXCLUSIVE	(1u << 2)	/* create the pool: EEXIST if it is there */
 #define XMEM_OPEN_READER	(1u << 3)	/* this client never writes */
-#define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor to reopen it */
+#define XMEM_OPEN_INHERIT	(1u << 4)	/* forked children keep a descriptor of the pool */
 #define XMEM_OPEN_GROUP		(1u << 5)	/* if the pool is made, `gid` is its group */
-#define XMEM_OPEN_SHARES	(1u << 6)	/* xmem_data is writable, though others read it */
+#define XMEM_OPEN_SHARES	(1u << 6)	/* xmem_data can be written without xmem_get_mut */
 #define XMEM_OPEN_FD		(1u << 7)	/* join the pool of the descriptor `fd` */
 
 /* The mode of a pool: who may join it, in the bits of a file's mode (0640). Writers also read. */
-#define XMEM_MODE_STRICT	01000	/* users with a descriptor must fit the mode too */
+#define XMEM_MODE_STRICT	01000	/* the mode also limits users with a descriptor */
 
 /* The roles in which a client may join, as a mask. A writer also reads. */
 #define XMEM_MAY_READ		(1u << 1)	/* as a reader */
@@ -37,8 +37,8 @@ struct xmem_pool_options {
 	uint32_t ring_entries;		/* length of a writer's ring: 4, 8, 16 ... 4096; 0: any */
 	int64_t wait_bound_ns;		/* writer: longest wait for a slow subscriber; 0: none */
 	const char *label;		/* name, up to 15 characters; NULL: the program's name */
-	uint64_t demand_bytes;		/* writer: bytes that may be made on demand, on the CPU and
-					 * on each GPU; 0: a quarter of what is free, or none
+	uint64_t demand_bytes;		/* writer: bytes that xmem_acquire may allocate, on the CPU
+					 * and on each GPU; 0: a quarter of what is free, or none
 					 * after preallocating; since 0.4, as all that follow */
 	uint64_t cache_bytes;		/* writer: bytes of unused buffers to keep, on the CPU and
 					 * on each GPU; 0: an eighth of the most ever in use */
@@ -60,14 +60,14 @@ struct xmem_pool_options {
  *	another user; "@17": the pool that xmem_pool_next lists with that number; NULL or "": an
  *	anonymous pool, or that of XMEM_OPEN_FD.
  * Returns: the pool, or NULL:
- *	EINVAL	a name, number, label or flag is wrong, or not for a reader; the message says which
+ *	EINVAL	a name, number, label or flag is wrong, or for writers only; the message says which
  *	EBADF	`fd` is not a pool's descriptor
  *	ENOENT	XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool for this user
  *	EEXIST	XMEM_OPEN_EXCLUSIVE, and the pool exists
  *	ERANGE	the pool exists, and is smaller or admits more users than the options say
  *	EPERM	`gid` is no group of this user; or the folder of xmemd's socket is not this user's
  *	EACCES	this user may not write in the pool, or not open /dev/xmem or xmemd's socket
- *	EOPNOTSUPP  xmemd is the host, and the pool is another user's, or would be for other users
+ *	EOPNOTSUPP  another user's pool, or a mode or group for other users, and xmemd is the host
  *	EUSERS	the pool has as many clients as it can have
  *	ESHUTDOWN  the pool is drained (xmem_pool_drain): no client joins it any more
  *	ENODEV	there is no host, or its daemon does not start; the message says why
@@ -128,8 +128,8 @@ struct xmem_pool *xmem_pool_reopen(struct xmem_pool *pool);
 int xmem_pool_fd(struct xmem_pool *pool);
 
 /*
- * Make a descriptor that gives only @roles (XMEM_MAY_*) from @fd, a descriptor from xmem_pool_fd or
- * from this function. @fd stays the caller's, and does not change.
+ * Make a descriptor like @fd that gives only @roles (XMEM_MAY_*). @fd is from xmem_pool_fd or from
+ * this function; it stays the caller's, and does not change.
  * Returns: the new descriptor, which is close-on-exec, or -EACCES: @fd lacks one of these roles;
  * -EBADF: it is not a pool's descriptor; -EINVAL; -ENODEV: there is no host; -EMFILE. Ownership:
  * the caller closes it. Since: 0.5.

@@ -23,7 +23,7 @@ struct CUstream_st;
  * Returns: the buffer, or NULL:
  *	EAGAIN	none is free, and the timeout is 0; or all slots of the pool are in use
  *	ETIMEDOUT  none became free in time; the message names the clients that hold them
- *	ENOSPC	none is that large, and none may be made; or waiting cannot bring a slot
+ *	ENOSPC	none is that large, and none may be made; or this writer cannot get a slot
  *	ENOMEM, EDQUOT, EFBIG, EMFILE  none that large can be made: as xmem_preallocate
  *	EPERM, EINVAL, ECANCELED, EINTR
  * Ownership: ends in xmem_publish or xmem_release. Since: 0.1.
@@ -46,9 +46,9 @@ struct xmem_publish_options {
 	size_t size;			/* sizeof(struct xmem_publish_options) */
 	uint32_t flags;			/* XMEM_PUBLISH_* */
 	uint32_t client;		/* with XMEM_PUBLISH_CLIENT: the subscriber's id; else 0 */
-	uint64_t timestamp_ns;		/* of CLOCK_MONOTONIC; 0: none, or that of a held buffer */
+	uint64_t timestamp_ns;		/* of CLOCK_MONOTONIC; 0: none, or unchanged if forwarded */
 	uint64_t offset;		/* bytes before the contents in the buffer */
-	uint64_t length;		/* bytes of contents; 0: up to their end */
+	uint64_t length;		/* bytes of contents; 0: all contents from `offset` on */
 	int64_t timeout_ns;		/* nanoseconds to wait: see xmem_publish */
 	struct CUstream_st *stream;	/* its work writes the contents (stream.h); NULL: none */
 };
@@ -78,8 +78,8 @@ int xmem_publish(struct xmem_buffer *buffer, const struct xmem_publish_options *
 
 /*
  * Take a publication of this client back: no subscriber receives it any more, and none counts
- * it as lost. A writer can take its own buffer back only while no other client has it or can
- * get it.
+ * it as lost. A buffer that this client owns must have no handle in any client and no claim, and
+ * no subscriber may have yet to receive it from a client that forwarded it.
  * @token: the token from xmem_publish, or XMEM_SLOT.
  * Returns: 0; or -EBUSY: a client has it; -ESTALE: it is gone already, or the token belongs to
  * another pool; -EINVAL: there is no such slot; -EPERM: also: it is another client's. Since: 0.4.

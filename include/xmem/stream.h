@@ -14,8 +14,8 @@
  *	xmem_publish(b, &options, NULL)          xmem_release_on(b, stream)
  *
  * All work that is in options.stream at the call may write the contents. Receivers get the buffer
- * at once. A program that does not use these calls synchronizes its streams before it publishes
- * or releases. Before xmem_set_ref_count every program does so. With a stream, xmem_publish also
+ * at once. A program that does not use these calls must synchronize its streams before it publishes
+ * or releases. Before xmem_set_ref_count every program must do so. With a stream, xmem_publish also
  * returns -EMEDIUMTYPE: the buffer is in memory of the CPU; -EPERM: the buffer is held for reading;
  * -ENODEV, -ENOMEM, -EINVAL, -EIO: the driver refuses; -EINTR, -ECANCELED: a wait for the stream
  * was ended. If a graph captures the stream, all calls and copies fail with EPERM, and the capture
@@ -60,7 +60,7 @@ int xmem_wait_contents(struct xmem_buffer *buffer, int64_t timeout_ns);
 /*
  * Drop a handle for reading when a stream has done the work that is in it at the call. The buffer
  * may be on the CPU or a GPU. The caller cannot use the handle any more from the call on.
- * @stream: XMEM_ALL_STREAMS: the streams are unknown, or one may have been destroyed. The handle
+ * @stream: XMEM_ALL_STREAMS if the streams are unknown, or one may have been destroyed. The handle
  *	then waits for the work of the whole GPU (xmem_release_on(3)).
  * Returns: 0, or -EPERM (the buffer is being written, or the stream is captured), -EINVAL, -EBADF,
  * -ECHILD, -ENODEV, -ENOMEM, -EIO; after an error the handle is unchanged. Ownership: ends here.

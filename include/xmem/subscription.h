@@ -17,7 +17,7 @@ struct xmem_subscription;
 #define XMEM_SUBSCRIBE_WAITS	 (1u << 0)	/* publishers wait for it, up to wait_bound_ns */
 #define XMEM_SUBSCRIBE_PUBLISHER (1u << 1)	/* only the client in `publisher` */
 #define XMEM_SUBSCRIBE_NOWAIT	 (1u << 2)	/* do not wait for a publisher to come: ENOENT */
-#define XMEM_SUBSCRIBE_LASTS	 (1u << 3)	/* it outlasts publishers: xmem_receive waits */
+#define XMEM_SUBSCRIBE_LASTS	 (1u << 3)	/* it needs no publisher, and never ends in EPIPE */
 
 /* By default, follow all publishers, and wait for the first one without end. */
 struct xmem_subscribe_options {
@@ -25,7 +25,7 @@ struct xmem_subscribe_options {
 	uint32_t flags;			/* XMEM_SUBSCRIBE_* */
 	uint32_t publisher;		/* a client id, with XMEM_SUBSCRIBE_PUBLISHER; else 0 */
 	int64_t timeout_ns;		/* longest wait for the first publisher; 0: no limit */
-	uint32_t history;		/* earlier publications of each publisher to receive */
+	uint32_t history;		/* receive up to so many earlier publications of each */
 	uint32_t depth;			/* receive at most the latest `depth` of each; 0: all */
 	const char *label;		/* only publishers with this label; a '*' at its end stands
 					 * for any rest; NULL: all */
@@ -36,7 +36,7 @@ struct xmem_subscribe_options {
  * XMEM_SUBSCRIBE_PUBLISHER, and otherwise all other writers with a fitting label, including those
  * that join later. A pool handle can have one subscription to all writers.
  * Returns: the subscription, or NULL: EINVAL: a field or flag is out of its range; ENOENT: there is
- * no publisher, or it is a reader; ETIMEDOUT: no publisher came in time, or the host did not
+ * no publisher, or `publisher` is a reader; ETIMEDOUT: none came in time, or the host did not
  * answer; EEXIST: this client follows that publisher already, or this handle follows all writers;
  * EOPNOTSUPP: XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of the publishers is 0; ESTALE: the publisher
  * ended during this call; EMFILE: a file cannot be mapped; E2BIG, ECANCELED, EINTR. Ownership:
@@ -61,7 +61,7 @@ struct xmem_buffer *xmem_receive(struct xmem_subscription *subscription, int64_t
 
 /*
  * Receive the next publication of any subscription of a pool handle. The subscriptions take turns.
- * @ret_subscription: the buffer's subscription; NULL after an error but EPIPE. May itself be NULL.
+ * @ret_subscription: that of the buffer or of EPIPE; NULL after other errors. May be NULL itself.
  * Returns: as xmem_receive; ENOENT: the handle has no subscription; EPIPE: *ret_subscription is
  * over, so xmem_unsubscribe it; EMFILE: also: no descriptor is left to wait with. Ownership: the
  * caller calls xmem_release. Since: 0.3.

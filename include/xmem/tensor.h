@@ -72,7 +72,7 @@ struct xmem_strings {
 	uint64_t bytes;			/* of all parts, at least 64 */
 	uint64_t validity_at;		/* bytes from data to the bits; 0 without them */
 	uint64_t offsets_at;		/* bytes from data to the offsets */
-	uint64_t chars_at;		/* bytes from data to the characters, which end at bytes */
+	uint64_t chars_at;		/* bytes from data to the characters, the last part */
 };
 
 /*
@@ -189,7 +189,7 @@ int xmem_image_plane(const struct xmem_image *image, uint32_t plane,
 /*
  * Get the column of strings that the publisher describes. Its parts lie within the contents. The
  * offsets are not checked: call xmem_strings_get for a row. Returns: as xmem_tensor_view; -EBADMSG:
- * also: the contents do not begin at a multiple of 64. Ownership: as xmem_tensor_view. Since: 0.5.
+ * also: the contents' address is no multiple of 64. Ownership: as xmem_tensor_view. Since: 0.5.
  */
 int xmem_strings_view(struct xmem_buffer *buffer, uint32_t flags,
 		      struct xmem_strings *ret_strings);
@@ -205,7 +205,7 @@ int64_t xmem_strings_get(const struct xmem_strings *strings, uint64_t row,
 			 const char **ret_chars);
 
 /*
- * Check that the tensor in @metadata fits into @bytes, from its first element to the contents' end.
+ * Check the tensor in @metadata. The contents have @bytes bytes from the first element on.
  * Returns: 0, or -EINVAL, -ENODATA, -EBADMSG, -ERANGE as xmem_tensor_view. Since: 0.4.
  */
 int xmem_tensor_check(const struct xmem_metadata *metadata, uint64_t bytes);

@@ -58,6 +58,27 @@ static void still_serves(void)
 	xmem_pool_close(writer);
 }
 
+TEST(P10_the_daemon_closes_files_that_were_given_back)
+{
+	struct xmem_slot_request detach = { .size = sizeof(detach) };
+	struct xmem_attach_request attached;
+	unsigned int before;
+	struct raw raw;
+	int file;
+
+	daemon_only("no process keeps the files of the module");
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	file = new_memfd(BYTES, GOOD_SEALS);
+	before = files_of_daemon(&raw);
+	SAME(raw_attach(&raw, file, 1, &attached), 0);
+	SAME(files_of_daemon(&raw), before + 1);
+	detach.slot = attached.slot[0];
+	SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
+	SAME(files_of_daemon(&raw), before);
+	raw_close(&raw);
+	close(file);
+}
+
 TEST(P4_short_and_strange_datagrams)
 {
 	struct xmem_message head = { .request = XMEM_IOC_ARM, .result = 2 };

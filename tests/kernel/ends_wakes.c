@@ -142,46 +142,6 @@ const char *own_items_are_paid_for(void)
 	return NULL;
 }
 
-#define WAKES		200u
-#define MOST_CALLS	20u
-
-/* Sleeps in a set with one item. When it is called, the kernel polls, and so arms the ring. */
-static const char *polls_again(void *argument)
-{
-	static struct raw client;
-	const struct side *side = argument;
-	int mine = epoll_create1(EPOLL_CLOEXEC);
-	struct epoll_event event;
-
-	GOES_WELL(follows_by(&client, side));
-	add_items(&client, ITEMS);
-	add_to(mine, client.file, EPOLLIN);
-	kid_say_ready();
-	epoll_wait(mine, &event, 1, -1);
-	return wrong("epoll_wait has returned: %d", errno);
-}
-
-/* A work item calls a stranger's items, and none of the stranger's control groups pays for it. */
-const char *calls_of_strangers_are_few(void)
-{
-	struct side side = { .slots = 128, .clients = 64 };
-	u32 i, before, calls, *word;
-
-	GOES_WELL(start_side(&side, keeps));
-	GOES_WELL(start_publisher(&side));
-	GOES_WELL(kid_start(&hoarder[0], polls_again, &side));
-	word = &xm_client_row(&publisher[0].map, side.shared->publisher)->ring_waiters;
-	before = xm_load(word);
-	for (i = 0; i < WAKES; i++) {
-		GOES_WELL(wake(&side));
-		usleep(2000);
-	}
-	calls = (xm_load(word) - before) / XMEM_WAITERS_STEP;
-	figure("%u wakes, 2 ms apart: %u have found a stranger with %u items", WAKES, calls, ITEMS);
-	WANT(calls > 1);
-	return calls > MOST_CALLS ? wrong("%u calls of %u items", calls, ITEMS) : NULL;
-}
-
 /* ---- epoll sets in epoll sets ---- */
 
 #define SETS	8u
@@ -273,6 +233,67 @@ const char *end_with_nested_sets(void)
 	GOES_WELL(start_hoarders(sides, nests_for_slots));
 	return duel("end of a client, an owner has 8 epoll sets in 480 others",
 		    measure_end_before_sets, &sides[0], &sides[1], 50, NESTED_AT_MOST);
+}
+
+#define LONG_FILES	500u
+#define LONG_NS		1000000000ull
+#define LONG_AT_MOST	10u	/* percent */
+
+/* One set with many files of the client, in many others: to call them all takes tens of ms. */
+static const char *nests_for_long(void *argument)
+{
+	static struct raw client;
+	const struct side *side = argument;
+	int set = epoll_create1(EPOLL_CLOEXEC), mine = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event;
+	u32 i;
+
+	many_descriptors();
+	GOES_WELL(follows_by(&client, side));
+	for (i = 0; i < OUTER; i++)
+		add_to(epoll_create1(EPOLL_CLOEXEC), set, EPOLLIN);
+	for (i = 0; i < LONG_FILES; i++) {
+		struct xmem_poll_fd_request poll = {
+			.size = sizeof(poll), .kind = XMEM_POLL_CLIENT,
+		};
+
+		SAME(raw_request(&client, XMEM_IOC_POLL_FD, &poll), 0);
+		add_to(set, poll.fd, EPOLLIN);
+	}
+	add_to(mine, client.file, EPOLLIN);
+	kid_say_ready();
+	epoll_wait(mine, &event, 1, -1);	/* each call polls, and so arms the ring */
+	return wrong("epoll_wait has returned: %d", errno);
+}
+
+static u64 own_time_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* The work item takes little of the only processor, however long a call of all pollers is. */
+const char *long_calls_of_strangers_are_few(void)
+{
+	struct side side = { .slots = 128, .clients = 64 };
+	u64 begin, mine, all, others;
+
+	GOES_WELL(start_side(&side, keeps));
+	GOES_WELL(start_publisher(&side));
+	GOES_WELL(kid_start(&hoarder[0], nests_for_long, &side));
+	begin = raw_now_ns();
+	mine = own_time_ns();
+	do {
+		GOES_WELL(wake(&side));
+		all = raw_now_ns() - begin;
+	} while (all < LONG_NS);
+	others = all - (own_time_ns() - mine);
+	figure("of %llu ms in which a stranger's %u files in %u sets are called, they take %llu",
+	       (unsigned long long)all / 1000000, LONG_FILES, OUTER,
+	       (unsigned long long)others / 1000000);
+	return others * 100 > all * LONG_AT_MOST ? wrong("that is too long") : NULL;
 }
 
 /* ---- a wake that reaches many threads ---- */
@@ -388,14 +409,6 @@ const char *wake_with_many_sleepers(void)
 	GOES_WELL(start_hoarders(sides, waits_for_a_ring));
 	return duel("wake by a publisher, a subscriber has 500 threads and not 16",
 		    measure_wake_of_threads, &sides[0], &sides[1], 50, AT_MOST);
-}
-
-static u64 own_time_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
 /*

@@ -91,9 +91,9 @@ module Buffer_info = struct
     token : int64;
       (** xmem_token: 0 while it is being written *)
     sequence : int;
-      (** counts up from 0; also 0: being written, or by token *)
+      (** per publisher, from 0; 0: unpublished or from xmem_get *)
     timestamp_ns : int64;
-      (** CLOCK_MONOTONIC; 0: none, being written, or by token *)
+      (** CLOCK_MONOTONIC; 0: none, unpublished or from xmem_get *)
     bytes : int;
       (** xmem_size *)
     capacity : int;
@@ -228,7 +228,7 @@ module Client_info = struct
     role : int;
       (** enum xmem_client_role *)
     alive : int;
-      (** 1; 0: it has ended, but others have yet to receive *)
+      (** 1; 0: ended, with publications yet to be received *)
     pid : int;
       (** in this process's namespace, or xmemd's; 0: not in it *)
     uid : int;
@@ -256,7 +256,7 @@ module Client_info = struct
     limbo : int;
       (** slots that it holds, in limbo or overdue *)
     awaits_writer : int;
-      (** threads that wait for a writer to follow *)
+      (** threads that wait until a writer joins *)
     bytes_limbo : int;
       (** of the slots that `limbo` counts *)
     bytes_ended : int;
@@ -433,7 +433,7 @@ module Strings = struct
     offsets_at : int;
       (** bytes from data to the offsets *)
     chars_at : int;
-      (** bytes from data to the characters, which end at bytes *)
+      (** bytes from data to the characters, the last part *)
   }
 end
 

@@ -26,14 +26,14 @@ val pool_open : ?flags:int -> ?slots:int -> ?clients:int -> ?ring_entries:int ->
     anonymous pool, or that of XMEM_OPEN_FD.
 
     Errors:
-    - EINVAL: a name, number, label or flag is wrong, or not for a reader; the message says which
+    - EINVAL: a name, number, label or flag is wrong, or for writers only; the message says which
     - EBADF: `fd` is not a pool's descriptor
     - ENOENT: XMEM_OPEN_EXISTING or USER:NAME, and there is no such pool for this user
     - EEXIST: XMEM_OPEN_EXCLUSIVE, and the pool exists
     - ERANGE: the pool exists, and is smaller or admits more users than the options say
     - EPERM: `gid` is no group of this user; or the folder of xmemd's socket is not this user's
     - EACCES: this user may not write in the pool, or not open /dev/xmem or xmemd's socket
-    - EOPNOTSUPP: xmemd is the host, and the pool is another user's, or would be for other users
+    - EOPNOTSUPP: another user's pool, or a mode or group for other users, and xmemd is the host
     - EUSERS: the pool has as many clients as it can have
     - ESHUTDOWN: the pool is drained (xmem_pool_drain): no client joins it any more
     - ENODEV: there is no host, or its daemon does not start; the message says why
@@ -105,9 +105,8 @@ val pool_fd : Managed.pool -> int
     The page xmem_pool_fd(3) of the manual says more. Since 0.2. *)
 
 val pool_fd_narrow : int -> int -> int
-(** Make a descriptor that gives only \@roles (XMEM_MAY_* ) from \@fd, a descriptor from
-    xmem_pool_fd or from this function.
-    \@fd stays the caller's, and does not change.
+(** Make a descriptor like \@fd that gives only \@roles (XMEM_MAY_* ).
+    \@fd is from xmem_pool_fd or from this function; it stays the caller's, and does not change.
 
     Errors:
     - EACCES: \@fd lacks one of these roles
@@ -142,8 +141,8 @@ val subscribe : ?flags:int -> ?publisher:int -> ?timeout_ns:int64 -> ?history:in
 
     Errors:
     - EINVAL: a field or flag is out of its range
-    - ENOENT: there is no publisher, or it is a reader
-    - ETIMEDOUT: no publisher came in time, or the host did not answer
+    - ENOENT: there is no publisher, or `publisher` is a reader
+    - ETIMEDOUT: none came in time, or the host did not answer
     - EEXIST: this client follows that publisher already, or this handle follows all writers
     - EOPNOTSUPP: XMEM_SUBSCRIBE_WAITS, and wait_bound_ns of the publishers is 0
     - ESTALE: the publisher ended during this call
@@ -264,7 +263,7 @@ val acquire : Managed.pool -> int -> timeout:int64 -> Managed.buffer
     Errors:
     - EAGAIN: none is free, and the timeout is 0; or all slots of the pool are in use
     - ETIMEDOUT: none became free in time; the message names the clients that hold them
-    - ENOSPC: none is that large, and none may be made; or waiting cannot bring a slot
+    - ENOSPC: none is that large, and none may be made; or this writer cannot get a slot
     - ENOMEM, EDQUOT, EFBIG, EMFILE: none that large can be made: as xmem_preallocate
 
     In C: ends in xmem_publish or xmem_release
@@ -287,7 +286,8 @@ val retract : Managed.pool -> int64 -> unit
 (** Take a publication of this client back: no subscriber receives it any more, and none counts it
     as lost.
 
-    A writer can take its own buffer back only while no other client has it or can get it.
+    A buffer that this client owns must have no handle in any client and no claim, and no
+    subscriber may have yet to receive it from a client that forwarded it.
     - token: the token from xmem_publish, or XMEM_SLOT.
 
     Errors:
@@ -319,7 +319,7 @@ val preallocate : ?flags:int -> ?device_id:int -> Managed.pool -> int -> int -> 
 
 val collect : Managed.pool -> int -> int * int
 (** Find buffers that are no longer used, and give memory back to the system, now.
-    - pool: NULL: each open pool of this process; then preallocated buffers stay.
+    - pool: NULL: each open pool of this process. Preallocated buffers go only with a pool.
     - keep: bytes of unused files that may stay, the most recently used first; XMEM_KEEP_ALL: all.
     - ret_bytes: how many bytes have been given back; or NULL.
 
@@ -343,8 +343,8 @@ val pool_set_mode : Managed.pool -> int -> int -> unit
     The page xmem_pool_set_mode(3) of the manual says more. Since 0.5. *)
 
 val pool_evict : Managed.pool -> int -> int64 -> unit
-(** End another client of the pool (xmem_pool_client_info), even one that hangs, as if its process
-    had been killed.
+(** End the client with this id and incarnation (xmem_pool_client_info), even one that hangs, as
+    if its process had been killed.
 
     The process gets no signal. Its calls in this pool fail with ENOTCONN and say why.
 
@@ -367,10 +367,10 @@ val pool_drain : Managed.pool -> int -> int
     The page xmem_pool_drain(3) of the manual says more. Since 0.5. *)
 
 val pool_grant : Managed.pool -> int -> int64 -> unit
-(** Let another client (xmem_pool_client_info) hold this client's buffers, although it is of
-    another user and does not subscribe to this client.
+(** Let the client with this id and incarnation (xmem_pool_client_info) hold this client's
+    buffers, although it is another user's and does not subscribe to this one.
 
-    This lasts until one of the two ends.
+    This lasts until either ends.
 
     Errors:
     - ESTALE: that client has ended
@@ -383,7 +383,7 @@ val set_ref_count : Managed.buffer -> int -> timeout:int64 -> unit
 
     One is this handle's, which xmem_release drops, and which xmem_forget leaves to the next
     client. The others become claims, for clients that will take them.
-    - buffer: held for reading; or being written and complete, and afterwards held for reading.
+    - buffer: held for reading; or being written and complete, and then held from this call on.
     - count: this handle's reference and all claims, earlier ones too, together: 1 to 65535.
     - timeout_ns: the least time that all claims of the buffer last; they end at most a second
     later. 0: 10 seconds; XMEM_FOREVER: as long as the owner lives. Only the owner may set more
@@ -702,7 +702,7 @@ val limit_next : Managed.pool -> int -> Answers.Limit_info.t
     The page xmem_limit_next(3) of the manual says more. Since 0.5. *)
 
 val pool_next : int -> Answers.Pool_entry.t
-(** Get the host's next pool that this process may join by its name, or that is its user's own,
+(** Get the next pool of the host that this process may join by name, or that this user owns,
     without joining it or starting a daemon.
     \@after: the number from the last answer; 0: get the first one.
 
@@ -727,7 +727,7 @@ val attach_fd : Managed.pool -> int -> int -> int -> int -> Managed.buffer
     Errors:
     - EINVAL: also: offset is not a multiple of 64
     - EBADF: the descriptor is not open
-    - EMEDIUMTYPE: the file is no memfd, and no dma-buf where the kernel is the host
+    - EMEDIUMTYPE: the file is neither a memfd nor, where the kernel is the host, a dma-buf
     - ENOEXEC: the memfd lacks seals; the message names them
     - EACCES: the descriptor is not open for reading, or only names the file (O_PATH)
     - ERANGE: the contents reach beyond the end of the file, or the file has holes
@@ -752,8 +752,9 @@ val get_mut : Managed.buffer -> unit
     - EBUSY: not the only holder, or the contents have claims, or a client has yet to receive them
     - EOPNOTSUPP: the buffer is sealed, attached, or memory of a GPU with XMEM_MEMORY_LEGACY
     - EPERM: also: the buffer is being written
-    - EAGAIN: the ring is full, as in xmem_attach_fd, or the owner is checking if it is used
-    - ENOSPC: the tokens of the buffer are used up until its owner acquires it
+    - EAGAIN: the ring is full, as in xmem_attach_fd, or the buffer's owner is checking if it is
+    used
+    - ENOSPC: the buffer has no token left until its owner acquires it
 
     In C: ends in xmem_publish or xmem_release
 
@@ -793,7 +794,7 @@ val release_on : Managed.buffer -> stream:nativeint -> unit
 
     The buffer may be on the CPU or a GPU. The caller cannot use the handle any more from the call
     on.
-    - stream: XMEM_ALL_STREAMS: the streams are unknown, or one may have been destroyed. The
+    - stream: XMEM_ALL_STREAMS if the streams are unknown, or one may have been destroyed. The
     handle then waits for the work of the whole GPU (xmem_release_on(3)).
 
     Errors:
@@ -899,7 +900,7 @@ val strings_view : Managed.buffer -> int -> int * Answers.Strings.t
     row.
 
     Errors:
-    - EBADMSG: also: the contents do not begin at a multiple of 64
+    - EBADMSG: also: the contents' address is no multiple of 64
 
     In C: as xmem_tensor_view
 

@@ -141,13 +141,13 @@ module Open = struct
   (** this client never writes *)
   let reader = 0x8
 
-  (** forked children keep a descriptor to reopen it *)
+  (** forked children keep a descriptor of the pool *)
   let inherit_ = 0x10
 
   (** if the pool is made, `gid` is its group *)
   let group = 0x20
 
-  (** xmem_data is writable, though others read it *)
+  (** xmem_data can be written without xmem_get_mut *)
   let shares = 0x40
 
   (** join the pool of the descriptor `fd` *)
@@ -176,7 +176,7 @@ module Subscribe = struct
   (** do not wait for a publisher to come: ENOENT *)
   let nowait = 0x4
 
-  (** it outlasts publishers: xmem_receive waits *)
+  (** it needs no publisher, and never ends in EPIPE *)
   let lasts = 0x8
 end
 
@@ -462,8 +462,7 @@ end
 (** How the pixels of an image lie in memory, the first byte first. Numbers of 16 and 32 bits have
     the byte order of the machine (ffmpeg's names then end in 'le' or 'be'). Planes follow each
     other without a gap. Chroma of half the width or height is rounded up. The comments have a
-    format's names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little endian); '-':
-    none. *)
+    format's names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, always little endian); '-': none. *)
 module Image_format = struct
   type t =
     | None_ (** not an image *)
@@ -662,7 +661,7 @@ let version_patch = 0
 
 let forever = 9223372036854775807L
 
-(** users with a descriptor must fit the mode too *)
+(** the mode also limits users with a descriptor *)
 let mode_strict = 512
 
 (** demand_bytes: xmem_acquire makes no buffers *)

@@ -84,9 +84,9 @@ class BufferInfo(tuple[Any, ...]):
     slot: Final[int]
     #: xmem_token: 0 while it is being written
     token: Final[int]
-    #: counts up from 0; also 0: being written, or by token
+    #: per publisher, from 0; 0: unpublished or from xmem_get
     sequence: Final[int]
-    #: CLOCK_MONOTONIC; 0: none, being written, or by token
+    #: CLOCK_MONOTONIC; 0: none, unpublished or from xmem_get
     timestamp_ns: Final[int]
     #: xmem_size
     bytes: Final[int]
@@ -224,7 +224,7 @@ class ClientInfo(tuple[Any, ...]):
     id: Final[int]
     #: enum xmem_client_role
     role: Final[int]
-    #: 1; 0: it has ended, but others have yet to receive
+    #: 1; 0: ended, with publications yet to be received
     alive: Final[int]
     #: in this process's namespace, or xmemd's; 0: not in it
     pid: Final[int]
@@ -252,7 +252,7 @@ class ClientInfo(tuple[Any, ...]):
     bytes_kept: Final[int]
     #: slots that it holds, in limbo or overdue
     limbo: Final[int]
-    #: threads that wait for a writer to follow
+    #: threads that wait until a writer joins
     awaits_writer: Final[int]
     #: of the slots that `limbo` counts
     bytes_limbo: Final[int]

@@ -21,11 +21,11 @@ class OpenFlags(enum.IntFlag):
     EXCLUSIVE = 0x4
     #: this client never writes
     READER = 0x8
-    #: forked children keep a descriptor to reopen it
+    #: forked children keep a descriptor of the pool
     INHERIT = 0x10
     #: if the pool is made, `gid` is its group
     GROUP = 0x20
-    #: xmem_data is writable, though others read it
+    #: xmem_data can be written without xmem_get_mut
     SHARES = 0x40
     #: join the pool of the descriptor `fd`
     FD = 0x80
@@ -49,7 +49,7 @@ class SubscribeFlags(enum.IntFlag):
     PUBLISHER = 0x2
     #: do not wait for a publisher to come: ENOENT
     NOWAIT = 0x4
-    #: it outlasts publishers: xmem_receive waits
+    #: it needs no publisher, and never ends in EPIPE
     LASTS = 0x8
 
 
@@ -209,8 +209,8 @@ class ImageFormat(enum.IntEnum):
     """How the pixels of an image lie in memory, the first byte first. Numbers of 16 and 32 bits
     have the byte order of the machine (ffmpeg's names then end in "le" or "be"). Planes follow
     each other without a gap. Chroma of half the width or height is rounded up. The comments
-    have a format's names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, which means little endian);
-    "-": none.
+    have a format's names in ffmpeg (pix_fmt), V4L2 and DRM (fourcc, always little endian); "-":
+    none.
     """
 
     #: not an image
@@ -322,7 +322,7 @@ VERSION_MAJOR: Final = 0
 VERSION_MINOR: Final = 5
 VERSION_PATCH: Final = 0
 FOREVER: Final = 9223372036854775807
-#: users with a descriptor must fit the mode too
+#: the mode also limits users with a descriptor
 MODE_STRICT: Final = 512
 #: demand_bytes: xmem_acquire makes no buffers
 NO_DEMAND: Final = 18446744073709551615
