@@ -198,9 +198,9 @@ struct xd_payload *xd_payload_find(const struct xd_pool *pool, u64 id)
 }
 
 /*
- * Free the pages of the file, whoever has it open or mapped. The daemon must open the file for
- * writing, which a lease of another process can prevent (EBUSY); the pages then stay until that
- * process closes the file. All processes belong to one user here.
+ * Free the pages of the file, even while processes have it open or mapped. The daemon must open the
+ * file for writing, which a lease of another process can prevent (EBUSY). The pages then stay until
+ * that process closes the file. All processes belong to one user here.
  */
 static void truncate_file(const struct xd_payload *payload)
 {

@@ -12,8 +12,8 @@
  *
  * The kernel has no notification of an exit for modules. So a delayed work item of the pool asks
  * for a run of end_work, which looks: first after a jiffy, then after twice as long each time, up
- * to a second. An exit is thus noticed at the latest when the process has been dying for twice as
- * long as it took, or a second later.
+ * to a second. So the exit of a process that takes long to end is noticed at most a second late,
+ * and that of others sooner.
  */
 #include <linux/pid.h>
 #include <linux/sched/signal.h>

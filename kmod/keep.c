@@ -6,10 +6,11 @@
  * seconds.
  *
  * With an item for each file, a pool with many files would delay the files of other pools. With an
- * item for each pool, a backlog delays only the pool that has it; there a memfd may wait for a file
- * of a driver. The pool's struct stays until the files are dropped. Files of drivers count in a
- * limit until their ->release is over (payload.c, pool.c). Nothing else waits in this work queue,
- * and only the unload of the module waits for it.
+ * item for each pool, a backlog delays only the pool that has it, as long as fewer than
+ * XK_DROPPING_POOLS have one. In a pool, a memfd may wait for a file of a driver. The pool's
+ * struct stays until the files are dropped. Files of drivers count in a limit until their
+ * ->release is over (payload.c, pool.c). Nothing else waits in this work queue, and only the
+ * unload of the module waits for it.
  */
 #include <linux/file.h>
 #include <linux/shmem_fs.h>
@@ -66,9 +67,10 @@ static void xk_drop_later(struct xk_keep *keep)
 }
 
 /*
- * Free all pages of the file, a memfd in ordinary pages, whoever has it open or mapped. Private
- * copies of pages stay. The range ends with the file: up to the end of all files, the kernel would
- * start over as long as a client reads the pages again, which makes new ones at its own expense.
+ * Free all pages of the file, a memfd in ordinary pages, even while processes have it open or
+ * mapped. Private copies of pages stay. The range ends with the file. Up to the end of all files,
+ * the kernel would start over as long as a client reads the pages again, which makes new ones at
+ * its own expense.
  */
 static void xk_truncate(struct xk_keep *keep)
 {

@@ -37,10 +37,10 @@
 /* ---- reading without the pool's lock ---- */
 
 /*
- * Until xk_look_end the caller may read through pool->look, and its pages are not freed. Preemption
- * is off meanwhile, so a look is never throttled, and the host waits for a bounded time; so a look
- * is short, however long the whole read is. Two looks may differ, because clients end and groups
- * are removed.
+ * Until xk_look_end the caller may read through pool->look, and its pages are not freed. A look is
+ * never throttled, because preemption is off meanwhile (not so with PREEMPT_RT). The host waits for
+ * it, so a look is short, however long the whole read is. Two looks may differ, because clients end
+ * and groups are removed.
  */
 void xk_look_begin(struct xk_pool *pool) __acquires(&pool->look_lock)
 {

@@ -20,9 +20,10 @@
  * thread sleeps in the next set. Behind one of them there may be any number of epoll sets and
  * threads. So the request wake calls the pollers of its own user's clients only. All other pollers
  * are called by a work item. After a millisecond it stops midway. It rests after each run for 64
- * times the time that the run took. So the pollers of one client take at most a 64th of a processor
- * outside the control groups of their user. If a run has taken long, the next one does not begin at
- * once: it would take the waker's processor. Model of the work item: tests/model/late.pml.
+ * times the time that the run took. So the pollers of one client take about a 64th of a processor
+ * outside the control groups of their user, or a few percent if the last ones of a run take long.
+ * After a long run, the next one does not begin at once: it would take the waker's processor. Model
+ * of the work item: tests/model/late.pml.
  */
 #include <linux/init.h>
 #include <linux/sched.h>
@@ -101,7 +102,7 @@ void xk_sleep_begin(struct xk_queue *queue, u32 number, struct xk_sleeper *sleep
 	spin_unlock(&queue->lock);
 }
 
-/* Has it been woken, or goes it by itself? In both cases it wakes the next of its lines. */
+/* The sleeper was woken, or leaves by itself. In both cases it wakes the next of its lines. */
 void xk_sleep_end(struct xk_queue *queue, u32 number, struct xk_sleeper *sleeper)
 {
 	__set_current_state(TASK_RUNNING);
@@ -222,7 +223,7 @@ static void xk_queue_work(struct work_struct *work)
 	WRITE_ONCE(queue->slow, took > XK_SLOW_NS);
 	WRITE_ONCE(queue->rests_until,
 		   jiffies + min_t(u64, nsecs_to_jiffies(took * XK_REST), XK_LONGEST_REST));
-	/* A waker that came midway has been served by this run, and its events have not. */
+	/* A waker that came midway may have queued this run, which did not call for its events. */
 	if ((more || atomic_read(&queue->late)) &&
 	    queue_delayed_work(xk_wake_wq, &queue->work, xk_queue_rest(queue)))
 		return;
