@@ -6,7 +6,8 @@
 # "N passed, N failed, N skipped".
 #
 # Two processes of pytest-xdist share the tests, file by file, for each imports what takes seconds.
-# "-n 0" among the arguments: all in one process, as with --pdb.
+# "-n 0" among the arguments: all in one process, as with --pdb. After half an hour the run is ended;
+# the last lines then name the tests that hang.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 
@@ -18,4 +19,4 @@ shift
 cd "$here"
 export PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=$venv/hypothesis
 unset XMEM_SOCKET XMEM_DAEMON PYTHONPATH
-exec timeout -k 10 3600 "$venv/bin/python" -P -m pytest -n 2 --dist loadfile "$@"
+exec timeout -k 10 1800 "$venv/bin/python" -P -m pytest -n 2 --dist loadfile "$@"

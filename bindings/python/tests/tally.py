@@ -7,7 +7,9 @@ and at its end "N passed, N failed, N skipped", as every suite of the repository
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 
 import pytest
 
@@ -15,6 +17,7 @@ RUN_BY = os.getpid()
 passed: set[str] = set()
 failed: dict[str, str] = {}
 skipped: dict[str, str] = {}
+running: set[str] = set()
 
 
 def reason(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -39,6 +42,31 @@ def note(report: pytest.TestReport | pytest.CollectReport) -> None:
         passed.add(name)
 
 
+def stopped(signum: int, frame: FrameType | None) -> None:
+    """timeout(1) of run.sh ends this run: say which tests hang.
+
+    The process of a test that hangs has ended itself by then. pytest-xdist does not notice that
+    as long as a child that the test has forked holds the process's pipes.
+    """
+    for name in running:
+        failed[name] = "it has not ended"
+    print_tally()
+    os._exit(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        signal.signal(signal.SIGTERM, stopped)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    running.add(nodeid)
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    running.discard(nodeid)
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     note(report)
 
@@ -55,6 +83,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         return
     if hasattr(config, "workerinput"):      # the first process has the reports of workers
         return
+    print_tally()
+
+
+def print_tally() -> None:
     for name, why in skipped.items():
         print(f"SKIP {name}: {why}")
     for name, why in failed.items():
