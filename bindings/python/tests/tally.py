@@ -50,6 +50,7 @@ def stopped(signum: int, frame: FrameType | None) -> None:
     """
     for name in running:
         failed[name] = "it has not ended"
+    print()         # after the dots of the tests that have passed
     print_tally()
     os._exit(1)
 
