@@ -29,7 +29,7 @@
 #define RETRY_NS	100000000	/* how long a retry waits for a host that may be stopped */
 #define HEADER_BYTES	4096		/* the page of the header, or a part of it */
 
-static struct xl_lock lock;		/* guards remnants */
+/* A stack without a lock, because a forked child could find a lock taken. */
 static struct xl_remnant *remnants;
 
 static void reap_remnants(void);
@@ -169,11 +169,11 @@ static bool is_done(struct xl_remnant *remnant)
 
 static void keep(struct xl_remnant *remnant)
 {
-	xl_lock(&lock);
-	remnant->next = remnants;
-	remnants = remnant;
-	__atomic_store_n(&xl_remnants_due, reap_remnants, __ATOMIC_RELAXED);
-	xl_unlock(&lock);
+	remnant->next = __atomic_load_n(&remnants, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&remnants, &remnant->next, remnant, true,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	__atomic_store_n(&xl_remnants_due, reap_remnants, __ATOMIC_SEQ_CST);
 }
 
 /* Ask the host. Keep the remnant in the list unless nothing is left. */
@@ -203,11 +203,9 @@ static void reap_remnants(void)
 	struct xl_remnant *list, *remnant;
 	XL_UNCANCELLED;
 
-	xl_lock(&lock);
-	list = remnants;
-	remnants = NULL;
-	__atomic_store_n(&xl_remnants_due, NULL, __ATOMIC_RELAXED);
-	xl_unlock(&lock);
+	/* In this order, so that a remnant that comes meanwhile is due. */
+	__atomic_store_n(&xl_remnants_due, NULL, __ATOMIC_SEQ_CST);
+	list = __atomic_exchange_n(&remnants, NULL, __ATOMIC_SEQ_CST);
 	while ((remnant = list)) {
 		list = remnant->next;
 		if (remnant->process == *xl_process)
