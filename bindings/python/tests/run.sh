@@ -6,8 +6,8 @@
 # "N passed, N failed, N skipped".
 #
 # Two processes of pytest-xdist share the tests, file by file, for each imports what takes seconds.
-# "-n 0" among the arguments: all in one process, as with --pdb. After half an hour the run is ended;
-# the last lines then name the tests that hang.
+# "-n 0" among the arguments: all in one process, as with --pdb. After half an hour the run is
+# ended; the last lines then name the tests that hang.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 
