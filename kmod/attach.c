@@ -28,22 +28,6 @@ struct xk_growth {
 	int group;			/* the group that has got them: unmap it; or -1 */
 };
 
-/* A user that has not made the pool gets no more groups of it than it leaves to others. */
-static int xk_group_share(const struct xk_client *client)
-{
-	struct xk_pool *pool = client->pool;
-	u32 g, taken = 0, has = 0;
-
-	if (!xk_is_guest(pool, client->payer))
-		return 0;
-	for (g = 0; g < pool->host.map.groups; g++) {
-		taken += pool->host.group_owner[g] != XMEM_OWNER_NONE;
-		has += pool->group[g] && xk_payers_meet(pool->group[g]->payer, client->payer);
-	}
-	return xk_share_of_pool(client->payer, pool, XMEM_QUOTA_SHARE_GROUPS, has, taken,
-				pool->host.map.groups);
-}
-
 /*
  * Give the client one more group, if that makes its spare slots @count. -EAGAIN: the caller does
  * what @growth says and tries again. Until then no other thread attaches for this client, because
@@ -52,14 +36,11 @@ static int xk_group_share(const struct xk_client *client)
 static int xk_grow(struct xk_client *client, u32 count, struct xk_growth *growth)
 {
 	struct xk_pool *pool = client->pool;
-	int group = xm_host_free_group(&pool->host, client->id, count), err;
+	int group = xm_host_free_group(&pool->host, client->id, count);
 
 	if (group < 0)
 		return group;
 	growth->left = pool->group[group];
-	err = growth->left ? 0 : xk_group_share(client);
-	if (err)
-		return err;
 	if (growth->left ? !growth->pages : !growth->spare)
 		return -EAGAIN;
 	if (growth->left) {
@@ -101,9 +82,7 @@ static int xk_attach_locked(struct xk_client *client, struct xk_payload *new,
 	int err;
 
 	if (new) {
-		err = xk_payload_number(pool, new);
-		if (err)
-			return err;
+		new->id = pool->host.last_payload + 1;
 	} else {
 		payload = xk_payload_owned(client, request->payload);
 		if (IS_ERR(payload))
@@ -184,20 +163,14 @@ static int xk_attach_unlocked(struct xk_client *client, struct xk_payload *new,
 static int xk_attach(struct xk_client *client, struct xk_payload *new,
 		     struct xmem_attach_request *request)
 {
-	const u32 count = request->count;
-	int err = xk_charge(client->payer, client->pool, XMEM_QUOTA_USER_SLOTS, count);
+	int err = mutex_lock_killable(&client->attach_lock);
 
 	if (err)
 		return err;
-	err = mutex_lock_killable(&client->attach_lock);
-	if (!err) {
-		err = xk_attach_unlocked(client, new, request);
-		mutex_unlock(&client->attach_lock);
-	}
-	if (err) {
-		xk_uncharge(client->payer, XMEM_QUOTA_USER_SLOTS, count);
+	err = xk_attach_unlocked(client, new, request);
+	mutex_unlock(&client->attach_lock);
+	if (err)
 		return err;
-	}
 	trace_xmem_attach(client->pool->number, client->id, request->payload, request->count);
 	/* The client may poll or wait for a slot. */
 	xk_wake(client->pool, XMEM_WAIT_SLOTS, client->id);

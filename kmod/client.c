@@ -24,12 +24,8 @@ static void xk_client_free(struct xk_client *client)
 	if (client->inode)
 		xk_inode_put(client->inode);
 	mutex_destroy(&client->attach_lock);
-	xk_uncharge(client->payer, XMEM_QUOTA_USER_CLIENTS, 1);
 	put_pid(client->pid);
 	mmdrop(client->mm);
-	if (client->stake)
-		xk_stake_drop(client->pool, client->stake);
-	xk_pool_client_drop(client->pool);
 	xk_end_forget(client);
 	xk_payer_put(client->payer);
 	xk_pool_put(client->pool);
@@ -46,18 +42,6 @@ static void xk_client_release(struct kref *kref)
 void xk_client_put(struct xk_client *client)
 {
 	kref_put(&client->kref, xk_client_release);
-}
-
-/*
- * A file of the client has gone. After the last one the user keeps nothing of the pool through this
- * client, whatever other clients can still receive of it.
- */
-void xk_client_close(struct xk_client *client)
-{
-	if (!refcount_dec_and_test(&client->files))
-		return;
-	xk_stake_drop(client->pool, client->stake);
-	client->stake = NULL;
 }
 
 /* Find the client that has this id. Returns it with a reference, or NULL. */
@@ -213,16 +197,10 @@ int xk_client_begin(struct xk_call *call)
 	return err;
 }
 
-static int xk_client_prepare(struct xk_client *client, struct xk_payer *payer)
+static int xk_client_prepare(struct xk_client *client)
 {
-	struct xk_stake *stake = xk_stake_take(client->pool, payer);
-	struct inode *inode;
+	struct inode *inode = xk_inode_new();
 
-	if (IS_ERR(stake))
-		return PTR_ERR(stake);
-	client->stake = stake;
-	refcount_set(&client->files, 1);
-	inode = xk_inode_new();
 	if (IS_ERR(inode))
 		return PTR_ERR(inode);
 	client->inode = inode;
@@ -238,17 +216,12 @@ static int xk_client_prepare(struct xk_client *client, struct xk_payer *payer)
  */
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer)
 {
-	struct xk_client *client;
-	struct xk_payer *own;
-	int err = xk_charge(payer, pool, XMEM_QUOTA_USER_CLIENTS, 1);
+	struct xk_client *client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
+	struct xk_payer *own = client ? xk_payer_of_client(payer) : NULL;
+	int err;
 
-	if (err)
-		return ERR_PTR(err);
-	client = kzalloc(sizeof(*client), GFP_KERNEL_ACCOUNT);
-	own = client ? xk_payer_of_client(payer) : NULL;
 	if (!own) {
 		kfree(client);
-		xk_uncharge(payer, XMEM_QUOTA_USER_CLIENTS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
 	kref_init(&client->kref);
@@ -256,7 +229,6 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	INIT_LIST_HEAD(&client->end_node);
 	atomic_set(&client->kicks, XK_FIRST_KICKS);
 	xk_pool_get(pool);
-	xk_pool_client_add(pool);
 	client->payer = own;
 	client->pool = pool;
 	client->role = role;
@@ -266,7 +238,7 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	client->pid = get_pid(task_tgid(current));
 	client->uid = current_euid();
 	client->clock_offset = xk_clock_offset();
-	err = xk_client_prepare(client, payer);
+	err = xk_client_prepare(client);
 	if (!err)
 		return client;
 	xk_client_free(client);

@@ -39,8 +39,6 @@ static void xk_cuda_enter(struct xk_pool *pool, struct xk_payload *payload,
 			  const struct xmem_attach_request *request)
 {
 	xm_cuda_init(xk_cuda(payload), what, request);
-	if (payload->keep)
-		xk_keep_count(payload->keep);
 }
 
 /* ---- the end of a payload ---- */
@@ -59,8 +57,7 @@ static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
 /* Clients that have it open close it when they notice. */
 static void xk_cuda_retire(struct xk_pool *pool, struct xk_payload *payload)
 {
-	xk_keep_put(payload->keep);
-	payload->keep = NULL;
+	xk_payload_drop_file(payload);
 	xm_cuda_retire(&pool->host, xk_cuda(payload));
 	xk_wake_rings(pool);
 	xk_cuda_close(pool, payload);

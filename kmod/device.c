@@ -26,7 +26,6 @@ static int xk_client_release(struct inode *inode, struct file *filp)
 	struct xk_client *client = filp->private_data;
 
 	xk_client_end(client);
-	xk_client_close(client);
 	xk_client_put(client);
 	return 0;
 }

@@ -5,9 +5,10 @@
  * A process that ends waits for nobody; end_work of its pool frees what it leaves (leave.c,
  * reap.c). Everything that end_work of a pool is asked for has a number. So a request that lacks
  * something of its pool waits until end_work has done everything up to the last number. A request
- * that lacks something of its user waits for that user's clients: each client that has ended has
- * the number that end_work of its pool must reach. Clients of other users are not waited for. The
- * request waits under no lock, and no longer once it is killed.
+ * that lacks something of its user waits for that user's clients and pools: each client that has
+ * ended has the number that end_work of its pool must reach, and a pool that has ended counts until
+ * its folder is removed. Clients and pools of other users are not waited for. The request waits
+ * under no lock, and no longer once it is killed.
  *
  * A collect costs its sender next to nothing, but it costs end_work a sweep, for which no control
  * group pays. So after a run that only collects have asked for, further collects wait as long as
@@ -31,13 +32,14 @@ struct workqueue_struct *xk_end_wq;
 
 /*
  * A request that lacks something of its user waits at most this long, because an ended client of
- * this user may be in another user's pool, whose members can make its cleanup take any time.
+ * this user may be in another user's pool, whose members can make its cleanup take any time, and
+ * readers can make the removal of a folder take any time.
  */
 #define XK_ENDS_PATIENCE	(2 * HZ)
 
 /* Taken with interrupts off, because a caller of xk_end_ask may hold any lock. */
 static DEFINE_SPINLOCK(ends_lock);
-/* Waiters for clients of their user. Waiters for a single pool are in its end_waiters. */
+/* Waiters for clients and pools of their user. Waiters for a single pool are in its end_waiters. */
 static DECLARE_WAIT_QUEUE_HEAD(ends_queue);
 
 /* ---- when it runs ---- */
@@ -170,13 +172,36 @@ bool xk_end_retry(struct xk_pool *pool, u64 done)
 	return READ_ONCE(pool->end_asked) != done && !xk_end_wait(pool);
 }
 
-/* Is end_work of some pool yet to serve a client of the payer's user that ended before @until? */
+/* The last use of the pool has gone. It counts for its maker until xk_end_left. */
+void xk_end_leaves(struct xk_pool *pool)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ends_lock, flags);
+	pool->payer->user[0]->leaving++;
+	spin_unlock_irqrestore(&ends_lock, flags);
+}
+
+/* The pool does not count any more. */
+void xk_end_left(struct xk_pool *pool)
+{
+	spin_lock_irq(&ends_lock);
+	pool->payer->user[0]->leaving--;
+	spin_unlock_irq(&ends_lock);
+	wake_up_all(&ends_queue);
+}
+
+/*
+ * Is a pool of the payer's user on its way out, or is end_work of some pool yet to serve a client
+ * of this user that ended before @until?
+ */
 static bool xk_is_ending(const struct xk_payer *payer, u64 until)
 {
 	struct xk_client *client, *next;
-	bool any = false;
+	bool any;
 
 	spin_lock_irq(&ends_lock);
+	any = payer->user[0]->leaving;
 	list_for_each_entry_safe(client, next, &payer->user[0]->ends, end_node) {
 		if (client->pool->end_done >= client->end_number) {
 			list_del_init(&client->end_node);
@@ -192,8 +217,8 @@ static bool xk_is_ending(const struct xk_payer *payer, u64 until)
 
 /*
  * A request lacks something of its user, as its error @err says. true: it tries again. Everything
- * that clients of this user had, which ended before this call, has been given back by now. A
- * request gets true once.
+ * that clients and pools of this user had, which ended before this call, has been given back by
+ * now, or the request has waited long enough. A request gets true once.
  */
 bool xk_ends_retry(struct xk_call *call, int err)
 {
@@ -203,5 +228,5 @@ bool xk_ends_retry(struct xk_call *call, int err)
 		return false;
 	call->waited = true;
 	return wait_event_killable_timeout(ends_queue, !xk_is_ending(call->payer, now),
-					   XK_ENDS_PATIENCE) > 0;
+					   XK_ENDS_PATIENCE) >= 0;
 }

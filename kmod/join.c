@@ -14,22 +14,6 @@
 
 /* ---- the client enters the pool ---- */
 
-/* A user that has not made the pool gets no more clients in it than it leaves to others. */
-static int xk_client_share(const struct xk_client *client)
-{
-	struct xk_pool *pool = client->pool;
-	u32 c, taken = 0, has = 0;
-
-	if (!xk_is_guest(pool, client->payer))
-		return 0;
-	for (c = 0; c < pool->host.map.clients; c++) {
-		taken += !!pool->client[c];
-		has += pool->client[c] && xk_payers_meet(pool->client[c]->payer, client->payer);
-	}
-	return xk_share_of_pool(client->payer, pool, XMEM_QUOTA_SHARE_CLIENTS, has, taken,
-				pool->host.map.clients);
-}
-
 /* Find an id that no client has, even one that has ended or is still joining. */
 static int xk_free_id(const struct xk_pool *pool)
 {
@@ -101,7 +85,7 @@ static int xk_client_id(struct xk_pool *pool)
 }
 
 /* Give the client its id and place its area; no scan counts it yet. */
-static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct xk_chunk *area)
+static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
 {
 	struct xk_pool *pool = client->pool;
 	const u64 most = pool->host.map.clients;
@@ -109,20 +93,11 @@ static int xk_client_seat(struct xk_call *call, struct xk_client *client, struct
 
 	if (xk_pool_lock_killable(pool))
 		return -EINTR;
-	id = pool->drained ? -ESHUTDOWN : xk_client_share(client);
-	if (id == -EDQUOT) {
-		mutex_unlock(&pool->lock);
-		xk_ends_retry(call, id);
-		if (xk_pool_lock_killable(pool))
-			return -EINTR;
-		id = xk_client_share(client);
-	}
-	if (!id)
-		id = xk_client_id(pool);
+	id = xk_client_id(pool);
 	if (id == -EINTR)
 		return id;
-	if (id >= 0)	/* it may have waited for the id */
-		id = (pool->drained ? -ESHUTDOWN : xk_client_share(client)) ?: id;
+	if (pool->drained)
+		id = -ESHUTDOWN;
 	if (id == -EUSERS) {
 		xk_refuse(client->payer, pool, XMEM_QUOTA_POOL_CLIENTS, most, most + 1, most);
 	} else if (id >= 0) {
@@ -145,7 +120,7 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	struct xmem_join_request *join = &call->u.join;
 	struct xm_joiner who = { .sibling = XM_NO_CLIENT };
 	struct xk_pool *pool = client->pool;
-	int err = xk_client_seat(call, client, area);
+	int err = xk_client_seat(client, area);
 
 	if (err)
 		return err;
@@ -236,7 +211,6 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 {
 	const struct xmem_join_request *join = &call->u.join;
 	struct xk_pool *pool, *new;
-	int err;
 
 	if (join->flags & XMEM_JOIN_EXCLUSIVE && !xk_pool_is_callers(join))
 		return ERR_PTR(-EPERM);
@@ -245,11 +219,6 @@ static struct xk_pool *xk_pool_open(struct xk_call *call, u32 *ret_roles)
 		return pool;
 	if (join->flags & XMEM_JOIN_EXISTING || !xk_pool_is_callers(join))
 		return ERR_PTR(-ENOENT);
-	err = xk_folders_wait(call->payer);
-	if (err) {
-		call->waited = true;	/* no cleanup that is under way would help */
-		return ERR_PTR(err);
-	}
 	new = xk_pool_make(join, call->payer);
 	if (IS_ERR(new))
 		return new;
@@ -282,14 +251,11 @@ static struct file *xk_join_file(struct xk_call *call, struct xk_pool *pool)
 	struct xk_client *client;
 	struct file *file;
 
-	do
-		client = xk_client_new(pool, call->u.join.role, call->payer);
-	while (IS_ERR(client) && xk_ends_retry(call, PTR_ERR(client)));
+	client = xk_client_new(pool, call->u.join.role, call->payer);
 	if (IS_ERR(client)) {
 		xk_pool_unjoin(pool);
 		return ERR_CAST(client);
 	}
-	xk_pool_born(pool);
 	file = xk_inode_file(client->inode, call->joined_ops, client);
 	if (!IS_ERR(file))
 		return file;

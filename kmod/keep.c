@@ -9,8 +9,8 @@
  * item for each pool, a backlog delays only the pool that has it, as long as fewer than
  * XK_DROPPING_POOLS have one. In a pool, a memfd may wait for a file of a driver. The pool's
  * struct stays until the files are dropped. Files of drivers count in a limit until their
- * ->release is over (payload.c, pool.c). Nothing else waits in this work queue, and only the
- * unload of the module waits for it.
+ * ->release is over (payload.c). Nothing else waits in this work queue, and only the unload of the
+ * module waits for it.
  */
 #include <linux/file.h>
 #include <linux/shmem_fs.h>
@@ -44,13 +44,15 @@ void xk_keep_exit(void)
  * must not need anybody that waits for this work item. Only the unload of the module waits for it,
  * and that begins when no file of the module is open any more. The work item holds no lock.
  */
-static void xk_drop(struct xk_pool *pool, struct xk_keep *keep)
+static void xk_drop(struct xk_keep *keep)
 {
 	__fput_sync(keep->file);
 	if (keep->guard)
 		__fput_sync(keep->guard);
-	if (keep->counted)
-		xk_pool_file_drop(pool);
+	if (keep->payer) {
+		xk_uncharge(keep->payer, XMEM_QUOTA_USER_FILES, 1);
+		xk_payer_put(keep->payer);
+	}
 	kfree(keep);
 	cond_resched();
 }
@@ -96,7 +98,7 @@ static void xk_drop_work(struct work_struct *work)
 		if (keep->truncate)
 			xk_truncate(keep);
 		else
-			xk_drop(pool, keep);
+			xk_drop(keep);
 	}
 	xk_pool_put(pool);
 }
@@ -129,11 +131,11 @@ void xk_keep_discard(struct xk_keep *keep)
 	kfree(keep);
 }
 
-/* It is a driver's file: count it in its pool until it is released. */
-void xk_keep_count(struct xk_keep *keep)
+/* It is a driver's file, whose payload goes: it counts until it is released. */
+void xk_keep_charge(struct xk_keep *keep, struct xk_payer *payer)
 {
-	keep->counted = true;
-	xk_pool_file_add(keep->pool);
+	xk_charge_anyhow(payer, XMEM_QUOTA_USER_FILES, 1);
+	keep->payer = xk_payer_get(payer);
 }
 
 /* The caller has a reference to the pool, which may have been emptied. */

@@ -8,8 +8,8 @@
  *   EACCES    PROT_WRITE, and the range is neither within the client's area nor within
  *             groups that it owns
  *   EDQUOT    the client has as many mappings as it may have, because every join and every
- *             end has to look at all of them; or its user has as many as it may have in all
- *             pools. A split beyond either limit gets ENOMEM, as with the kernel's own limit
+ *             end has to look at all of them. A split beyond this limit gets ENOMEM, as with
+ *             the kernel's own limit
  *
  * Pages are mapped by faults, because clients join and end later. Nobody gets SIGBUS in the mm that
  * joined: where there is no client it reads zeros, and after its own end it reads zeros everywhere
@@ -105,9 +105,6 @@ static void xk_vma_open(struct vm_area_struct *vma)
 	client->maps++;
 	excess = client->maps > 2 * xk_most_maps(client->pool);
 	spin_unlock(&client->pool->pages_lock);
-	xk_charge_anyhow(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
-	if (vma->vm_mm != client->mm)
-		excess |= xk_user_exceeds(client->payer, XMEM_QUOTA_USER_MAPPINGS, 0);
 	if (excess)
 		xk_client_evict(client, 0, XMEM_REASON_NONE);
 }
@@ -119,7 +116,6 @@ static void xk_vma_close(struct vm_area_struct *vma)
 	spin_lock(&client->pool->pages_lock);
 	client->maps--;
 	spin_unlock(&client->pool->pages_lock);
-	xk_uncharge(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
 }
 
 static void xk_area_open(struct vm_area_struct *vma)
@@ -141,27 +137,19 @@ static void xk_area_close(struct vm_area_struct *vma)
 		xk_client_unmapped(client);
 }
 
-/*
- * munmap and mprotect of a part add one mapping. It is counted when it exists (xk_vma_open), so
- * processes of one user that split at one moment may each exceed the limit by one.
- */
+/* munmap and mprotect of a part add one mapping. It is counted when it exists (xk_vma_open). */
 static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
 {
 	const struct xk_client *client = xk_vma_client(vma);
-	u32 quota = XMEM_QUOTA_CLIENT_MAPPINGS;
-	u64 maps, most = xk_most_maps(client->pool);
+	u32 maps, most = xk_most_maps(client->pool);
 
 	spin_lock(&client->pool->pages_lock);
 	maps = client->maps;
 	spin_unlock(&client->pool->pages_lock);
-	if (maps < most) {
-		quota = XMEM_QUOTA_USER_MAPPINGS;
-		if (!xk_user_exceeds(client->payer, quota, 1))
-			return 0;
-		maps = xk_user_used(client->payer, quota);
-		most = xk_user_most(quota);
-	}
-	trace_xmem_limit(client->pool->number, xk_quota_name(quota), maps + 1, most);
+	if (maps < most)
+		return 0;
+	trace_xmem_limit(client->pool->number, xk_quota_name(XMEM_QUOTA_CLIENT_MAPPINGS),
+			 maps + 1ULL, most);
 	return -ENOMEM;
 }
 
@@ -227,14 +215,9 @@ int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
-	err = xk_charge(client->payer, client->pool, XMEM_QUOTA_USER_MAPPINGS, 1);
-	if (err)
-		return err;
 	spin_lock(&client->pool->pages_lock);
 	err = xk_mmap_kind(client, vma, from, to);
 	spin_unlock(&client->pool->pages_lock);
-	if (err)
-		xk_uncharge(client->payer, XMEM_QUOTA_USER_MAPPINGS, 1);
 	if (err == -EDQUOT)
 		xk_refuse(client->payer, client->pool, XMEM_QUOTA_CLIENT_MAPPINGS,
 			  READ_ONCE(client->maps), READ_ONCE(client->maps) + 1ULL,

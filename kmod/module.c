@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The module: what is set up when it is loaded, in the order of the layers (xk.h), and undone when
- * it is unloaded. Its parameters are in users.c, limits.c and drivers.c.
+ * it is unloaded. Its parameters are in users.c and drivers.c.
  */
 #include <linux/module.h>
 

@@ -29,10 +29,9 @@ struct xk_call;
 struct xk_client;
 struct xk_kind;
 struct xk_payer;
-struct xk_stake;
 
 #define XK_PAYLOAD_LISTS	64
-#define XK_USER_QUOTAS		(XMEM_QUOTA_USER_MAPPINGS + 1)	/* quotas of a user */
+#define XK_USER_QUOTAS		(XMEM_QUOTA_USER_PAGE_BYTES + 1)	/* quotas of a user */
 #define XK_QUOTAS		(XMEM_QUOTA_CLIENT_MAPPINGS + 1)	/* more than any number */
 
 /* The part of a pool's access rules that its owner may change: see access.c. */
@@ -63,7 +62,7 @@ struct xk_pages {
 enum xk_chunk_kind { XK_TABLE, XK_AREA, XK_GROUP };
 struct xk_chunk {
 	enum xk_chunk_kind kind;	/* immutable; a table has no spare pages */
-	struct xk_payer *payer;		/* with a reference; only a table's can change: stakes.c */
+	struct xk_payer *payer;		/* with a reference; immutable */
 
 	/* Written under pool->lock and pages_lock, read under either. */
 	struct xk_pages *now;
@@ -150,20 +149,13 @@ struct xk_pool {
 	kuid_t owner;			/* its maker */
 	struct user_namespace *user_ns;	/* the maker's; with a reference */
 	struct xk_payer *payer;		/* the maker's; with a reference */
-	atomic_long_t pages;		/* charged to the pool */
+	atomic_long_t pages;		/* number of its own pages, for sysfs */
 
 	spinlock_t access_lock;
 	struct xk_access access;	/* access_lock */
 
 	atomic_t owners;		/* number of its owner's clients that are joining or have
 					 * not ended */
-	struct list_head stakes;	/* stakes_lock: of users that keep something of it */
-	struct xk_stake *birth;		/* its maker's, until a client has joined; changed by
-					 * xchg */
-	bool charged;			/* pools_lock: it counts in max_pools */
-	u32 clients;			/* pools_lock: number of structs of clients */
-	u32 files;			/* written under pools_lock: number of files of drivers
-					 * that it keeps or that are being released */
 	struct llist_head drops;	/* files to be dropped: keep.c */
 	struct work_struct drop_work;	/* keep.c; holds a reference while it is queued */
 
@@ -258,8 +250,6 @@ struct xk_client {
 	struct pid *pid;
 	kuid_t uid;
 	struct xk_payer *payer;		/* with a reference */
-	struct xk_stake *stake;		/* of the payer, as long as the client has files */
-	refcount_t files;		/* its own file, and those of poll_fd */
 	struct inode *inode;		/* its address space has all mappings of this client */
 	struct page *zero;		/* what it reads where there is no chunk; see pages.c */
 	struct page *scratch;		/* what it writes after its end */
@@ -297,7 +287,8 @@ struct xk_keep {
 					 * see xk_memfd_own */
 	struct xk_pool *pool;		/* immutable, without a reference */
 	bool truncate;			/* in pool->drops: its pages are to go */
-	bool counted;			/* it is a driver's file: counted in pool->files */
+	struct xk_payer *payer;		/* of a driver's file whose payload has gone: charged until
+					 * it is released, with a reference; or NULL */
 	struct llist_node node;		/* in pool->drops */
 };
 
@@ -343,7 +334,7 @@ struct xk_kind {
 	size_t bytes;			/* of its struct */
 	/*
 	 * Memory of a GPU, which a client has open until it closes it or its process has exited. It
-	 * counts in device_files until its file is released, and it has a row in the device table.
+	 * counts until its file is released, and it has a row in the device table.
 	 */
 	bool device;
 
@@ -388,7 +379,7 @@ struct xk_call {
 	union xm_request u;
 	struct file *give;		/* the caller gets a descriptor of it */
 	bool passed;			/* that file is not new: others have it, too */
-	bool waited;			/* it has waited for ends of clients of its user: ends.c */
+	bool waited;			/* it has waited for what its user has ended: ends.c */
 	int fd;				/* the number of the descriptor; -1: none yet */
 	struct xk_pool *displaced;	/* join: the pool whose name the new pool has taken, with
 					 * a reference; or NULL */

@@ -125,6 +125,12 @@ void xk_show_group(struct xk_pool *pool, u32 group, void *view)
 
 /* ---- pages ---- */
 
+static void xk_pages_uncharge(struct xk_pool *pool, struct xk_payer *payer, u32 count)
+{
+	atomic_long_sub(count, &pool->pages);
+	xk_uncharge(payer, XMEM_QUOTA_USER_PAGE_BYTES, (u64)count << PAGE_SHIFT);
+}
+
 /* Free pages that are not in pool->look any more. @pages: or NULL. */
 void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 {
@@ -136,7 +142,7 @@ void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 		vunmap(pages->view);
 	for (i = 0; i < pages->count && pages->page[i]; i++)
 		put_page(pages->page[i]);
-	xk_uncharge_pages(pool, pages->payer, pages->count);
+	xk_pages_uncharge(pool, pages->payer, pages->count);
 	xk_payer_put(pages->payer);
 	kvfree(pages);
 }
@@ -144,14 +150,15 @@ void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages)
 struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count)
 {
 	struct xk_pages *pages;
-	int err = xk_charge_pages(pool, payer, count);
+	int err = xk_charge(payer, pool, XMEM_QUOTA_USER_PAGE_BYTES, (u64)count << PAGE_SHIFT);
 	u32 i;
 
 	if (err)
 		return ERR_PTR(err);
+	atomic_long_add(count, &pool->pages);
 	pages = kvzalloc(struct_size(pages, page, count), GFP_KERNEL_ACCOUNT);
 	if (!pages) {
-		xk_uncharge_pages(pool, payer, count);
+		xk_pages_uncharge(pool, payer, count);
 		return ERR_PTR(-ENOMEM);
 	}
 	pages->payer = xk_payer_get(payer);
@@ -215,26 +222,13 @@ void xk_pool_drain(struct xk_pool *pool)
 
 /* ---- chunks ---- */
 
-static int xk_chunk_charge(struct xk_pool *pool, struct xk_chunk *chunk)
-{
-	return chunk->kind == XK_GROUP ?
-	       xk_charge(chunk->payer, pool, XMEM_QUOTA_USER_GROUPS, 1) : 0;
-}
-
-static void xk_chunk_drop(struct xk_chunk *chunk)
-{
-	if (chunk->kind == XK_GROUP)
-		xk_uncharge(chunk->payer, XMEM_QUOTA_USER_GROUPS, 1);
-	xk_payer_put(chunk->payer);
-	kfree(chunk);
-}
-
 /* Free a chunk that is not shown, or the table when nobody uses the pool any more. */
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk)
 {
 	xk_pages_free(pool, chunk->now);
 	xk_pages_free(pool, chunk->spare);
-	xk_chunk_drop(chunk);
+	xk_payer_put(chunk->payer);
+	kfree(chunk);
 }
 
 static int xk_chunk_fill(struct xk_pool *pool, struct xk_chunk *chunk, u64 bytes)
@@ -262,36 +256,12 @@ struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
 	chunk->kind = kind;
-	chunk->payer = payer;
-	err = xk_chunk_charge(pool, chunk);
-	if (err) {
-		kfree(chunk);
-		return ERR_PTR(err);
-	}
-	xk_payer_get(payer);
+	chunk->payer = xk_payer_get(payer);
 	err = xk_chunk_fill(pool, chunk, bytes);
 	if (!err)
 		return chunk;
 	xk_chunk_free(pool, chunk);
 	return ERR_PTR(err);
-}
-
-/*
- * Another user pays for a table from now on. Its pages exist already, so the limits are not
- * checked.
- */
-void xk_chunk_pass(struct xk_chunk *table, struct xk_payer *payer)
-{
-	struct xk_payer *before = table->payer;
-	u64 bytes = (u64)table->now->count << PAGE_SHIFT;
-
-	WARN_ON(table->kind != XK_TABLE || table->now->payer != before);
-	xk_charge_anyhow(payer, XMEM_QUOTA_USER_PAGE_BYTES, bytes);
-	xk_uncharge(before, XMEM_QUOTA_USER_PAGE_BYTES, bytes);
-	table->payer = xk_payer_get(payer);
-	table->now->payer = xk_payer_get(payer);
-	xk_payer_put(before);
-	xk_payer_put(before);
 }
 
 /* Step 1: put @chunk where no chunk was. The caller then unmaps the zero pages there. */

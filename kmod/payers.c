@@ -2,16 +2,15 @@
 /*
  * Payers: which users pay for what a process makes.
  *
- * A file of /dev/xmem has a *payer*, made when it is opened: the user that opens it, and the owners
- * of all user namespaces that it is in. Everything that is made through that file is charged to
- * each of these users, and refused if one of them has as much as it may have. So a user that has
- * thousands of uids in a namespace of its own gets no more than with one uid.
+ * A file of /dev/xmem has a *payer*, made when it is opened: the user that opens it, the owners of
+ * all user namespaces that it is in, and all users together. Everything that is made through that
+ * file is charged to each of these, and refused if one of them has as much as it may have. So a
+ * user that has thousands of uids in a namespace of its own gets no more than with one uid.
  *
- * Nobody gets the last of what users share: see shares.c. limits.c limits all users together.
- *
- * Every object that is charged has a reference to its payer, so a payer lives until nothing is
- * charged to it any more, however long another user keeps that object. root, and a process with
- * CAP_SYS_RESOURCE, are charged but not refused.
+ * The user that makes an object pays for it, even while others keep it. Every charged object has a
+ * reference to its payer, so a payer lives until nothing is charged to it any more. root, and a
+ * process with CAP_SYS_RESOURCE, are charged, but only the limits of all users together refuse
+ * them something.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -42,6 +41,12 @@ struct xk_payer *xk_payer_get(struct xk_payer *payer)
 {
 	kref_get(&payer->kref);
 	return payer;
+}
+
+static bool xk_payer_is_bound(const struct xk_payer *payer, const struct xk_user *user)
+{
+	return user == &xk_everybody ||
+	       (!payer->unlimited && !uid_eq(user->uid, GLOBAL_ROOT_UID));
 }
 
 /* A user that owns several of the namespaces, or also opens the file, pays once. */
@@ -77,7 +82,7 @@ struct xk_payer *xk_payer_new(void)
 {
 	struct user_namespace *ns;
 	struct xk_payer *payer;
-	u32 most = 1;
+	u32 most = 2;
 	bool all;
 
 	for (ns = current_user_ns(); ns != &init_user_ns; ns = ns->parent)
@@ -90,10 +95,13 @@ struct xk_payer *xk_payer_new(void)
 	all = xk_payer_add(payer, current_euid());
 	for (ns = current_user_ns(); all && ns != &init_user_ns; ns = ns->parent)
 		all = xk_payer_add(payer, ns->owner);
-	if (all)
-		return payer;
-	xk_payer_put(payer);
-	return NULL;
+	if (!all) {
+		xk_payer_put(payer);
+		return NULL;
+	}
+	xk_user_ref(&xk_everybody);
+	payer->user[payer->count++] = &xk_everybody;
+	return payer;
 }
 
 /*
@@ -116,8 +124,8 @@ struct xk_payer *xk_payer_of_client(const struct xk_payer *payer)
 
 /* ---- refusing ---- */
 
-int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
-		    const struct xk_refusal *refusal)
+static int xk_refuse_level(struct xk_payer *payer, const struct xk_pool *pool,
+			   const struct xk_refusal *refusal)
 {
 	struct pid *before = NULL;
 
@@ -172,49 +180,48 @@ void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client)
 
 /* ---- charging ---- */
 
-static bool xk_user_try(struct xk_user *user, u32 quota, u64 n, u64 most, u64 *ret_used)
+/* Fill in the refusal if this user of the payer would have too much with @n more. */
+static void xk_check_user(const struct xk_payer *payer, u32 level, u32 quota, u64 n,
+			  struct xk_refusal *refusal)
 {
-	u64 used = atomic64_read(&user->used[quota]);
+	const struct xk_user *user = payer->user[level];
+	u64 used = user->used[quota], most = xk_user_may_have(user, &quota);
 
-	do {
-		*ret_used = used;
-		if (used > most || n > most - used)
-			return false;
-	} while (!atomic64_try_cmpxchg(&user->used[quota], (s64 *)&used, used + n));
-	return true;
+	if (!xk_payer_is_bound(payer, user) || (used <= most && n <= most - used))
+		return;
+	*refusal = (struct xk_refusal){
+		.any = true, .quota = quota, .level = user == &xk_everybody ? 0 : level,
+		.used = used, .wanted = used > U64_MAX - n ? U64_MAX : used + n, .most = most,
+	};
 }
 
-/* Charge @n more in @quota to the users of the payer. -EDQUOT: one of them would have too many. */
+/*
+ * Charge @n more in @quota to the users of the payer. -EDQUOT: one of them would have too many. Of
+ * many requests at one moment each sees what those before it have got.
+ */
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n)
 {
-	struct xk_refusal refusal = { .any = true, .quota = quota };
-	u64 used = 0, most;
+	struct xk_refusal refusal = { .any = false };
 	u32 i;
 
-	for (i = 0; i < payer->count; i++) {
-		most = xk_user_is_bound(payer, i) ? xk_user_most(quota) : U64_MAX;
-		if (!xk_user_try(payer->user[i], quota, n, most, &used))
-			goto err_users;
-	}
-	return 0;
-
-err_users:
-	refusal.level = i;
-	refusal.used = used;
-	refusal.wanted = used > U64_MAX - n ? U64_MAX : used + n;
-	refusal.most = most;
-	while (i--)
-		atomic64_sub(n, &payer->user[i]->used[quota]);
-	return xk_refuse_level(payer, pool, &refusal);
+	spin_lock(&xk_users_lock);
+	for (i = 0; i < payer->count && !refusal.any; i++)
+		xk_check_user(payer, i, quota, n, &refusal);
+	for (i = 0; i < payer->count && !refusal.any; i++)
+		payer->user[i]->used[quota] += n;
+	spin_unlock(&xk_users_lock);
+	return refusal.any ? xk_refuse_level(payer, pool, &refusal) : 0;
 }
 
-/* Charge something that cannot be refused any more. */
+/* Charge something that cannot be refused any more. Any lock may be held. */
 void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;
 
+	spin_lock(&xk_users_lock);
 	for (i = 0; i < payer->count; i++)
-		atomic64_add(n, &payer->user[i]->used[quota]);
+		payer->user[i]->used[quota] += n;
+	spin_unlock(&xk_users_lock);
 }
 
 /* Any lock may be held. */
@@ -222,60 +229,28 @@ void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;
 
-	for (i = 0; i < payer->count; i++)
-		WARN_ON_ONCE(atomic64_sub_return(n, &payer->user[i]->used[quota]) < 0);
-}
-
-/* ---- comparing ---- */
-
-/* Do the payers have a user in common, other than root? */
-bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b)
-{
-	u32 i, j;
-
-	for (i = 0; i < a->count; i++)
-		for (j = 0; j < b->count; j++)
-			if (a->user[i] == b->user[j] &&
-			    !uid_eq(a->user[i]->uid, GLOBAL_ROOT_UID))
-				return true;
-	return false;
-}
-
-/* Do both payers have equal users, and are both unlimited or both limited? */
-bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b)
-{
-	u32 i;
-
-	if (a == b)
-		return true;
-	if (a->count != b->count || a->unlimited != b->unlimited)
-		return false;
-	for (i = 0; i < a->count; i++)
-		if (a->user[i] != b->user[i])
-			return false;
-	return true;
+	spin_lock(&xk_users_lock);
+	for (i = 0; i < payer->count; i++) {
+		WARN_ON_ONCE(payer->user[i]->used[quota] < n);
+		payer->user[i]->used[quota] -= n;
+	}
+	spin_unlock(&xk_users_lock);
 }
 
 /* ---- reading ---- */
 
-/* Does one of the payer's users have more than it may have, or would it with @n more? */
-bool xk_user_exceeds(const struct xk_payer *payer, u32 quota, u64 n)
+/* How much of a quota of users the payer's user has, or all users together, and may have. */
+kuid_t xk_payer_quota(const struct xk_payer *payer, bool all, u32 quota, u64 *ret_used,
+		      u64 *ret_most)
 {
-	u32 i;
+	const struct xk_user *user = all ? &xk_everybody : payer->user[0];
 
-	for (i = 0; i < payer->count; i++)
-		if (xk_user_is_bound(payer, i) &&
-		    atomic64_read(&payer->user[i]->used[quota]) + n > xk_user_most(quota))
-			return true;
-	return false;
-}
-
-u64 xk_user_used(const struct xk_payer *payer, u32 quota)
-{
-	return atomic64_read(&payer->user[0]->used[quota]);
+	*ret_used = READ_ONCE(user->used[quota]);
+	*ret_most = xk_user_most(user, quota);
+	return user->uid;
 }
 
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level)
 {
-	return payer->user[min(level, payer->count - 1)]->uid;
+	return payer->user[level]->uid;
 }

@@ -27,49 +27,6 @@ static u32 *xk_payload_count(struct xk_pool *pool, const struct xk_payload *payl
 }
 
 /*
- * How much of max_device_files is in use: by payloads, or by files of drivers, which count until
- * their ->release is over. It grows only under the pool's lock.
- */
-u32 xk_payload_devices(const struct xk_pool *pool)
-{
-	return max(pool->device_count, READ_ONCE(pool->files));
-}
-
-/*
- * A user that has not made the pool keeps no more files in it than it leaves to others. While at
- * most half of all files are in use, nothing has to be counted.
- */
-static int xk_payload_share(struct xk_pool *pool, const struct xk_payload *new, u32 count,
-			    u32 most)
-{
-	const struct xk_payload *payload;
-	u32 i, has = 0;
-
-	if (count < most / 2 || !xk_is_guest(pool, new->payer))
-		return 0;
-	for (i = 0; i < XK_PAYLOAD_LISTS; i++)
-		hlist_for_each_entry(payload, &pool->payloads[i], node)
-			has += payload->kind->device == new->kind->device &&
-			       xk_payers_meet(payload->payer, new->payer);
-	return xk_share_of_pool(new->payer, pool, XMEM_QUOTA_SHARE_FILES, has, count, most);
-}
-
-/* Set the id that @payload will have if it enters the table before the lock is released. */
-int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload)
-{
-	bool device = payload->kind->device;
-	u32 most = device ? READ_ONCE(xk_max_device_files) : READ_ONCE(xk_max_payloads);
-	u32 count = device ? xk_payload_devices(pool) : pool->payload_count;
-
-	lockdep_assert_held(&pool->lock);
-	if (count >= most)
-		return xk_refuse(payload->payer, pool, device ? XMEM_QUOTA_POOL_DEVICE_FILES :
-				 XMEM_QUOTA_POOL_FILES, count, count + 1ULL, most);
-	payload->id = pool->host.last_payload + 1;
-	return xk_payload_share(pool, payload, count, most);
-}
-
-/*
  * Put @payload into the table; its id is never used again. Its slots have been attached as @what
  * says, so its traits now have the number of the device.
  */
@@ -94,11 +51,22 @@ static u64 xk_payload_file_bytes(const struct xk_payload *payload)
 
 static void xk_payload_free(struct xk_payload *payload)
 {
-	xk_uncharge(payload->payer, XMEM_QUOTA_USER_SLOTS, payload->slots);
 	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILE_BYTES, xk_payload_file_bytes(payload));
 	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILES, 1);
 	xk_payer_put(payload->payer);
 	kfree(payload);
+}
+
+/* Drop the payload's file, if it has one. A driver's file still counts until it is released. */
+void xk_payload_drop_file(struct xk_payload *payload)
+{
+	if (payload->keep && payload->kind->device)
+		xk_keep_charge(payload->keep, payload->payer);
+	if (payload->truncates)
+		xk_keep_truncate(payload->keep);
+	else
+		xk_keep_put(payload->keep);
+	payload->keep = NULL;
 }
 
 void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
@@ -106,10 +74,7 @@ void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
 	lockdep_assert_held(&pool->lock);
 	hlist_del(&payload->node);
 	--*xk_payload_count(pool, payload);
-	if (payload->truncates)
-		xk_keep_truncate(payload->keep);
-	else
-		xk_keep_put(payload->keep);
+	xk_payload_drop_file(payload);
 	xk_payload_free(payload);
 }
 
@@ -123,7 +88,6 @@ void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots)
 	if (WARN_ON(!payload || payload->slots < slots))
 		return;
 	payload->slots -= slots;
-	xk_uncharge(payload->payer, XMEM_QUOTA_USER_SLOTS, slots);
 	if (payload->slots)
 		return;
 	xm_host_payload_drop(&pool->host, payload->bytes, payload->traits, payload->kept);

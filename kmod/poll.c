@@ -110,7 +110,6 @@ static int xk_poll_file_release(struct inode *inode, struct file *filp)
 {
 	struct xk_poll_file *file = filp->private_data;
 
-	xk_client_close(file->client);
 	xk_client_put(file->client);
 	kfree(file);
 	return 0;
@@ -150,7 +149,6 @@ int xk_poll_fd_begin(struct xk_call *call)
 	if (err)
 		goto err_free;
 	kref_get(&client->kref);
-	refcount_inc(&client->files);
 	file->client = client;
 	call->give = anon_inode_getfile("[xmem-poll]", &xk_poll_file_fops, file,
 					O_RDWR | O_CLOEXEC);
@@ -162,7 +160,6 @@ int xk_poll_fd_begin(struct xk_call *call)
 	}
 	err = PTR_ERR(call->give);
 	call->give = NULL;
-	xk_client_close(client);
 	xk_client_put(client);
 err_free:
 	kfree(file);

@@ -117,7 +117,6 @@ static void xk_pool_init(struct xk_pool *pool)
 	kref_init(&pool->kref);
 	refcount_set(&pool->users, 1);
 	INIT_HLIST_NODE(&pool->named);
-	INIT_LIST_HEAD(&pool->stakes);
 	init_waitqueue_head(&pool->end_waiters);
 	pool->net = xk_net_number();
 	xk_lock_prepare(pool);
@@ -160,27 +159,10 @@ static void xk_pool_free(struct xk_pool *pool)
 	kvfree(pool);
 }
 
-/* Until the pool has a client it counts for its maker, which has been charged for it. */
-static int xk_pool_conceive(struct xk_pool *pool)
-{
-	pool->birth = xk_stake_first(pool);
-	return pool->birth ? 0 : -ENOMEM;
-}
-
-/* The pool has its first client, which has a stake: drop the maker's. Later calls do nothing. */
-void xk_pool_born(struct xk_pool *pool)
-{
-	struct xk_stake *birth = xchg(&pool->birth, NULL);
-
-	if (birth)
-		xk_stake_drop(pool, birth);
-}
-
 /* Free a pool that only the caller knows, because it could not be made ready. */
 void xk_pool_discard(struct xk_pool *pool)
 {
-	xk_uncharge_pool();
-	xk_pool_born(pool);
+	xk_uncharge(pool->payer, XMEM_QUOTA_USER_POOLS, 1);
 	xk_pool_free(pool);
 }
 
@@ -191,7 +173,7 @@ void xk_pool_discard(struct xk_pool *pool)
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer)
 {
 	struct xk_pool *pool;
-	int err = xk_charge_pool(payer);
+	int err = xk_charge(payer, NULL, XMEM_QUOTA_USER_POOLS, 1);
 
 	if (err)
 		return ERR_PTR(err);
@@ -203,12 +185,9 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_paye
 	if (err < 0)
 		goto err_struct;
 	pool->number = err;
-	pool->charged = true;
 	pool->payer = xk_payer_get(payer);
 	xk_pool_init(pool);
-	err = xk_pool_conceive(pool);
-	if (!err)
-		err = xk_access_prepare(pool, join);
+	err = xk_access_prepare(pool, join);
 	if (!err)
 		err = xk_pool_lay_out(pool, join);
 	if (!err)
@@ -219,7 +198,6 @@ struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_paye
 err_struct:
 	kvfree(pool);
 err_charge:
-	xk_uncharge_pool();
 	xk_uncharge(payer, XMEM_QUOTA_USER_POOLS, 1);
 	return ERR_PTR(err);
 }
@@ -233,9 +211,7 @@ static void xk_pool_release(struct kref *kref)
 {
 	struct xk_pool *pool = container_of(kref, struct xk_pool, kref);
 
-	WARN_ON(!pool->dead || pool->device || pool->charged);
-	xk_pool_born(pool);
-	WARN_ON(!list_empty(&pool->stakes));
+	WARN_ON(!pool->dead || pool->device);
 	xk_pool_free(pool);
 }
 
@@ -264,53 +240,11 @@ void xk_pool_queue_collect(struct xk_pool *pool)
 	xk_end_ask(pool, NULL, true);
 }
 
-/*
- * A pool counts in max_pools as long as it is used, as long as the struct of one of its clients
- * exists, which keeps table and queues, and as long as a file of a driver that it had is being
- * released. So everything that waits for its release is in two limits: the number of pools, and the
- * number of files in each.
- */
-static void xk_pool_uncharge(struct xk_pool *pool)
+/* Nothing of the pool is left but its struct. */
+void xk_pool_uncharge(struct xk_pool *pool)
 {
-	lockdep_assert_held(&pools_lock);
-	if (!pool->charged || pool->clients || pool->files || refcount_read(&pool->users))
-		return;
-	pool->charged = false;
-	xk_uncharge_pool();
-}
-
-/* The struct of a client is made. */
-void xk_pool_client_add(struct xk_pool *pool)
-{
-	spin_lock(&pools_lock);
-	pool->clients++;
-	spin_unlock(&pools_lock);
-}
-
-void xk_pool_client_drop(struct xk_pool *pool)
-{
-	spin_lock(&pools_lock);
-	pool->clients--;
-	xk_pool_uncharge(pool);
-	spin_unlock(&pools_lock);
-}
-
-/* The pool keeps one more file of a driver. */
-void xk_pool_file_add(struct xk_pool *pool)
-{
-	spin_lock(&pools_lock);
-	WRITE_ONCE(pool->files, pool->files + 1);
-	spin_unlock(&pools_lock);
-}
-
-/* A file of a driver has been released. */
-void xk_pool_file_drop(struct xk_pool *pool)
-{
-	spin_lock(&pools_lock);
-	WRITE_ONCE(pool->files, pool->files - 1);
-	xk_pool_uncharge(pool);
-	spin_unlock(&pools_lock);
-	xk_stakes_sweep(pool);
+	xk_uncharge(pool->payer, XMEM_QUOTA_USER_POOLS, 1);
+	xk_end_left(pool);
 }
 
 /* The caller, which has a use, is going to join: if it is the owner, the pool keeps its name. */
@@ -332,11 +266,11 @@ void xk_pool_unuse(struct xk_pool *pool)
 	if (last) {
 		hash_del(&pool->named);
 		xa_erase(&pools, pool->serial);
-		xk_pool_uncharge(pool);
 	}
 	spin_unlock(&pools_lock);
 	if (!last)
 		return;
+	xk_end_leaves(pool);
 	xk_pool_queue_end(pool);
 	xk_pool_put(pool);
 }

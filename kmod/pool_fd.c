@@ -15,7 +15,6 @@
 
 struct xk_pool_file {
 	struct xk_pool *pool;		/* with a use and a reference */
-	struct xk_stake *stake;		/* of the user that made it */
 	u32 roles;			/* in which a process that has it may join */
 };
 
@@ -24,7 +23,6 @@ static int xk_pool_fd_release(struct inode *inode, struct file *file)
 	struct xk_pool_file *own = file->private_data;
 
 	xk_pool_unuse(own->pool);
-	xk_stake_drop(own->pool, own->stake);
 	xk_pool_put(own->pool);
 	kfree(own);
 	return 0;
@@ -46,7 +44,7 @@ static const struct file_operations xk_pool_fd_fops = {
 };
 
 /* Make a file. It takes over the caller's use of @pool, even if this fails. */
-static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles, struct xk_payer *payer)
+static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles)
 {
 	struct xk_pool_file *own = kmalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
 	struct file *file = ERR_PTR(-ENOMEM);
@@ -55,18 +53,11 @@ static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles, struct xk_
 		goto err_use;
 	own->pool = pool;
 	own->roles = roles;
-	own->stake = xk_stake_take(pool, payer);
-	if (IS_ERR(own->stake)) {
-		file = ERR_CAST(own->stake);
-		goto err_own;
-	}
 	file = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, own, O_RDWR | O_CLOEXEC);
 	if (!IS_ERR(file)) {
 		xk_pool_get(pool);
 		return file;
 	}
-	xk_stake_drop(pool, own->stake);
-err_own:
 	kfree(own);
 err_use:
 	xk_pool_unuse(pool);
@@ -119,7 +110,7 @@ int xk_pool_fd_begin(struct xk_call *call)
 	mutex_unlock(&call->client->pool->lock);
 	if (IS_ERR(pool))
 		return -ENOTCONN;
-	file = xk_pool_file_new(pool, request->roles, call->payer);
+	file = xk_pool_file_new(pool, request->roles);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	call->give = file;
@@ -134,10 +125,7 @@ int xk_narrow_begin(struct xk_call *call)
 	u32 has;
 	int err;
 
-	/*
-	 * A process that was given a client's file, to poll it, must not spend the quota of its
-	 * user.
-	 */
+	/* A process that was given a client's file, to poll it, gets nothing else by it. */
 	if (call->client && call->client->mm != current->mm)
 		return -EPERM;
 	if (!request->roles || request->roles & ~XMEM_ROLES_ALL)
@@ -150,7 +138,7 @@ int xk_narrow_begin(struct xk_call *call)
 		xk_pool_unuse(pool);
 		return err;
 	}
-	file = xk_pool_file_new(pool, request->roles, call->payer);
+	file = xk_pool_file_new(pool, request->roles);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	call->give = file;

@@ -11,10 +11,13 @@
 int xk_query_begin(struct xk_call *call)
 {
 	struct xmem_query_request *request = &call->u.query;
+	u64 used, most;
 
 	xm_host_query(request);
-	request->max_payloads = READ_ONCE(xk_max_payloads);
-	request->max_pools = READ_ONCE(xk_max_pools);
+	xk_payer_quota(call->payer, false, XMEM_QUOTA_USER_FILES, &used, &most);
+	request->max_payloads = min_t(u64, most, U32_MAX);
+	xk_payer_quota(call->payer, true, XMEM_QUOTA_USER_POOLS, &used, &most);
+	request->max_pools = min_t(u64, most, U32_MAX);
 	request->pools = xk_pools_count();
 	strscpy_pad(request->version, XK_VERSION, sizeof(request->version));
 	return 0;
@@ -41,61 +44,36 @@ int xk_pools_begin(struct xk_call *call)
 
 /* ---- limits ---- */
 
-static u64 xk_no_limit(u64 most, u64 none)
-{
-	return most == none ? U64_MAX : most;
-}
-
 /* A limit of the pool that the file has joined. false: it has no such limit. */
 static bool xk_quota_of_pool(const struct xk_client *client, struct xmem_quota_request *request)
 {
-	const struct xk_pool *pool = client->pool;
-
-	if (xm_host_quota(&pool->host, request))
-		return true;
-	switch (request->quota) {
-	case XMEM_QUOTA_POOL_FILES:
-		request->used = READ_ONCE(pool->payload_count);
-		request->most = xk_no_limit(READ_ONCE(xk_max_payloads), UINT_MAX);
-		break;
-	case XMEM_QUOTA_POOL_DEVICE_FILES:
-		request->used = xk_payload_devices(pool);
-		request->most = xk_no_limit(READ_ONCE(xk_max_device_files), UINT_MAX);
-		break;
-	case XMEM_QUOTA_POOL_PAGE_BYTES:
-		request->used = (u64)atomic_long_read(&pool->pages) << PAGE_SHIFT;
-		request->most = xk_no_limit(READ_ONCE(xk_max_pool_bytes), ULONG_MAX);
-		break;
-	case XMEM_QUOTA_CLIENT_MAPPINGS:
-		request->used = READ_ONCE(client->maps);
-		request->most = xk_most_maps(pool);
-		break;
-	default:
-		return false;
-	}
-	xm_quota_is(request, request->quota >= XMEM_QUOTA_CLIENT_MAPPINGS ? XMEM_QUOTA_OF_CLIENT :
-		    XMEM_QUOTA_OF_POOL, xk_quota_name(request->quota));
+	if (request->quota != XMEM_QUOTA_CLIENT_MAPPINGS)
+		return xm_host_quota(&client->pool->host, request);
+	request->used = READ_ONCE(client->maps);
+	request->most = xk_most_maps(client->pool);
+	xm_quota_is(request, XMEM_QUOTA_OF_CLIENT, xk_quota_name(request->quota));
 	return true;
 }
 
 static bool xk_quota(const struct xk_call *call, struct xmem_quota_request *request)
 {
 	u32 quota = request->quota;
+	bool all = quota == XMEM_QUOTA_POOLS || quota == XMEM_QUOTA_PAGE_BYTES;
+	kuid_t uid;
 
-	if (quota < XK_USER_QUOTAS) {
-		quota = xm_index(quota, XK_USER_QUOTAS);
-		xm_quota_is(request, XMEM_QUOTA_OF_USER, xk_quota_name(quota));
-		request->uid = from_kuid_munged(current_user_ns(), xk_payer_uid(call->payer, 0));
-		request->used = xk_user_used(call->payer, quota);
-		request->most = xk_user_most(quota);
-		return true;
-	}
-	if (quota == XMEM_QUOTA_POOLS || quota == XMEM_QUOTA_PAGE_BYTES) {
-		xm_quota_is(request, XMEM_QUOTA_OF_HOST, xk_quota_name(quota));
-		xk_host_quota(quota, &request->used, &request->most);
-		return true;
-	}
-	return call->client && xk_quota_of_pool(call->client, request);
+	if (quota >= XK_USER_QUOTAS && !all)
+		return call->client && xk_quota_of_pool(call->client, request);
+	if (!xk_quota_name(quota))
+		return false;
+	xm_quota_is(request, all ? XMEM_QUOTA_OF_HOST : XMEM_QUOTA_OF_USER, xk_quota_name(quota));
+	if (all)
+		quota = quota == XMEM_QUOTA_POOLS ? XMEM_QUOTA_USER_POOLS :
+			XMEM_QUOTA_USER_PAGE_BYTES;
+	uid = xk_payer_quota(call->payer, all, xm_index(quota, XK_USER_QUOTAS), &request->used,
+			     &request->most);
+	if (!all)
+		request->uid = from_kuid_munged(current_user_ns(), uid);
+	return true;
 }
 
 static u32 xk_scope_of(u32 quota)

@@ -9,10 +9,8 @@
  * removes the folder, because removing waits for readers; so readers need no reference to the pool.
  * There are no uevents, because any user can make and end pools at any rate.
  *
- * A throttled reader delays the removal for as long as it likes, and by then the pool is gone and
- * counts in no limit. So removals have a work queue of their own, in which nothing else waits.
- * Folders that are being removed count for the user that made the pool, which can make no other
- * pool while it has too many (shares.c).
+ * A throttled reader delays the removal for as long as it likes. So removals have a work queue of
+ * their own, in which nothing else waits. A pool counts for its maker until its folder is removed.
  */
 #include <linux/device.h>
 #include <linux/init.h>
@@ -72,7 +70,7 @@ static void xk_sysfs_remove(struct work_struct *work)
 
 	device_unregister(pool->device);
 	pool->device = NULL;
-	xk_folder_uncharge(pool->payer);
+	xk_pool_uncharge(pool);
 	xk_pool_put(pool);
 }
 
@@ -103,7 +101,6 @@ int xk_sysfs_show(struct xk_pool *pool)
 void xk_sysfs_hide(struct xk_pool *pool)
 {
 	xk_pool_get(pool);
-	xk_folder_charge(pool->payer);
 	queue_work(folder_wq, &pool->sysfs_work);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The text files of /sys/class/xmem/poolN: the settings of a pool, the sums over its slots and
- * clients, and its limits. sysfs_records.c has each slot, client and GPU.
+ * The text files of /sys/class/xmem/poolN: the settings of a pool, and the sums over its slots
+ * and clients. sysfs_records.c has each slot, client and GPU.
  *
  * A user that may join a pool by its name may read its files. They have mode 0444, and each read
  * checks the pool's mode, which may change. If the pool changes during a read, the result may mix
@@ -148,14 +148,11 @@ XK_POOL_NUMBER(overdue_age_ns, xk_age(xk_count_overdue(pool).overdue_ns));
 XK_POOL_NUMBER(alive, xk_count_clients(pool, XMEM_CLIENT_ALIVE));
 XK_POOL_NUMBER(zombies, xk_count_clients(pool, XMEM_CLIENT_ZOMBIE));
 XK_POOL_NUMBER(payloads, READ_ONCE(pool->payload_count));
-XK_POOL_NUMBER(payloads_max, READ_ONCE(xk_max_payloads));
-XK_POOL_NUMBER(device_files, xk_payload_devices(pool));
-XK_POOL_NUMBER(device_files_max, READ_ONCE(xk_max_device_files));
+XK_POOL_NUMBER(device_files, READ_ONCE(pool->device_count));
 XK_POOL_NUMBER(payload_bytes, xm_load(&xk_header(pool)->payload_bytes));
 XK_POOL_NUMBER(kept_bytes, xm_load(&xk_header(pool)->kept_bytes));
 XK_POOL_NUMBER(huge_bytes, xm_load(&xk_header(pool)->huge_bytes));
 XK_POOL_NUMBER(page_bytes, atomic_long_read(&pool->pages) << PAGE_SHIFT);
-XK_POOL_NUMBER(page_bytes_max, READ_ONCE(xk_max_pool_bytes));
 
 static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_name.attr.attr, &xk_pool_owner_uid.attr.attr, &xk_pool_gid.attr.attr,
@@ -167,11 +164,10 @@ static struct attribute *xk_pool_attrs[] = {
 	&xk_pool_overdue.attr.attr,
 	&xk_pool_overdue_bytes.attr.attr, &xk_pool_overdue_age_ns.attr.attr,
 	&xk_pool_alive.attr.attr, &xk_pool_zombies.attr.attr,
-	&xk_pool_payloads.attr.attr, &xk_pool_payloads_max.attr.attr,
-	&xk_pool_device_files.attr.attr, &xk_pool_device_files_max.attr.attr,
+	&xk_pool_payloads.attr.attr, &xk_pool_device_files.attr.attr,
 	&xk_pool_payload_bytes.attr.attr, &xk_pool_kept_bytes.attr.attr,
 	&xk_pool_huge_bytes.attr.attr,
-	&xk_pool_page_bytes.attr.attr, &xk_pool_page_bytes_max.attr.attr,
+	&xk_pool_page_bytes.attr.attr,
 	NULL
 };
 

@@ -12,15 +12,12 @@
  *
  *   core/            the bookkeeping in the pages
  *   trace.c          the tracepoints
- *   users.c          what each user may have, and how much it has
+ *   users.c          what each user, and all together, may have, and how much they have
  *   payers.c         which users pay for what a process makes
- *   shares.c         what users share, and the folders of dead pools
- *   limits.c         the limits of one pool and of all users together
  *   inode.c          an inode for each client
  *   pages.c          the shared pages: chunks, and how they are replaced
  *   access.c         who may join a pool
  *   queues.c         the queue of a client: its sleeping threads, and its pollers
- *   stakes.c         for which users a pool counts
  *   lock.c           the lock of a pool, and how end_work shares it
  *   ends.c           cleanup that is under way, and its waiters
  *   pool.c           pools: made, found by name, counted, freed
@@ -77,14 +74,13 @@
  *   xk_pool.look_lock     xk_pool.look, which poll, fdinfo and sysfs read
  *   xk_pool.pages_lock    what a fault reads: which pages are where, which client may write
  *                         them, which clients have ended
- *   pools_lock            the tables of pools, and which pools count in max_pools (pool.c); nobody
- *                         looks at more than a few pools under it
+ *   pools_lock            the tables of pools (pool.c); nobody looks at more than a few pools under
+ *                         it
  *   xk_pool.access_lock   the group and mode of the pool
- *   stakes_lock           the users for which each pool counts (stakes.c)
- *   shares_lock           how much each user has of what all users share (limits.c)
- *   users_lock, xk_payer.lock  the users, and what each payer was last refused (users.c, payers.c)
+ *   xk_users_lock         the users, and how much each of them has (users.c)
+ *   xk_payer.lock         what each payer was last refused (payers.c)
  *   ends_lock             what end_work has been asked for, in all pools, when it runs, and which
- *                         clients of each user have ended (ends.c)
+ *                         clients and pools of each user have ended (ends.c)
  *
  * poll and sysfs take none of these locks, except look_lock and pages_lock for a moment. They read
  * the pages through xk_pool.look, between xk_look_begin and xk_look_end (pages.c). The fields of
@@ -102,9 +98,8 @@
  * is emptied, whether its file is open or not. It keeps neither the pool used nor the module
  * loaded.
  *
- * A pool counts in max_pools until the structs of its clients and the files of drivers that it has
- * kept have been released; until then its struct stays, too. A file of a client that has ended
- * keeps the table and the client's queue.
+ * A pool counts for its maker until its folder has been removed, which is the last step of its end.
+ * A file of a client that has ended keeps the table and the client's queue.
  *
  * Nothing allocates memory under xk_pool.lock, because end_work takes that lock to free memory, and
  * an allocation may have to wait for memory to be freed.
@@ -120,10 +115,9 @@ struct seq_file;
 #define XK_VERSION		"0.5.0"
 
 /* Prototypes, in the order of the table above. users.c */
-u64 xk_user_most(u32 quota);
 const char *xk_quota_name(u32 quota);
 ssize_t xk_users_print(char *page);
-bool xk_no_users(void);
+bool xk_nothing_charged(void);
 
 /* payers.c */
 struct xk_payer *xk_payer_new(void);
@@ -137,32 +131,9 @@ int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64
 	      u64 most);
 void xk_refused(struct xk_payer *payer, struct xk_refusal *ret);
 void xk_refused_to_join(struct xk_payer *payer, struct xk_payer *client);
-bool xk_payers_meet(const struct xk_payer *a, const struct xk_payer *b);
-bool xk_payers_are_one(const struct xk_payer *a, const struct xk_payer *b);
-bool xk_user_exceeds(const struct xk_payer *payer, u32 quota, u64 n);
-u64 xk_user_used(const struct xk_payer *payer, u32 quota);
+kuid_t xk_payer_quota(const struct xk_payer *payer, bool all, u32 quota, u64 *ret_used,
+		      u64 *ret_most);
 kuid_t xk_payer_uid(const struct xk_payer *payer, u32 level);
-
-/* shares.c */
-void xk_folder_charge(struct xk_payer *payer);
-void xk_folder_uncharge(struct xk_payer *payer);
-int xk_folders_wait(struct xk_payer *payer);
-int xk_share(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u32 share, u64 n,
-	     u64 free);
-bool xk_is_guest(const struct xk_pool *pool, const struct xk_payer *payer);
-int xk_share_of_pool(struct xk_payer *payer, const struct xk_pool *pool, u32 share, u32 has,
-		     u32 taken, u32 most);
-
-/* limits.c */
-extern unsigned int xk_max_pools, xk_max_payloads, xk_max_device_files;
-extern unsigned long xk_max_pool_bytes, xk_max_bytes;
-int xk_charge_pool(struct xk_payer *payer);
-void xk_uncharge_pool(void);
-int xk_charge_stake(struct xk_pool *pool, struct xk_payer *payer);
-int xk_charge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
-void xk_uncharge_pages(struct xk_pool *pool, struct xk_payer *payer, unsigned long pages);
-void xk_host_quota(u32 quota, u64 *ret_used, u64 *ret_most);
-bool xk_nothing_charged(void);
 
 /* inode.c */
 struct inode *xk_inode_new(void);
@@ -183,7 +154,6 @@ void xk_show_area(struct xk_pool *pool, u32 client, void *view);
 void xk_show_group(struct xk_pool *pool, u32 group, void *view);
 struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 bytes,
 			      enum xk_chunk_kind kind);
-void xk_chunk_pass(struct xk_chunk *table, struct xk_payer *payer);
 void xk_chunk_free(struct xk_pool *pool, struct xk_chunk *chunk);
 void xk_chunk_place(struct xk_pool *pool, struct xk_chunk **place, struct xk_chunk *chunk,
 		    struct xk_client *writer);
@@ -226,12 +196,6 @@ void xk_queue_poll_at(struct xk_client *client);
 struct xk_queue *xk_queue_new(u32 clients, kuid_t user);
 void xk_queue_free(struct xk_queue *queue);
 
-/* stakes.c */
-struct xk_stake *xk_stake_first(struct xk_pool *pool);
-struct xk_stake *xk_stake_take(struct xk_pool *pool, struct xk_payer *payer);
-void xk_stake_drop(struct xk_pool *pool, struct xk_stake *stake);
-void xk_stakes_sweep(struct xk_pool *pool);
-
 /* lock.c */
 void xk_lock_prepare(struct xk_pool *pool);
 void xk_pool_lock(struct xk_pool *pool);
@@ -250,6 +214,8 @@ void xk_end_forget(struct xk_client *client);
 int xk_end_wait(struct xk_pool *pool);
 bool xk_end_retry(struct xk_pool *pool, u64 done);
 bool xk_ends_retry(struct xk_call *call, int err);
+void xk_end_leaves(struct xk_pool *pool);
+void xk_end_left(struct xk_pool *pool);
 
 /* pool.c */
 extern struct workqueue_struct *xk_wq;		/* for claims */
@@ -257,7 +223,6 @@ int xk_pools_init(void);
 void xk_pools_exit(void);
 struct xk_pool *xk_pool_new(const struct xmem_join_request *join, struct xk_payer *payer);
 void xk_pool_discard(struct xk_pool *pool);
-void xk_pool_born(struct xk_pool *pool);
 struct xk_pool *xk_pool_find(const struct xmem_join_request *join, u32 *ret_roles);
 bool xk_pool_is_callers(const struct xmem_join_request *join);
 struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_request *join,
@@ -274,10 +239,7 @@ void xk_pool_unjoin(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
 void xk_pool_queue_end(struct xk_pool *pool);
 void xk_pool_queue_collect(struct xk_pool *pool);
-void xk_pool_client_add(struct xk_pool *pool);
-void xk_pool_client_drop(struct xk_pool *pool);
-void xk_pool_file_add(struct xk_pool *pool);
-void xk_pool_file_drop(struct xk_pool *pool);
+void xk_pool_uncharge(struct xk_pool *pool);
 
 /* client.c */
 pid_t xk_pid_of_client(const struct xk_client *client);
@@ -286,7 +248,6 @@ u64 xk_limbo_of(struct xk_pool *pool, u32 id);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);
 void xk_client_put(struct xk_client *client);
-void xk_client_close(struct xk_client *client);
 struct xk_client *xk_client_of(struct xk_pool *pool, u32 id);
 void xk_client_place(struct xk_pool *pool, u32 id, struct xk_client *client);
 bool xk_client_is_gone(const struct xk_client *client);
@@ -330,7 +291,7 @@ void xk_keep_exit(void);
 void xk_keep_prepare(struct xk_pool *pool);
 struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer);
 void xk_keep_discard(struct xk_keep *keep);
-void xk_keep_count(struct xk_keep *keep);
+void xk_keep_charge(struct xk_keep *keep, struct xk_payer *payer);
 void xk_keep_truncate(struct xk_keep *keep);
 struct xk_keep *xk_keep_get(struct xk_keep *keep);
 void xk_keep_put(struct xk_keep *keep);
@@ -339,13 +300,12 @@ void xk_keep_put(struct xk_keep *keep);
 struct xk_payload *xk_payload_new(const struct xk_client *client, const struct xk_kind *kind,
 				  const struct xk_offer *offer, u32 flags);
 void xk_payload_discard(struct xk_payload *payload);
-u32 xk_payload_devices(const struct xk_pool *pool);
-int xk_payload_number(struct xk_pool *pool, struct xk_payload *payload);
 void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 		      const struct xm_payload *what, const struct xmem_attach_request *request);
 void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload);
 struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
+void xk_payload_drop_file(struct xk_payload *payload);
 void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
 

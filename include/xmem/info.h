@@ -190,7 +190,7 @@ struct xmem_host_info {
 	uint32_t max_ring_entries;	/* of a pool */
 	uint32_t group_slots;		/* a writer gets slots in groups of so many */
 	uint32_t max_pools;
-	uint32_t max_payloads;		/* files with contents, of a pool */
+	uint32_t max_payloads;		/* files with contents, of a pool; kernel: of a user */
 	uint32_t pools;			/* now */
 	uint32_t reserved;
 	char backend[16];		/* "kernel" or "daemon" */

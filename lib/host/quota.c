@@ -14,18 +14,10 @@ static const struct words {
 	bool bytes;
 } words[] = {
 	{ XMEM_QUOTA_USER_POOLS, "pools", false },
-	{ XMEM_QUOTA_USER_CLIENTS, "clients", false },
-	{ XMEM_QUOTA_USER_SLOTS, "slots with buffers", false },
-	{ XMEM_QUOTA_USER_GROUPS, "groups of slots", false },
 	{ XMEM_QUOTA_USER_FILES, "payload files", false },
 	{ XMEM_QUOTA_USER_FILE_BYTES, "bytes of payload files", true },
 	{ XMEM_QUOTA_USER_PAGE_BYTES, "bytes of metadata", true },
-	{ XMEM_QUOTA_USER_MAPPINGS, "mappings of metadata", false },
-	{ XMEM_QUOTA_SHARE_POOLS, "pools", false },
 	{ XMEM_QUOTA_SHARE_PAGE_BYTES, "bytes of metadata", true },
-	{ XMEM_QUOTA_SHARE_CLIENTS, "clients in another user's pool", false },
-	{ XMEM_QUOTA_SHARE_GROUPS, "groups of slots in another user's pool", false },
-	{ XMEM_QUOTA_SHARE_FILES, "payload files in another user's pool", false },
 	{ XMEM_QUOTA_POOLS, "pools", false },
 	{ XMEM_QUOTA_PAGE_BYTES, "bytes of metadata", true },
 	{ XMEM_QUOTA_CONNECTIONS, "connections", false },
@@ -36,8 +28,6 @@ static const struct words {
 	{ XMEM_QUOTA_POOL_SLOTS, "slots with buffers", false },
 	{ XMEM_QUOTA_POOL_GROUPS, "groups of slots", false },
 	{ XMEM_QUOTA_POOL_FILES, "payload files", false },
-	{ XMEM_QUOTA_POOL_DEVICE_FILES, "allocations on GPUs", false },
-	{ XMEM_QUOTA_POOL_PAGE_BYTES, "bytes of metadata", true },
 	{ XMEM_QUOTA_POOL_DEVICES, "GPUs", false },
 	{ XMEM_QUOTA_CLIENT_MAPPINGS, "mappings of metadata", false },
 	{ XMEM_QUOTA_CLIENT_POLLS, "descriptors to poll", false },
@@ -125,7 +115,7 @@ static void describe(const struct xmem_quota_request *r, bool kernel, char space
 	snprintf(space, XL_LIMIT_BYTES, "%s as many %s as %s may have: %llu of %llu%s%s%s", who,
 		 of ? of->what : name, kernel && r->scope == XMEM_QUOTA_OF_HOST ? "they" : "it",
 		 (unsigned long long)r->used, (unsigned long long)r->most, more,
-		 kernel && pools ? ", with those that have ended and whose files are open" : "",
+		 kernel && pools ? ", with those that are still ending" : "",
 		 how);
 }
 

@@ -153,26 +153,6 @@ TEST(P10_too_many_pools_is_EDQUOT)
 	free(raw);
 }
 
-TEST(P10_too_many_payload_files_is_EDQUOT)
-{
-	struct xmem_attach_request attach[4];
-	struct raw raw;
-	unsigned int i;
-	char old[32];
-
-	kernel_only("the daemon's limit is in the thousands and its own");
-	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
-	set_parameter("max_payloads", "3", old);
-	for (i = 0; i < 4; i++) {
-		int file = new_memfd(BYTES, GOOD_SEALS);
-
-		SAME(raw_attach(&raw, file, 1, &attach[i]), i < 3 ? 0 : -EDQUOT);
-		close(file);
-	}
-	set_parameter("max_payloads", old, NULL);
-	raw_close(&raw);
-}
-
 static void says(int error, const char *word)
 {
 	const char *why = last_message();

@@ -92,10 +92,10 @@ TEST(API_a_query_says_the_limits_as_they_are_now)
 
 	kernel_only("the daemon's limits are constants");
 	set_parameter("max_pools", "71", pools);
-	set_parameter("max_payloads", "72", payloads);
+	set_parameter("user_max_files", "72", payloads);
 	WORKED(xmem_host_query(&info));
 	set_parameter("max_pools", pools, NULL);
-	set_parameter("max_payloads", payloads, NULL);
+	set_parameter("user_max_files", payloads, NULL);
 	SAME(info.max_pools, 71);
 	SAME(info.max_payloads, 72);
 }

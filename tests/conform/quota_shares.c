@@ -58,153 +58,51 @@ TEST(P4_one_user_does_not_use_up_anothers_pools)
 
 /* ---- shares ---- */
 
-static void take_pools(void *argument)
+/* Make pools until a limit refuses one. Tell how many bytes they take. */
+static void take_pages(void *argument)
 {
 	const unsigned int *user = argument;
-	struct raw raw[10];
+	struct raw raw[64];
 	unsigned int i = 0;
 
 	become(*user);
 	do
 		raw_open(&raw[i]);
-	while (!raw_join(&raw[i], "", XMEM_ROLE_READER, 0) && ++i < 10);
-	CHECK(i < 10);
-	refused_by(&raw[i], XMEM_QUOTA_SHARE_POOLS, "max_pools", 0);
-	tell_parent(i);
+	while (!raw_join(&raw[i], "", XMEM_ROLE_READER, 0) && ++i < 64);
+	CHECK(i && i < 64);
+	refused_by(&raw[i], XMEM_QUOTA_SHARE_PAGE_BYTES, "max_bytes", 0);
+	tell_parent(quota_of(&raw[0], XMEM_QUOTA_USER_PAGE_BYTES).used);
 	hear_parent();
 }
 
 /* A later user still finds some free, although no user has reached its limit. */
-TEST(P4_users_leave_each_other_half_of_what_is_free)
+TEST(P4_users_leave_each_other_half_of_the_bytes_that_are_free)
 {
-	unsigned int user = new_user(), second = user + 10000, third = user + 20000;
+	const uint64_t most = 8 << 20;
+	unsigned int user = new_user(), i;
+	uint64_t took, free = most;
 	struct child *child[3];
 	struct raw raw;
-	char old[32];
+	char text[32], old[32];
 
 	raw_open(&raw);
-	EVENTUALLY(!quota_of(&raw, XMEM_QUOTA_POOLS).used);
-	set_parameter("max_pools", "8", old);
-	child[0] = spawn(take_pools, &user);
-	SAME(hear(child[0]), 4);
-	child[1] = spawn(take_pools, &second);
-	SAME(hear(child[1]), 2);
-	child[2] = spawn(take_pools, &third);
-	SAME(hear(child[2]), 1);
-	SAME(quota_of(&raw, XMEM_QUOTA_POOLS).used, 7);
-	set_parameter("max_pools", old, NULL);
-	kill_child(child[0]);
-	kill_child(child[1]);
-	kill_child(child[2]);
-	EVENTUALLY(has_nothing(user) && has_nothing(second) && has_nothing(third));
+	EVENTUALLY(!quota_of(&raw, XMEM_QUOTA_PAGE_BYTES).used);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)most);
+	set_parameter("max_bytes", text, old);
+	for (i = 0; i < 3; i++, user += 10000) {
+		child[i] = spawn(take_pages, &user);
+		took = hear(child[i]);
+		CHECK(took <= free / 2 && took > free / 4);
+		free -= took;
+		SAME(quota_of(&raw, XMEM_QUOTA_PAGE_BYTES).used, most - free);
+	}
+	set_parameter("max_bytes", old, NULL);
+	while (i--) {
+		kill_child(child[i]);
+		user -= 10000;
+		EVENTUALLY(has_nothing(user));
+	}
 	raw_close(&raw);
-}
-
-static void own_a_pool(void *argument)
-{
-	struct xmem_pool *pool;
-
-	become(*(unsigned int *)argument);
-	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 1024, .clients = 8);
-	WORKED(xmem_preallocate(pool, BYTES, 1, NULL));
-	send_file(parent_link(), xmem_pool_fd(pool));
-	hear_parent();
-	/* The owner has room for more of its own than the guest has left to other guests. */
-	WORKED(xmem_preallocate(pool, BYTES, 8 * 64 + 63, NULL));
-	tell_parent(1);
-	hear_parent();
-}
-
-static void be_a_guest(void *argument)
-{
-	struct xmem_pool *pool[8];
-	unsigned int i, n = 0;
-	const char *why;
-	int file;
-
-	become(*(unsigned int *)argument);
-	file = receive_file(parent_link());
-	/* The owner has one of 8 places for clients. */
-	for (i = 0; i < 8; i++) {
-		pool[i] = open_by_fd(file, XMEM_OPEN_WRITER);
-		if (!pool[i])
-			break;
-	}
-	SAME(i, 3);
-	why = last_message();
-	SAME(xmem_get_last_error(NULL), -EDQUOT);
-	CHECK(strstr(why, "as many clients in another user's pool as it may have: 3 of 3"));
-	while (!xmem_preallocate(pool[0], BYTES, 64, NULL))
-		n++;
-	why = last_message();
-	SAME(xmem_get_last_error(NULL), -EDQUOT);
-	CHECK(strstr(why, "as many groups of slots in another user's pool as it may have: 7 of 7"));
-	SAME(n, 7);
-	/* Another client does not give it more. */
-	SAME(xmem_preallocate(pool[1], BYTES, 1, NULL), -EDQUOT);
-	tell_parent(1);
-	hear_parent();
-}
-
-TEST_WITHIN(P4_guests_leave_the_owner_of_a_pool_half_of_it, 60)
-{
-	unsigned int owner = new_user(), guest = owner + 10000;
-	struct child *child[2];
-	int file;
-
-	child[0] = spawn(own_a_pool, &owner);
-	file = receive_file(child[0]->link);
-	child[1] = spawn(be_a_guest, &guest);
-	send_file(child[1]->link, file);
-	close(file);
-	hear(child[1]);
-	tell(child[0], 1);
-	hear(child[0]);
-	kill_child(child[1]);
-	kill_child(child[0]);
-	EVENTUALLY(has_nothing(owner) && has_nothing(guest));
-}
-
-/*
- * A pool that is made by a file that another user has opened belongs to its maker, although the
- * other user pays for its table. Neither is a guest there.
- */
-static void own_by_anothers_file(void *argument)
-{
-	unsigned int user = *(unsigned int *)argument, i;
-	struct xmem_join_request join = {
-		.size = sizeof(join), .abi = XMEM_ABI, .role = XMEM_ROLE_READER, .pool_fd = -1,
-		.flags = XMEM_JOIN_EXCLUSIVE, .clients = 4,
-	};
-	const char *name = new_name();
-	struct raw raw[3];
-	int device;
-
-	CHECK(!seteuid(user + 10000));
-	device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
-	CHECK(device >= 0 && !seteuid(0));
-	become(user);
-	snprintf((char *)join.name, sizeof(join.name), "%s", name);
-	CHECK(!ioctl(device, XMEM_IOC_JOIN, &join));
-	SAME(join.owner_uid, user);
-	for (i = 0; i < 3; i++) {
-		raw_open(&raw[i]);
-		SAME(raw_join(&raw[i], name, XMEM_ROLE_READER, XMEM_JOIN_EXISTING), 0);
-	}
-	tell_parent(1);
-	hear_parent();
-}
-
-TEST(P4_the_maker_of_a_pool_by_anothers_file_is_no_guest)
-{
-	unsigned int user = new_user();
-	struct child *child = spawn(own_by_anothers_file, &user);
-
-	hear(child);
-	CHECK(seen(user + 10000, "page_bytes"));
-	SAME(seen(user, "clients"), 3);
-	kill_child(child);
-	EVENTUALLY(has_nothing(user) && has_nothing(user + 10000));
 }
 
 /* ---- user namespaces ---- */

@@ -53,8 +53,7 @@ uint64_t seen(unsigned int user, const char *what)
 bool has_nothing(unsigned int user)
 {
 	static const char *const words[] = {
-		"pools", "clients", "slots", "groups", "files", "file_bytes", "page_bytes",
-		"mappings", "entries",
+		"pools", "files", "file_bytes", "page_bytes",
 	};
 	unsigned int i;
 
@@ -95,7 +94,6 @@ struct scene {
 	struct raw writer;			/* in a pool of its own */
 	struct raw more[2 * MORE + 1];
 	struct xmem_attach_request attached[2 * MORE + 1];
-	void *mapped[2 * MORE + 1];
 	const char *name;
 	int file;
 	unsigned int n;				/* how many more there are */
@@ -120,24 +118,6 @@ static int one_pool(struct scene *s)
 	return join_more(s, "");
 }
 
-/* Its client has ended, and its file is open. */
-static int one_dead_pool(struct scene *s)
-{
-	struct xmem_pool_fd_request pool_fd = { .size = sizeof(pool_fd) };
-	struct raw *raw = &s->more[s->n];
-	struct xmem_pool_header header;
-	int err = join_more(s, "");
-
-	if (err)
-		return err;
-	header = *raw->map.pool;
-	CHECK(!munmap(raw->map.area[raw->link.join.client], header.area_stride));
-	SAME(raw_request(raw, XMEM_IOC_POOL_FD, &pool_fd), -ENOTCONN);
-	/* When a process closes a descriptor of the file, the end is complete. */
-	SAME(close(dup(raw->link.file)), 0);
-	return 0;
-}
-
 static int one_client(struct scene *s)
 {
 	return join_more(s, s->name);
@@ -153,11 +133,6 @@ static int one_slot(struct scene *s)
 	return raw_attach(&s->writer, s->file, 1, &s->attached[s->n]);
 }
 
-static int one_group(struct scene *s)
-{
-	return raw_attach(&s->writer, s->file, XMEM_GROUP_SLOTS, &s->attached[s->n]);
-}
-
 static void detach(struct scene *s)
 {
 	struct xmem_slot_request request = {
@@ -166,21 +141,6 @@ static void detach(struct scene *s)
 	};
 
 	SAME(raw_request(&s->writer, XMEM_IOC_DETACH, &request), 0);
-}
-
-static int one_mapping(struct scene *s)
-{
-	void *p = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, s->writer.link.file, 0);
-
-	if (p == MAP_FAILED)
-		return -errno;
-	s->mapped[s->n] = p;
-	return 0;
-}
-
-static void unmap(struct scene *s)
-{
-	CHECK(!munmap(s->mapped[s->n], BYTES));
 }
 
 struct kind {
@@ -193,23 +153,12 @@ struct kind {
 
 static const struct kind pools = {
 	XMEM_QUOTA_USER_POOLS, "user_max_pools", one_pool, leave, true };
-static const struct kind dead_pools = {
-	XMEM_QUOTA_USER_POOLS, "user_max_pools", one_dead_pool, leave, true };
-static const struct kind clients = {
-	XMEM_QUOTA_USER_CLIENTS, "user_max_clients", one_client, leave, true };
-static const struct kind slots = {
-	XMEM_QUOTA_USER_SLOTS, "user_max_slots", one_slot, detach, false };
-static const struct kind groups = {
-	XMEM_QUOTA_USER_GROUPS, "user_max_groups", one_group, NULL, false };
 static const struct kind files = {
 	XMEM_QUOTA_USER_FILES, "user_max_files", one_slot, detach, false };
 static const struct kind file_bytes = {
 	XMEM_QUOTA_USER_FILE_BYTES, "user_max_file_bytes", one_slot, detach, false };
 static const struct kind page_bytes = {
 	XMEM_QUOTA_USER_PAGE_BYTES, "user_max_page_bytes", one_client, leave, true };
-static const struct kind mappings = {
-	XMEM_QUOTA_USER_MAPPINGS, "user_max_mappings", one_mapping, unmap, false };
-
 /* ---- counted, refused, given back ---- */
 
 struct user {
@@ -231,17 +180,21 @@ static void undo_one(struct scene *s, const struct kind *kind)
 /* A refused request changes no count, even of things that were counted before the refusal. */
 static void is_refused(struct scene *s, const struct kind *kind)
 {
-	uint64_t before[XMEM_QUOTA_USER_MAPPINGS + 1];
-	uint32_t q;
+	static const uint32_t all[] = {
+		XMEM_QUOTA_USER_POOLS, XMEM_QUOTA_USER_FILES, XMEM_QUOTA_USER_FILE_BYTES,
+		XMEM_QUOTA_USER_PAGE_BYTES,
+	};
+	uint64_t before[4];
+	unsigned int i;
 
-	for (q = 0; q <= XMEM_QUOTA_USER_MAPPINGS; q++)
-		before[q] = quota_of(&s->writer, q).used;
+	for (i = 0; i < 4; i++)
+		before[i] = quota_of(&s->writer, all[i]).used;
 	SAME(kind->one(s), -EDQUOT);
 	refused_by(kind->joins ? &s->more[s->n] : &s->writer, kind->quota, kind->name, 0);
 	if (kind->joins)
 		raw_close(&s->more[s->n]);
-	for (q = 0; q <= XMEM_QUOTA_USER_MAPPINGS; q++)
-		SAME(quota_of(&s->writer, q).used, before[q]);
+	for (i = 0; i < 4; i++)
+		SAME(quota_of(&s->writer, all[i]).used, before[i]);
 }
 
 static void use_it_up(void *argument)
@@ -318,26 +271,6 @@ TEST_WITHIN(P10_pools_of_a_user_are_counted_and_limited, 60)
 	check_kind(&pools, "pools");
 }
 
-TEST_WITHIN(P10_dead_pools_whose_files_are_open_are_counted, 60)
-{
-	check_kind(&dead_pools, "pools");
-}
-
-TEST_WITHIN(P10_clients_of_a_user_are_counted_and_limited, 60)
-{
-	check_kind(&clients, "clients");
-}
-
-TEST_WITHIN(P10_slots_of_a_user_are_counted_and_limited, 60)
-{
-	check_kind(&slots, "slots");
-}
-
-TEST_WITHIN(P10_groups_of_a_user_are_counted_and_limited, 60)
-{
-	check_kind(&groups, "groups");
-}
-
 TEST_WITHIN(P10_payloads_of_a_user_are_counted_and_limited, 60)
 {
 	check_kind(&files, "files");
@@ -351,102 +284,6 @@ TEST_WITHIN(P10_bytes_of_payload_files_of_a_user_are_counted_and_limited, 60)
 TEST_WITHIN(P10_pages_of_a_user_are_counted_and_limited, 60)
 {
 	check_kind(&page_bytes, "page_bytes");
-}
-
-TEST_WITHIN(P10_mappings_of_a_user_are_counted_and_limited, 60)
-{
-	check_kind(&mappings, "mappings");
-}
-
-/* ---- splits ---- */
-
-/* It is too late to refuse a part of an existing mapping, but the part counts. */
-static void split_a_mapping(void *argument)
-{
-	size_t page = page_size();
-	struct raw raw;
-	uint64_t before;
-	char *p;
-
-	become(*(unsigned int *)argument);
-	raw_start(&raw, new_name(), XMEM_ROLE_READER);
-	before = quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used;
-	SAME(before, 2);
-	p = mmap(NULL, 3 * page, PROT_READ, MAP_SHARED, raw.link.file, 0);
-	CHECK(p != MAP_FAILED);
-	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, before + 1);
-	CHECK(!munmap(p + page, page));
-	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, before + 2);
-	CHECK(!munmap(p, 3 * page));
-	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, before);
-	raw_close(&raw);
-}
-
-TEST(P10_parts_of_mappings_are_counted)
-{
-	unsigned int user = new_user();
-
-	finish_child(spawn(split_a_mapping, &user));
-	EVENTUALLY(has_nothing(user));
-}
-
-static void be_a_copy(void *argument)
-{
-	hear_parent();
-}
-
-/* A request that needs a client. */
-static int ask_as_a_client(struct raw *raw)
-{
-	struct xmem_access_request request = { .size = sizeof(request) };
-
-	return raw_request(raw, XMEM_IOC_ACCESS, &request);
-}
-
-/*
- * Forks cannot be refused, and MADV_DOFORK gives a child copies. The copies count, and the client
- * that takes its user above the limit by a fork ends.
- */
-static void copy_a_mapping(void *argument)
-{
-	struct child *child[2];
-	unsigned int i;
-	struct raw raw;
-	char *p;
-
-	become(*(unsigned int *)argument);
-	raw_start(&raw, new_name(), XMEM_ROLE_READER);
-	p = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, raw.link.file, 0);
-	CHECK(p != MAP_FAILED && !madvise(p, BYTES, MADV_DOFORK));
-	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, 3);
-	tell_parent(1);
-	hear_parent();				/* four are allowed now */
-	for (i = 0; i < 2; i++) {
-		SAME(ask_as_a_client(&raw), 0);
-		child[i] = spawn(be_a_copy, NULL);
-		SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, 4 + i);
-	}
-	SAME(ask_as_a_client(&raw), -ENOTCONN);
-	kill_child(child[0]);
-	kill_child(child[1]);
-	SAME(quota_of(&raw, XMEM_QUOTA_USER_MAPPINGS).used, 3);
-	raw_close(&raw);
-}
-
-TEST(P10_copies_of_mappings_are_counted_and_limited)
-{
-	unsigned int user = new_user();
-	struct child *child;
-	char old[32];
-
-	forks_have_mappings_or_skip();
-	child = spawn(copy_a_mapping, &user);
-	hear(child);
-	set_parameter("user_max_mappings", "4", old);
-	tell(child, 1);
-	finish_child(child);
-	set_parameter("user_max_mappings", old, NULL);
-	EVENTUALLY(has_nothing(user));
 }
 
 /* ---- the request ---- */
@@ -479,7 +316,8 @@ TEST(P10_quota_lists_all_limits)
 		before = request.quota;
 	}
 	SAME(raw_request(&raw, XMEM_IOC_QUOTA, &request), -ENOENT);
-	CHECK(n > 8 && of_pool >= 4);
+	SAME(n, 4 + 2 + 4 + 1);		/* of a user, all users, the pool, the client */
+	SAME(of_pool, 4);
 	SAME(quota_of(&raw, XMEM_QUOTA_POOL_CLIENTS).used, 1);
 	SAME(quota_of(&raw, XMEM_QUOTA_POOL_CLIENTS).most, 64);
 	SAME(quota_of(&raw, XMEM_QUOTA_POOL_SLOTS).most, 1024);
@@ -526,6 +364,7 @@ static void everybody_asks(void *argument)
 {
 	int device, client[2], i;
 	pthread_t thread;
+	void *p;
 
 	become(*(unsigned int *)argument);
 	device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
@@ -534,15 +373,17 @@ static void everybody_asks(void *argument)
 		client[i] = join_by(device);
 	CHECK(client[0] >= 0 && client[1] >= 0);
 	tell_parent(1);
-	hear_parent();				/* no mapping is allowed, no third client */
-	CHECK(mmap(NULL, BYTES, PROT_READ, MAP_SHARED, client[0], 0) == MAP_FAILED);
+	hear_parent();				/* no third pool is allowed */
+	do
+		p = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, client[0], 0);
+	while (p != MAP_FAILED);
 	SAME(errno, EDQUOT);
-	SAME(refused_last(client[0]), XMEM_QUOTA_USER_MAPPINGS);
+	SAME(refused_last(client[0]), XMEM_QUOTA_CLIENT_MAPPINGS);
 	SAME(refused_last(client[1]), -ENOENT);
 	SAME(refused_last(device), -ENOENT);
 	SAME(join_by(device), -EDQUOT);
-	SAME(refused_last(device), XMEM_QUOTA_USER_CLIENTS);
-	SAME(refused_last(client[0]), XMEM_QUOTA_USER_MAPPINGS);
+	SAME(refused_last(device), XMEM_QUOTA_USER_POOLS);
+	SAME(refused_last(client[0]), XMEM_QUOTA_CLIENT_MAPPINGS);
 	SAME(refused_last(client[1]), -ENOENT);
 	CHECK(!pthread_create(&thread, NULL, ask_in_a_thread, &device));
 	CHECK(!pthread_join(thread, NULL));
@@ -558,15 +399,13 @@ TEST(P10_nobody_is_told_what_another_was_refused)
 {
 	unsigned int user = new_user();
 	struct child *child = spawn(everybody_asks, &user);
-	char mappings[32], clients[32], bytes[32];
+	char pools[32], bytes[32];
 
 	hear(child);
-	set_parameter("user_max_mappings", "0", mappings);
-	set_parameter("user_max_clients", "2", clients);
+	set_parameter("user_max_pools", "2", pools);
 	tell(child, 1);
 	hear(child);
-	set_parameter("user_max_mappings", mappings, NULL);
-	set_parameter("user_max_clients", clients, NULL);
+	set_parameter("user_max_pools", pools, NULL);
 	set_parameter("user_max_page_bytes", "0", bytes);
 	tell(child, 1);
 	finish_child(child);

@@ -60,9 +60,9 @@ TEST(P10_an_attach_beyond_a_limit_takes_no_slots_from_others)
 	pool = OPEN(name, .slots = 64);
 	raw_start(&one, name, XMEM_ROLE_WRITER);
 	raw_start(&another, name, XMEM_ROLE_WRITER);
-	set_parameter("max_payloads", "0", old);
+	set_parameter("max_bytes", "0", old);
 	SAME(raw_attach(&one, file, 1, NULL), -EDQUOT);
-	set_parameter("max_payloads", old, NULL);
+	set_parameter("max_bytes", old, NULL);
 	SAME(raw_attach(&another, file, 1, NULL), 0);
 	close(file);
 	raw_close(&one);
@@ -72,7 +72,7 @@ TEST(P10_an_attach_beyond_a_limit_takes_no_slots_from_others)
 
 /* ---- limits of memory ---- */
 
-static void limit_of_pages(const char *parameter)
+TEST(P10_too_many_bytes_of_all_pools_is_EDQUOT)
 {
 	const char *name = new_name();
 	int file = new_memfd(BYTES, GOOD_SEALS);
@@ -82,24 +82,14 @@ static void limit_of_pages(const char *parameter)
 	kernel_only("the daemon leaves memory to its own limits");
 	raw_start(&writer, name, XMEM_ROLE_WRITER);
 	raw_open(&more);
-	set_parameter(parameter, "0", old);
+	set_parameter("max_bytes", "0", old);
 	SAME(raw_attach(&writer, file, 1, NULL), -EDQUOT);
 	SAME(raw_join(&more, name, XMEM_ROLE_READER, 0), -EDQUOT);
 	SAME(raw_join(&more, new_name(), XMEM_ROLE_READER, 0), -EDQUOT);
-	set_parameter(parameter, old, NULL);
+	set_parameter("max_bytes", old, NULL);
 	SAME(raw_attach(&writer, file, 1, NULL), 0);
 	SAME(raw_join(&more, name, XMEM_ROLE_READER, 0), 0);
 	close(file);
 	raw_close(&more);
 	raw_close(&writer);
-}
-
-TEST(P10_too_many_bytes_of_a_pool_is_EDQUOT)
-{
-	limit_of_pages("max_pool_bytes");
-}
-
-TEST(P10_too_many_bytes_of_all_pools_is_EDQUOT)
-{
-	limit_of_pages("max_bytes");
 }

@@ -56,17 +56,6 @@ static const char *start_victim(struct scene *scene, const char *(*live)(void *)
 	return scene->pool_fd < 0 ? "the pool's descriptor" : NULL;
 }
 
-/* It joined before the attack, and attaches one slot of a new file afterwards. */
-static const char *keeps_and_attaches(void *argument)
-{
-	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
-
-	GOES_WELL(keeps(argument));
-	kid_pause();
-	SAME(raw_request(&its, XMEM_IOC_ATTACH, &attach), 0);
-	return NULL;
-}
-
 /* ---- holds that no owner has allowed ---- */
 
 #define SLOTS	4u
@@ -438,75 +427,10 @@ static const char *sub_uids_leave_room(void)
 	return with_few_pools(sub_uids);
 }
 
-/* ---- groups and files of one pool ---- */
-
-/* A member attaches, so many slots at a time, until an attach fails. */
-static const char *attaches(struct scene *scene, u32 count)
-{
-	struct xmem_join_request join = joining_by_file(scene->pool_fd, XMEM_ROLE_WRITER);
-	struct xmem_attach_request attach;
-	static struct raw me;
-	int memfd = raw_memfd(count, 1);
-	u32 i;
-
-	SAME(become(ATTACKER), 0);
-	SAME(raw_start(&me, &join), 0);
-	for (i = 0; i < 65536; i++) {
-		attach = raw_attaching(memfd, count);
-		if (raw_request(&me, XMEM_IOC_ATTACH, &attach))
-			break;
-		scene->told->taken++;
-	}
-	return NULL;
-}
-
-static const char *takes_groups(void *argument)
-{
-	return attaches(argument, XMEM_GROUP_SLOTS);
-}
-
-static const char *takes_files(void *argument)
-{
-	const struct rlimit few = { 20, 20 };
-
-	SAME(setrlimit(RLIMIT_NOFILE, &few), 0);
-	return attaches(argument, 1);
-}
-
-/* Attaches in the victim's pool of @slots, which the attacker may join. */
-static const char *takes_from_a_pool(struct scene *scene, u64 slots,
-				     const char *(*take)(void *))
-{
-	scene->slots = slots;
-	GOES_WELL(start_victim(scene, keeps_and_attaches));
-	GOES_WELL(kid_start(&scene->attacker, take, scene));
-	figure("taken: %u", atomic_load(&scene->told->taken));
-	kid_go_on(&scene->victim);
-	return kid_ready(&scene->victim);
-}
-
-static const char *groups_leave_room(void)
-{
-	struct scene scene;
-
-	GOES_WELL(start_scene(&scene));
-	return takes_from_a_pool(&scene, 1024, takes_groups);
-}
-
-static const char *files(struct scene *scene)
-{
-	return takes_from_a_pool(scene, 4096, takes_files);
-}
-
-static const char *files_leave_room(void)
-{
-	return with_parameter("max_payloads", "256", "4096", files);
-}
-
 /* ---- many at once ---- */
 
 #define AT_ONCE		32u
-#define ALL_POOLS	"16"
+#define ALL_BYTES	4194304u
 #define TIMES		12u
 
 static struct {
@@ -533,8 +457,12 @@ static void *joins_with_others(void *unused)
 /* Each has a file, by which it asks for a pool at one moment with all others. */
 static const char *makes_pools_at_once(void *argument)
 {
+	struct xmem_quota_request quota = {
+		.size = sizeof(quota), .quota = XMEM_QUOTA_USER_PAGE_BYTES,
+	};
 	struct scene *scene = argument;
 	pthread_t thread[AT_ONCE];
+	static struct raw any;
 	u32 i;
 
 	SAME(become(ATTACKER), 0);
@@ -544,8 +472,24 @@ static const char *makes_pools_at_once(void *argument)
 	for (i = 0; i < AT_ONCE; i++)
 		SAME(pthread_join(thread[i], NULL), 0);
 	SAME(at_once.other, 0);
-	scene->told->taken = at_once.got;
+	WANT(at_once.got && at_once.refused);
+	SAME(raw_open(&any), 0);
+	SAME(raw_request(&any, XMEM_IOC_QUOTA, &quota), 0);
+	scene->told->taken = quota.used;
 	return NULL;
+}
+
+/* The pages of all pools that other processes have had are free by now. */
+static bool no_page_counts(void)
+{
+	struct xmem_quota_request quota = {
+		.size = sizeof(quota), .quota = XMEM_QUOTA_PAGE_BYTES,
+	};
+	struct raw any = RAW_NONE;
+	bool none = !raw_open(&any) && !raw_request(&any, XMEM_IOC_QUOTA, &quota) && !quota.used;
+
+	raw_end(&any);
+	return none;
 }
 
 static const char *pools_at_once(struct scene *scene)
@@ -553,61 +497,23 @@ static const char *pools_at_once(struct scene *scene)
 	u32 i;
 
 	for (i = 0; i < TIMES; i++) {
+		WANT(EVENTUALLY(no_page_counts()));
 		GOES_WELL(kid_start(&scene->attacker, makes_pools_at_once, scene));
-		if (scene->told->taken > (u32)atoi(ALL_POOLS) / 2)
-			return wrong("of " ALL_POOLS " pools one user has taken %u",
+		if (scene->told->taken > ALL_BYTES / 2)
+			return wrong("of %u bytes one user has taken %u", ALL_BYTES,
 				     atomic_load(&scene->told->taken));
-		WANT(scene->told->taken);
 		kid_kill(&scene->attacker);
 		kid_reap(&scene->attacker);
-		SAME(raw_pools_shown(0), 0);
 	}
 	return NULL;
 }
 
 static const char *shares_hold_for_many(void)
 {
-	return with_parameter("max_pools", ALL_POOLS, "4096", pools_at_once);
-}
+	char bytes[24];
 
-/* ---- parts of mappings ---- */
-
-#define MAPPINGS	"20"		/* fewer than one client may have */
-
-/* Every second page becomes a mapping of its own. At last all mappings go. */
-static const char *splits_what_it_maps(void *unused)
-{
-	struct xmem_join_request join = raw_joining("", XMEM_ROLE_READER);
-	struct xmem_quota_request quota = {
-		.size = sizeof(quota), .quota = XMEM_QUOTA_USER_MAPPINGS,
-	};
-	static struct raw me;
-	u64 from;
-	int err = 0;
-
-	(void)unused;
-	SAME(become(ATTACKER), 0);
-	SAME(raw_start(&me, &join), 0);
-	for (from = RAW_PAGE; !err && from + RAW_PAGE < me.join.total_bytes; from += 2 * RAW_PAGE)
-		err = mprotect(me.base + from, RAW_PAGE, PROT_NONE) ? errno : 0;
-	SAME(raw_request(&me, XMEM_IOC_QUOTA, &quota), 0);
-	figure("of " MAPPINGS " mappings a user has %llu", (unsigned long long)quota.used);
-	if (quota.used > (u64)atoi(MAPPINGS))
-		return wrong("a user may have " MAPPINGS " mappings, and has %llu",
-			     (unsigned long long)quota.used);
-	SAME(err, ENOMEM);
-	SAME(munmap(me.base, me.join.total_bytes), 0);
-	return NULL;
-}
-
-static const char *splits(struct scene *scene)
-{
-	return kid_start(&scene->attacker, splits_what_it_maps, scene);
-}
-
-static const char *splits_count_for_the_user(void)
-{
-	return with_parameter("user_max_mappings", MAPPINGS, "65536", splits);
+	snprintf(bytes, sizeof(bytes), "%u", ALL_BYTES);
+	return with_parameter("max_bytes", bytes, "2147483648", pools_at_once);
 }
 
 /* ---- what is given back ---- */
@@ -615,7 +521,7 @@ static const char *splits_count_for_the_user(void)
 #define ROUNDS	40u	/* more than the limit at one time */
 
 /* One after the other, so it never reaches the limit. */
-static const char *attaches_and_detaches(struct scene *scene)
+static const char *attaches_and_detaches(void *unused)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
 	struct xmem_slot_request detach = { .size = sizeof(detach) };
@@ -624,6 +530,8 @@ static const char *attaches_and_detaches(struct scene *scene)
 	static struct raw me;
 	u32 i;
 
+	(void)unused;
+	SAME(become(ATTACKER), 0);
 	SAME(raw_start(&me, &join), 0);
 	for (i = 0; i < ROUNDS; i++) {
 		attach = raw_attaching(memfd, 1);
@@ -635,9 +543,14 @@ static const char *attaches_and_detaches(struct scene *scene)
 	return NULL;
 }
 
+static const char *as_a_user(struct scene *scene)
+{
+	return kid_start(&scene->attacker, attaches_and_detaches, scene);
+}
+
 static const char *files_come_back(void)
 {
-	return with_parameter("max_payloads", "8", "4096", attaches_and_detaches);
+	return with_parameter("user_max_files", "8", "16384", as_a_user);
 }
 
 /* Also in sysfs. */
@@ -767,10 +680,7 @@ static const struct attack attacks[] = {
 	{ "K8_dead_pools_leave_room", dead_pools_leave_room, false },
 	{ "K8_empty_pools_leave_room", empty_pools_leave_room, false },
 	{ "K8_sub_uids_leave_room", sub_uids_leave_room, false },
-	{ "K4_splits_count_for_the_user", splits_count_for_the_user, false },
 	{ "K8_shares_hold_for_many_at_once", shares_hold_for_many, false },
-	{ "K9_groups_leave_room", groups_leave_room, false },
-	{ "K15_files_leave_room", files_leave_room, false },
 	{ "K15_work_items_are_charged", work_items_are_charged, false },
 	{ "P10_files_come_back", files_come_back, false },
 	{ "P10_shown_slots_go", shown_slots_go, false },

@@ -193,26 +193,43 @@ static const char *refuses_wrong_fields(void)
 
 /* ---- limits ---- */
 
-static const char *has_a_limit_of_its_own(void)
-{
-	struct xmem_attach_request first, second, third, file = raw_attaching(-1, 1);
-	int err;
+#define USER	30000u		/* the writer's; limits of a user do not bind root */
 
-	WANT(!xmem_set("max_device_files", "2"));
+/* From now on the writer is a client of that user, who may have so many payloads. */
+static const char *limit_the_writer(const char *files)
+{
+	struct xmem_pool_fd_request pool = { .size = sizeof(pool) };
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+
+	WANT(!raw_request(&other, XMEM_IOC_POOL_FD, &pool));
+	join.flags = XMEM_JOIN_FD;
+	join.pool_fd = pool.fd;
+	join.slots = join.clients = join.ring_entries = 0;
+	raw_end(&writer);
+	WANT(!chmod(RAW_DEVICE, 0666) && !xmem_set("user_max_files", files) && !seteuid(USER));
+	WANT(!raw_start(&writer, &join) && !seteuid(0));
+	close(pool.fd);
+	return NULL;
+}
+
+static const char *counts_for_its_user(void)
+{
+	struct xmem_attach_request first, second, third;
+	const char *wrong = limit_the_writer("2");
+
+	if (wrong)
+		return wrong;
 	WANT(!gpu_attach(&writer, READERS, &first) && !gpu_attach(&writer, 0, &second));
-	err = gpu_attach(&writer, 0, &third);
-	file.fd = raw_memfd(1, 0);
-	WANT(err == -EDQUOT && !attach(&file));
-	close(file.fd);
+	WANT(gpu_attach(&writer, 0, &third) == -EDQUOT);
 	WANT(EVENTUALLY(gpu_number("files") == 2));
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "2")));
 	/* A payload that is closing counts, because it takes memory. */
 	close(gpu_open(&other, first.payload));
 	WANT(!gpu_detach(&writer, first.slot[0]));
+	WANT(EVENTUALLY(gpu_number("files") == 1));
 	WANT(gpu_attach(&writer, 0, &third) == -EDQUOT);
 	WANT(!gpu_close(&other, first.payload));
 	WANT(EVENTUALLY(!gpu_attach(&writer, 0, &third)));
-	WANT(!xmem_set("max_device_files", "4096"));
 	return NULL;
 }
 
@@ -221,43 +238,39 @@ static const char *file_counts_until_it_is_released(void)
 {
 	struct xmem_attach_request first, second, third = gpu_attaching(gpu_file(), 0, 1, 1, 3);
 	struct xmem_attach_request handle = gpu_attaching(-1, HANDLE, 1, 1, 4);
+	const char *wrong = limit_the_writer("2");
 
-	WANT(third.fd >= 0 && !xmem_set("max_device_files", "2") && gpu_set("gate", "1"));
+	if (wrong)
+		return wrong;
+	WANT(third.fd >= 0 && gpu_set("gate", "1"));
 	WANT(!gpu_attach(&writer, 0, &first) && !gpu_attach(&writer, 0, &second));
 	WANT(!gpu_detach(&writer, first.slot[0]) && !gpu_detach(&writer, second.slot[0]));
 	WANT(attach(&third) == -EDQUOT && attach(&handle) == -EDQUOT);
-	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "2")));
+	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "0")));
 	WANT(gpu_set("gate", "0") && EVENTUALLY(!attach(&third)));
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "1")));
-	WANT(!xmem_set("max_device_files", "4096"));
 	close(third.fd);
 	return NULL;
 }
 
-static int join_and_leave(const char *name)
-{
-	struct xmem_join_request join = raw_joining(name, XMEM_ROLE_WRITER);
-	struct raw raw = RAW_NONE;
-	int err = raw_start(&raw, &join);
-
-	raw_end(&raw);
-	return err;
-}
-
 /* Else a client could make one pool after the other, and leave any number of files. */
-static const char *pool_counts_until_its_files_are_released(void)
+static const char *file_counts_after_its_pool(void)
 {
 	struct xmem_attach_request gpu;
+	const char *wrong = limit_the_writer("1");
 
+	if (wrong)
+		return wrong;
 	WANT(!gpu_attach(&writer, 0, &gpu) && gpu_set("gate", "1"));
-	WANT(!xmem_set("max_pools", "1"));
 	raw_end(&other);
 	raw_end(&writer);
 	WANT(!raw_pool_exists(GPU_NAME) && !raw_pools_shown(0));
-	WANT(join_and_leave("gpu-next") == -EDQUOT);
-	WANT(gpu_set("gate", "0") && EVENTUALLY(!join_and_leave("gpu-next")));
-	WANT(!join_and_leave("gpu-next"));
-	WANT(!xmem_set("max_pools", "64"));
+	WANT(!gpu_start(&other, XMEM_ROLE_READER));
+	wrong = limit_the_writer("1");
+	if (wrong)
+		return wrong;
+	WANT(gpu_attach(&writer, 0, &gpu) == -EDQUOT);
+	WANT(gpu_set("gate", "0") && EVENTUALLY(!gpu_attach(&writer, 0, &gpu)));
 	return NULL;
 }
 
@@ -650,9 +663,9 @@ static const struct gpu_test tests[] = {
 	{ "refuses its own files though listed", refuses_its_own_files_though_listed },
 	{ "takes only what is listed", takes_only_what_is_listed },
 	{ "refuses wrong fields", refuses_wrong_fields },
-	{ "has a limit of its own", has_a_limit_of_its_own },
+	{ "counts for its user", counts_for_its_user },
 	{ "file counts until it is released", file_counts_until_it_is_released },
-	{ "pool counts until its files are released", pool_counts_until_its_files_are_released },
+	{ "file counts after its pool", file_counts_after_its_pool },
 	{ "table of devices fills up", table_of_devices_fills_up },
 	{ "all get the same file", all_get_the_same_file },
 	{ "who may open", who_may_open },
@@ -674,8 +687,7 @@ static const char *run(const struct gpu_test *test)
 	WANT(!gpu_start(&writer, XMEM_ROLE_WRITER) && !gpu_start(&other, XMEM_ROLE_READER));
 	wrong = test->run();
 	gpu_set("gate", "0");
-	xmem_set("max_device_files", "4096");
-	xmem_set("max_pools", "64");
+	xmem_set("user_max_files", "16384");
 	raw_end(&other);
 	raw_end(&writer);
 	if (wrong)

@@ -234,7 +234,7 @@ static const char *joins_as_the_victim(void *unused)
 	return joins(&reader);
 }
 
-/* Its quota allows no further client at first. When it is told to go on, it allows one. */
+/* Its user may have the pages of one client, which another one has until it is told to go on. */
 static const char *joins_late(void *unused)
 {
 	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
@@ -249,12 +249,14 @@ static const char *joins_late(void *unused)
 
 static const char *a_user_gets_what_the_reaped_had(void)
 {
+	char bytes[24];
 	const char *why;
 
 	GOES_WELL(start_pool());
-	SAME(xmem_set("user_max_clients", "1"), 0);
+	snprintf(bytes, sizeof(bytes), "%llu", 2ULL * keeper.header.area_stride);
+	SAME(xmem_set("user_max_page_bytes", bytes), 0);
 	why = heirs_get(joins_as_the_victim, joins_late);
-	SAME(xmem_set("user_max_clients", "4096"), 0);
+	SAME(xmem_set("user_max_page_bytes", "536870912"), 0);
 	return why;
 }
 

@@ -346,7 +346,7 @@ module Host_info = struct
       (** a writer gets slots in groups of so many *)
     max_pools : int;
     max_payloads : int;
-      (** files with contents, of a pool *)
+      (** files with contents, of a pool; kernel: of a user *)
     pools : int;
       (** now *)
     backend : string;

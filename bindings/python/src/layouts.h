@@ -330,7 +330,7 @@ static const struct xp_field xmem_host_info_fields[] = {
 	XP_FIELD(xmem_host_info, max_pools, XP_UNSIGNED, 0,
 		"max pools"),
 	XP_FIELD(xmem_host_info, max_payloads, XP_UNSIGNED, 0,
-		"files with contents, of a pool"),
+		"files with contents, of a pool; kernel: of a user"),
 	XP_FIELD(xmem_host_info, pools, XP_UNSIGNED, 0,
 		"now"),
 	XP_FIELD(xmem_host_info, backend, XP_CHARS, 16,

@@ -342,7 +342,7 @@ class HostInfo(tuple[Any, ...]):
     #: a writer gets slots in groups of so many
     group_slots: Final[int]
     max_pools: Final[int]
-    #: files with contents, of a pool
+    #: files with contents, of a pool; kernel: of a user
     max_payloads: Final[int]
     #: now
     pools: Final[int]

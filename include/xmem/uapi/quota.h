@@ -15,26 +15,19 @@
  * a user's limits do not refuse it. The daemon is of one user, and its limits are that user's.
  */
 enum xmem_quota {
-	/* Of a user. Kernel: user_max_* in /sys/module/xmem/parameters */
-	XMEM_QUOTA_USER_POOLS = 0,	/* kernel: pools of which the user has a file of a client,
-					 * of poll_fd or of pool_fd, whoever made them; ended pools
-					 * count too, and pools of which a driver's file is being
-					 * released. REFUSED may be about as many folders in sysfs
-					 * of the user's ended pools that are still being read */
-	XMEM_QUOTA_USER_CLIENTS = 1,	/* ended ones count too (kernel) */
-	XMEM_QUOTA_USER_SLOTS = 2,	/* with a payload. Of the quotas of a user the daemon has
-					 * only pools, clients and files */
-	XMEM_QUOTA_USER_GROUPS = 3,	/* of slots: that writers have, or have left to others */
-	XMEM_QUOTA_USER_FILES = 4,	/* payloads: files, and memory of GPUs */
+	/*
+	 * Of a user. Kernel: user_max_* in /sys/module/xmem/parameters. The numbers that are
+	 * missing in this enum are reserved: former kernels had limits of these numbers.
+	 */
+	XMEM_QUOTA_USER_POOLS = 0,	/* that it has made; kernel: ended ones count until their
+					 * folder in sysfs is removed */
+	XMEM_QUOTA_USER_FILES = 4,	/* payloads: files, and memory of GPUs; kernel: a file of a
+					 * driver counts until it is released. Of the quotas of a
+					 * user the daemon has only pools and files */
 	XMEM_QUOTA_USER_FILE_BYTES = 5,	/* of the files, each as often as it is attached */
 	XMEM_QUOTA_USER_PAGE_BYTES = 6,	/* of tables, groups and areas */
-	XMEM_QUOTA_USER_MAPPINGS = 7,	/* of these pages */
 	/* Of a user, in a common maximum: as much as it leaves to all other users; kernel */
-	XMEM_QUOTA_SHARE_POOLS = 16,	/* of max_pools */
 	XMEM_QUOTA_SHARE_PAGE_BYTES = 17,	/* of max_bytes */
-	XMEM_QUOTA_SHARE_CLIENTS = 18,	/* of a pool that another user has made, as the next two */
-	XMEM_QUOTA_SHARE_GROUPS = 19,
-	XMEM_QUOTA_SHARE_FILES = 20,
 	/* Of the host, for all users together */
 	XMEM_QUOTA_POOLS = 32,		/* kernel: max_pools */
 	XMEM_QUOTA_PAGE_BYTES = 33,	/* kernel: max_bytes */
@@ -46,9 +39,7 @@ enum xmem_quota {
 	XMEM_QUOTA_POOL_CLIENTS = 64,	/* its capacities: EUSERS, ENOSPC */
 	XMEM_QUOTA_POOL_SLOTS = 65,
 	XMEM_QUOTA_POOL_GROUPS = 66,
-	XMEM_QUOTA_POOL_FILES = 67,	/* payload files; kernel: max_payloads */
-	XMEM_QUOTA_POOL_DEVICE_FILES = 68,	/* kernel: max_device_files */
-	XMEM_QUOTA_POOL_PAGE_BYTES = 69,	/* kernel: max_pool_bytes */
+	XMEM_QUOTA_POOL_FILES = 67,	/* daemon: payload files */
 	XMEM_QUOTA_POOL_DEVICES = 70,	/* GPUs */
 	/* Of the client */
 	XMEM_QUOTA_CLIENT_MAPPINGS = 96,	/* kernel: 32, and one for each group */

@@ -104,7 +104,7 @@ struct xmem_query_request {
 	__u32 max_slots;		/* out: of one pool */
 	__u32 max_clients;		/* out: of one pool */
 	__u32 max_ring_entries;		/* out: of one pool */
-	__u32 max_payloads;		/* out: payload files of one pool */
+	__u32 max_payloads;		/* out: payload files of a pool; kernel: of a user */
 	__u32 group_slots;		/* out: slots of a group, which one owner gets */
 	__u32 max_pools;		/* out: of all users (kernel), or of this one (daemon) */
 	__u32 pools;			/* out: those that the caller may see now */
