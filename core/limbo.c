@@ -37,33 +37,6 @@ bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed)
 	       xm_others_hold(map, owner, slot);
 }
 
-/* ---- of one holder ---- */
-
-/* Does the group belong to anybody? A living writer may have got a group of an ended one. */
-static bool xm_is_taken(const struct xm_map *map, u32 group)
-{
-	return xm_load(&xm_slot_row(map, group * XMEM_GROUP_SLOTS)->group_owner);
-}
-
-u64 xm_limbo_of_in_group(const struct xm_map *map, u32 client, u32 group)
-{
-	u64 bytes = 0;
-	u32 slot, i;
-
-	if (!xm_is_taken(map, group) || !map->area[client] ||
-	    !xm_bit(xm_group_row(map, group)->holders, client))
-		return 0;
-	for (i = 0; i < XMEM_GROUP_SLOTS; i++) {
-		slot = group * XMEM_GROUP_SLOTS + i;
-		if (xm_holds_of(map, client, slot, xm_hold(map, client, slot)) &&
-		    xm_load(&xm_slot_row(map, slot)->owner) == XMEM_OWNER_HOST)
-			bytes = xm_limbo_add(bytes, xm_load(&xm_slot_row(map, slot)->length));
-	}
-	return bytes;
-}
-
-/* ---- of a pool ---- */
-
 static void xm_earlier(u64 *ns, u64 other)
 {
 	if (other && (!*ns || other < *ns))

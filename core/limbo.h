@@ -71,8 +71,24 @@ static inline u64 xm_limbo_add(u64 bytes, u64 more)
 	return bytes > ~0ULL - more ? ~0ULL : bytes + more;	/* publishers choose the lengths */
 }
 
-/* xm_limbo_of for one group. */
-u64 xm_limbo_of_in_group(const struct xm_map *map, u32 client, u32 group);
+/*
+ * xm_limbo_of for one group. 0: the group belongs to nobody, for a living writer may have got a
+ * group of an ended one, or the client's holds do not count there.
+ */
+static inline u64 xm_limbo_of_in_group(const struct xm_map *map, u32 client, u32 group)
+{
+	u32 slot = group * XMEM_GROUP_SLOTS, end = slot + XMEM_GROUP_SLOTS;
+	u64 bytes = 0;
+
+	if (!xm_load(&xm_slot_row(map, slot)->group_owner) || !map->area[client] ||
+	    !xm_bit(xm_group_row(map, group)->holders, client))
+		return 0;
+	for (; slot < end; slot++)
+		if (xm_holds_of(map, client, slot, xm_hold(map, client, slot)) &&
+		    xm_load(&xm_slot_row(map, slot)->owner) == XMEM_OWNER_HOST)
+			bytes = xm_limbo_add(bytes, xm_load(&xm_slot_row(map, slot)->length));
+	return bytes;
+}
 
 /*
  * The bytes that @client holds of what ended owners have left. A slot counts for each of its

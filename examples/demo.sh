@@ -122,10 +122,10 @@ in_guest='
 	"$1/demo-director" $4 -o "$3" -w 5000 -- "$2" 2>"$VM_OUT/errors" &
 	director=$!
 	while kill -0 $director 2>/dev/null; do
-		(cd /sys/class/xmem && grep -rsI . pool*/ --exclude=uevent
-		for pool in pool*; do	# the sixth word of a record: how often it is held
-			od -An -v -tu8 -w128 -j128 "$pool/slots" | awk -v pool="$pool" \
-				"\$6 { print pool, \"slot\", NR - 1, \"is held\", \$6, \"times\" }"
+		(cd /sys/class/xmem && grep -rsI . pool*/ --exclude=uevent --exclude=buffers
+		for pool in pool*; do	# the ninth word of a line: how often the slot is held
+			awk -v pool="$pool" "\$9 + 0 { print pool, \"slot\", \$1, \
+				\"is held\", \$9, \"times\" }" "$pool/buffers"
 		done) >/tmp/look
 		! grep -q "is held" /tmp/look || cp /tmp/look /tmp/sysfs
 		sleep 1

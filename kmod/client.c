@@ -141,10 +141,11 @@ u32 xk_client_sibling(const struct xk_client *client)
 }
 
 /*
- * How many bytes of limbo the client with this id holds. This does not take the pool's lock, so
- * while a client moves from one slot to the next the sum may be too high.
+ * How many bytes of limbo the client with this id and incarnation holds; 0: it has gone. This does
+ * not take the pool's lock, so while a client moves from one slot to the next the sum may be too
+ * high.
  */
-u64 xk_limbo_of(struct xk_pool *pool, u32 id)
+static u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
 {
 	u64 bytes = 0;
 	u32 g;
@@ -155,14 +156,6 @@ u64 xk_limbo_of(struct xk_pool *pool, u32 id)
 		xk_look_end(pool);
 		cond_resched();
 	}
-	return bytes;
-}
-
-/* xk_limbo_of for one incarnation. 0: it has gone. */
-static u64 xk_client_limbo(struct xk_pool *pool, u32 id, u64 incarnation)
-{
-	u64 bytes = xk_limbo_of(pool, id);
-
 	return xm_load(&xm_client_row(&pool->look, id)->incarnation) == incarnation ? bytes : 0;
 }
 

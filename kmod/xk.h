@@ -34,9 +34,7 @@
  *   cuda.c           payloads that are memory of a GPU
  *   kinds.c          the table of the kinds of payload
  *   opened.c         the request payload; payloads that clients have open
- *   sysfs_text.c     the text files of a pool in sysfs
- *   sysfs_records.c  the binary files of a pool in sysfs
- *   sysfs.c          the folders in sysfs
+ *   sysfs.c          the folders of pools in sysfs
  *   fdinfo.c         /proc/PID/fdinfo
  *   reap.c           reaping what ended clients have left
  *   claims.c         claims: their memory, and their deadlines
@@ -109,7 +107,6 @@
 
 #include "objects.h"
 
-struct attribute_group;
 struct seq_file;
 
 #define XK_VERSION		"0.5.0"
@@ -244,7 +241,6 @@ void xk_pool_uncharge(struct xk_pool *pool);
 /* client.c */
 pid_t xk_pid_of_client(const struct xk_client *client);
 u32 xk_client_sibling(const struct xk_client *client);
-u64 xk_limbo_of(struct xk_pool *pool, u32 id);
 int xk_client_begin(struct xk_call *call);
 struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer *payer);
 void xk_client_put(struct xk_client *client);
@@ -339,12 +335,6 @@ bool xk_opened_any(struct xk_pool *pool, u32 client);
 void xk_opened_end(struct xk_pool *pool, u32 client);
 int xk_payload_begin(struct xk_call *call);
 void xk_payload_finish(struct xk_call *call, int err);
-
-/* sysfs_text.c */
-extern const struct attribute_group xk_text_group;
-
-/* sysfs_records.c */
-extern const struct attribute_group xk_records_group;
 
 /* sysfs.c */
 int xk_sysfs_init(void);

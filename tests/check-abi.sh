@@ -67,13 +67,14 @@ write_program() {
 # attributes TREE: prints those of sysfs, by the macros that make them
 attributes() {
 	local pool=/sys/class/xmem/poolN
-	sed -nE -e "s,^XK_POOL_(NUMBER|ATTRIBUTE|RECORDS)\((\w+)[,)].*,sysfs $pool/\2 0444,p" \
+	sed -nE -e "s,^XK_POOL_(VALUE|LINES)\((\w+)\,.*,sysfs $pool/\2 0444,p" \
 		-e 's,^static CLASS_ATTR_RO\((\w+)\);,sysfs /sys/class/xmem/\1 0444,p' \
-		"$1"/kmod/sysfs*.c | grep -v 'name_'
+		"$1/kmod/sysfs.c"
 	# with another macro or another mode, the lines above would miss some
-	echo "modes of attributes: $(grep -ohE '\.mode = 0[0-7]+|__ATTR\(name_, 0[0-7]+' \
-		"$1"/kmod/sysfs*.c | grep -oE '0[0-7]+$' | sort -u | xargs)"
-	echo "numbers of attributes: $(grep -ohE '&xk_[a-z_]+\.attr' "$1"/kmod/sysfs*.c | wc -l)"
+	echo "modes of attributes: $(grep -ohE '\.mode = 0[0-7]+|DEVICE_ATTR[A-Z_]*' \
+		"$1/kmod/sysfs.c" | sort -u | xargs)"
+	echo "numbers of attributes: $(grep -ohE '&(dev_attr|xk_pool)_[a-z_]+\.attr' \
+		"$1/kmod/sysfs.c" | wc -l)"
 	sed -nE -e 's,^module_param_named\((\w+)\, .*\, (0[0-7]+)\);,sysfs \1 \2,p' \
 		-e 's,^module_param_cb\((\w+)\, .*\, (0[0-7]+)\);,sysfs \1 \2,p' "$1"/kmod/*.c |
 		sed 's,^sysfs ,&/sys/module/xmem/parameters/,'
@@ -119,7 +120,7 @@ pages() {
 			print "field", s, $3, $1, $2 }
 		table == "Constants:" && $1 ~ /^0x/ { print "constant", $2, $1 }
 		END { request() }' <(cat "$1"/docs/abi/*.txt) -
-	echo 'modes of attributes: 0444'
+	echo 'modes of attributes: .mode = 0444 DEVICE_ATTR_RO'
 	echo "numbers of attributes: $(grep -c '^What:.*class/xmem/poolN/' "$1"/docs/abi/sysfs.txt)"
 }
 
@@ -166,12 +167,12 @@ plant() {
 
 plants() {
 	missed=0
-	plant kmod/sysfs_text.c 's/^XK_POOL_NUMBER\(zombies,.*/&\nXK_POOL_NUMBER(secret, 42);/' \
+	plant kmod/sysfs.c 's/^XK_POOL_VALUE\(payloads,.*/&\nXK_POOL_VALUE(secret, "%d", 42);/' \
 		'docs/abi does not: sysfs .*poolN/secret'
-	plant kmod/sysfs_records.c 's/\.mode = 0444/.mode = 0440/' \
+	plant kmod/sysfs.c 's/\.mode = 0444/.mode = 0440/' \
 		'docs/abi does not: modes .* 0440'
-	plant kmod/sysfs_records.c 's/^XK_POOL_RECORDS\(devices,/XK_POOL_RECORDS(gpus,/' \
-		'docs/abi does not: sysfs .*poolN/gpus 0444'
+	plant kmod/sysfs.c 's/^XK_POOL_LINES\(clients,/XK_POOL_LINES(guests,/' \
+		'docs/abi does not: sysfs .*poolN/guests 0444'
 	plant kmod/sysfs.c 's/^static CLASS_ATTR_RO\(users\)/static CLASS_ATTR_RO(people)/' \
 		'docs/abi does not: sysfs .*xmem/people 0444'
 	plant kmod/limits.c 's/(max_pools, .*)0644/\10444/' \
@@ -187,7 +188,8 @@ plants() {
 		'docs/abi does not: constant XMEM_CLIENT_ZOMBIE 0x3'
 	plant include/xmem/uapi/pages.h 's/total_bytes;(.*of all parts)/all_bytes;\1/' \
 		'the code does not: field xmem_pool_header total_bytes'
-	plant docs/abi/sysfs.txt 's,poolN/zombies,poolN/ghosts,' 'the code does not: sysfs .*ghosts'
+	plant docs/abi/sysfs.txt 's,poolN/payloads,poolN/ghosts,' \
+		'the code does not: sysfs .*ghosts'
 	plant docs/abi/ioctl.txt '/XMEM_IOC_RENEW/,/^$/d' \
 		'docs/abi does not: request XMEM_IOC_RENEW'
 	plant docs/abi/pages.txt 's/^( *0 .*magic)/\1\n       0      8  magic/' 'twice'

@@ -33,7 +33,6 @@
 #include "uapi/waits.h"
 #include "uapi/clients.h"
 #include "uapi/quota.h"
-#include "uapi/shown.h"
 
 #define XMEM_ABI	7	/* the newest that this header describes */
 #define XMEM_ABI_OLDEST	7	/* the oldest that a host built with it still serves */

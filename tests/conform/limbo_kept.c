@@ -96,20 +96,16 @@ static uint64_t number_in_fdinfo(int file, const char *format)
 }
 
 /* The files of the module show that the client keeps @count of the slots. */
-static void is_shown(struct scene *scene, unsigned int count, unsigned int of_the_dead)
+static void is_shown(struct scene *scene, unsigned int count)
 {
 	int file = scene->raw.link.file;
-	struct xmem_shown_client client;
-	struct xmem_shown_slot slot;
+	struct shown_slot slot;
 	char folder[64];
 	unsigned int i;
 
 	snprintf(folder, sizeof(folder), "/sys/class/xmem/pool%u",
 		 (unsigned int)number_in_fdinfo(file, "xmem-pool: %llu"));
 	SAME(number_in_fdinfo(file, "xmem-holds: %llu"), count);
-	client = shown_client(folder, scene->me);
-	SAME(client.holds, count);
-	SAME(client.limbo_bytes, of_the_dead * BYTES);
 	for (i = 0; i < BUFFERS; i++) {
 		slot = shown_slot(folder, slot_of(scene, i));
 		SAME(slot.holds, i < count);
@@ -135,7 +131,7 @@ static void is_seen(struct scene *scene, unsigned int count, unsigned int of_the
 	for (i = 0; i < BUFFERS; i++)
 		SAME(xmem_pool_holds(scene->owner, scene->me, slot_of(scene, i)), i < count);
 	if (on_kernel())
-		is_shown(scene, count, of_the_dead);
+		is_shown(scene, count);
 }
 
 static int upgrade(struct scene *scene, unsigned int i, uint32_t flags)

@@ -4,10 +4,6 @@
  * other processes much more. The tests check which users may cause that, how often, and which
  * processes wait for it. attack.h says how results are judged.
  */
-#include <sched.h>
-#include <signal.h>
-#include <time.h>
-
 #include "attack.h"
 
 /* The pool. This process is its keeper, and has the clients of the crowd. */
@@ -18,9 +14,6 @@ static struct told {
 	u32 client;			/* the guest's id */
 	u64 incarnation;
 	u32 slot[2];			/* slots of an owner that is to end */
-	bool reads;			/* a process is to read sysfs */
-	u32 readings;			/* how often it has done so */
-	unsigned int number;		/* the pool's number in sysfs */
 } *told;
 
 static const char *start_pool(const struct xmem_join_request *join)
@@ -30,7 +23,6 @@ static const char *start_pool(const struct xmem_join_request *join)
 	SAME(raw_start(&keeper, join), 0);
 	pool_fd = pool_descriptor(&keeper);
 	WANT(pool_fd >= 0);
-	told->number = pool_number(&keeper);
 	return NULL;
 }
 
@@ -343,104 +335,12 @@ static const char *collects_meet_an_end(void)
 	return NULL;
 }
 
-/* ---- who waits for readers ---- */
-
-#define SLOTS		16384u
-#define HOLDERS		250u
-#define RUNS		20u
-#define GAP_NS		1000000		/* the reader has begun by then */
-#define AT_MOST		200	/* percent */
-
-/* Reads when it is told to. Others run first, so it may be stopped in the middle of a read. */
-static const char *reads_overdue(void *unused)
-{
-	struct sched_param idle = { .sched_priority = 0 };
-	char path[64], line[32];
-	int file;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/sys/class/xmem/pool%u/overdue", told->number);
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	WANT(file >= 0);
-	SAME(sched_setscheduler(0, SCHED_IDLE, &idle), 0);
-	kid_say_ready();
-	for (;;) {
-		if (!__atomic_load_n(&told->reads, __ATOMIC_ACQUIRE)) {
-			usleep(1000);
-			continue;
-		}
-		n = pread(file, line, sizeof(line) - 1, 0);
-		WANT(n > 0);
-		line[n] = 0;
-		SAME(atoi(line), SLOTS);
-		__atomic_add_fetch(&told->readings, 1, __ATOMIC_RELEASE);
-	}
-}
-
-/* Sleeps a little, until the time that it returns. */
-static u64 sleep_a_little(void)
-{
-	u64 until = raw_now_ns() + GAP_NS;
-	struct timespec at = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
-	return until;
-}
-
-/*
- * A client ends, and its pages are freed when no process looks at them; the quota shows that. The
- * time counts from when the end would begin. If the kernel does not preempt a process during a
- * look, this process may get the processor only after the look.
- */
-static const char *measure_pages(void *reads, u64 *ret_ns)
-{
-	struct xmem_quota_request quota = { .size = sizeof(quota) };
-	u32 before = __atomic_load_n(&told->readings, __ATOMIC_ACQUIRE);
-	u64 begin;
-
-	__atomic_store_n(&told->reads, reads != NULL, __ATOMIC_RELEASE);
-	if (reads)
-		WANT(EVENTUALLY(__atomic_load_n(&told->readings, __ATOMIC_ACQUIRE) != before));
-	begin = sleep_a_little();
-	GOES_WELL(settle());
-	SAME(raw_request(&keeper, XMEM_IOC_QUOTA, &quota), 0);
-	*ret_ns = raw_now_ns() - begin;
-	return NULL;
-}
-
-static const char *pages_with_readers_of_overdue(void)
-{
-	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
-	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), XMEM_GROUP_SLOTS);
-	const struct raw *last = &crowd[HOLDERS - 1];
-	struct kid reader;
-	bool more = true;
-	u32 i;
-
-	attach.stride = attach.length = 64;
-	join.slots = SLOTS;
-	join.clients = XMEM_MAX_CLIENTS;
-	GOES_WELL(start_pool(&join));
-	GOES_WELL(start_crowd(HOLDERS, XMEM_ROLE_READER));
-	for (i = 0; i < SLOTS / XMEM_GROUP_SLOTS && more; i++)
-		GOES_WELL(fill_group(&keeper, &attach, &more));
-	WANT(more);
-	for (i = 0; i < SLOTS; i++)
-		xm_store(xm_hold(&last->map, last->join.client, i), 1);
-	xm_store(&xm_ring(&keeper.map, keeper.join.client)->limbo_ns, 1);	/* it wants all */
-	GOES_WELL(kid_start(&reader, reads_overdue, NULL));
-	return duel("a client and its pages go, somebody reads what is overdue", measure_pages,
-		    NULL, &reader, RUNS, AT_MOST);
-}
-
 static const struct attack attacks[] = {
 	{ "M5_strangers_collect_nothing", strangers_collect_nothing, false },
 	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
 	{ "M5_collects_take_half", collects_take_half, true },
 	{ "M5_who_waits_does_not_rest", who_waits_does_not_rest, true },
 	{ "M5_collects_meet_an_end", collects_meet_an_end, false },
-	{ "L2_pages_with_readers_of_overdue", pages_with_readers_of_overdue, true },
 };
 
 int main(int argc, char **argv)

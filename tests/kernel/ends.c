@@ -335,9 +335,9 @@ static const char *join_with_throttled_poll(void)
 #define READERS	400u
 
 /*
- * Reads the pool's slots and clients in sysfs for ever, as its owner may. All readers together must
- * not take the processors from the measured process, so they run only when no other process wants
- * to. So each reader is also stopped in the middle of a read, for a long time.
+ * Reads the pool's buffers and clients in sysfs for ever, as its owner may. All readers together
+ * must not take the processors from the measured process, so they run only when no other process
+ * wants to. So each reader is also stopped in the middle of a read, for a long time.
  */
 static const char *reads(void *argument)
 {
@@ -350,11 +350,11 @@ static const char *reads(void *argument)
 	SAME(become(VICTIM), 0);
 	for (i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "/sys/class/xmem/pool%u/%s", side->shared->number,
-			 i ? "clients" : "slots");
+			 i ? "clients" : "buffers");
 		file[i] = open(path, O_RDONLY | O_CLOEXEC);
 		WANT(file[i] >= 0);
 	}
-	SAME(read(file[0], page, sizeof(page)), sizeof(page));
+	WANT(read(file[0], page, sizeof(page)) > 0);
 	SAME(sched_setscheduler(0, SCHED_IDLE, &idle), 0);
 	kid_say_ready();
 	for (i = 0;; i = !i) {

@@ -53,7 +53,7 @@ static u32 state_of(u32 client)
 
 static bool in_quarantine(u32 client)
 {
-	return shown_client(pool_folder(), client).flags & XMEM_SHOWN_QUARANTINE;
+	return !strcmp(shown_client(pool_folder(), client).state, "quarantine");
 }
 
 /* A slot of the caller's, with contents that no client holds. 0 or -errno. */

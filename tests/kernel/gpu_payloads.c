@@ -292,7 +292,7 @@ static const char *table_of_devices_fills_up(void)
 	WANT(!attach(&more[1]) && xm_device(row_of(&more[1])->traits) == 5);
 	WANT(!gpu_detach(&writer, request[4].slot[0]) && attach(&more[0]) == -EDQUOT);
 	WANT(!gpu_detach(&writer, more[1].slot[0]));
-	WANT(EVENTUALLY(!shown_device(pool_folder(), 4).bytes));
+	WANT(EVENTUALLY(!xm_load(&device(5)->bytes)));
 	WANT(!attach(&more[0]) && xm_device(row_of(&more[0])->traits) == 5);
 	close(fd);
 	return NULL;
@@ -623,13 +623,13 @@ static const char *backlog_delays_no_other_pool(void)
 	return wrong;
 }
 
-/* ---- sysfs ---- */
+/* ---- sysfs and the table ---- */
 
-static const char *sysfs_says_what_it_is(void)
+static const char *pool_says_what_it_is(void)
 {
 	struct xmem_attach_request request, file = raw_attaching(raw_memfd(1, 0), 1);
-	struct xmem_shown_device device;
-	struct xmem_shown_slot slot;
+	const struct xmem_device_row *gpu = device(1);
+	struct shown_slot slot;
 	const char *pool;
 
 	WANT(EVENTUALLY((pool = pool_folder())[0]));
@@ -639,18 +639,17 @@ static const char *sysfs_says_what_it_is(void)
 	WANT(slot.traits & XMEM_TRAIT_CUDA && xm_device(slot.traits) == 1);
 	slot = shown_slot(pool, file.slot[0]);
 	WANT(slot.length && !(slot.traits & XMEM_TRAIT_CUDA) && !xm_device(slot.traits));
-	device = shown_device(pool, 0);
-	WANT(device.uuid[0] == 1 && !memcmp(device.uuid, device.uuid + 1, XMEM_UUID_BYTES - 1));
-	WANT(device.bytes == 65536 && !device.closing_bytes);
-	device = shown_device(pool, 1);
-	WANT(!device.uuid[0] && !device.bytes);
+	WANT(gpu->uuid[0] == 1 &&
+	     !memcmp(gpu->uuid, gpu->uuid + 1, XMEM_UUID_BYTES - 1));
+	WANT(xm_load(&gpu->bytes) == 65536 && !xm_load(&gpu->closing_bytes));
+	WANT(!device(2)->uuid[0]);
 	close(gpu_open(&other, request.payload));
 	WANT(!gpu_detach(&writer, request.slot[0]));
-	WANT(shown_device(pool, 0).closing_bytes == 65536);
+	WANT(xm_load(&gpu->closing_bytes) == 65536);
 	WANT(!strcmp(pool_says("device_files"), "1"));
 	WANT(!gpu_close(&other, request.payload));
 	WANT(EVENTUALLY(!strcmp(pool_says("device_files"), "0")));
-	WANT(!shown_device(pool, 0).bytes);
+	WANT(!xm_load(&gpu->bytes));
 	return NULL;
 }
 
@@ -673,7 +672,7 @@ static const struct gpu_test tests[] = {
 	{ "closing until all have closed", closing_until_all_have_closed },
 	{ "unanswered is not open", unanswered_is_not_open },
 	{ "unanswered is not open when others open it", unanswered_is_not_open_when_others_open },
-	{ "sysfs says what it is", sysfs_says_what_it_is },
+	{ "pool says what it is", pool_says_what_it_is },
 	{ "slow release delays nobody", slow_release_delays_nobody },
 	{ "backlog delays no other pool", backlog_delays_no_other_pool },
 	{ NULL, NULL },

@@ -290,7 +290,7 @@ static void read_file(struct actor *a, const char *path)
 		return;
 	while (read(file, text, sizeof(text)) > 0)
 		;
-	/* It reads parts of some records of the pools' binary files. */
+	/* It reads parts of some lines. */
 	while (pread(file, text, chance(a) % sizeof(text), chance(a) % 32768) > 0 && one_in(a, 2))
 		;
 	close(file);
