@@ -2,9 +2,8 @@
 /*
  * Claims: references that are set aside for clients yet unknown. Their number is in the slot's row,
  * above the first generation of its tenancy, so a get of a slot without claims pays nothing for
- * them. The host adds and voids claims (claims_request.c, claims_end.c). In the daemon's pools
- * clients take them, and owners add them, without the host; so every change of the number is a
- * compare-and-swap.
+ * them. The host adds and voids claims (claims_host.c). In the daemon's pools clients take them,
+ * and owners add them, without the host; so every change of the number is a compare-and-swap.
  *
  *   add n       count the slot in `claimed`, if it had no claims; claims + n, full barrier; without
  *               claims before, look at the state word as a get does: claims - n, if it is not LIVE

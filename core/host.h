@@ -529,7 +529,7 @@ int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word);
  */
 int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_request *request);
 
-/* ---- claims (claims.c) ---- */
+/* ---- claims (claims_host.c) ---- */
 
 /*
  * The number of bytes of zeroed memory that the caller has to give to host->claims before the first
@@ -547,7 +547,7 @@ int xm_host_claim(struct xm_host *host, u32 me, const struct xmem_claim_request 
 
 /*
  * A part of a tick: void the claims of one slot whose deadline has passed. *at begins with 0.
- * Returns the slot; the caller does xm_claims_pending for it and calls again. -EAGAIN: it has
+ * Returns the slot; the caller does xm_put_pending for it and calls again. -EAGAIN: it has
  * looked at 64 slots; others may take the lock, and the caller calls again. -ENOENT: the tick is
  * over, and if host->claims->timed is not 0, another one follows after XM_CLAIMS_TICK_NS.
  */
@@ -572,9 +572,6 @@ void xm_claims_leave(struct xm_host *host, u32 client);
  * XMEM_CLAIM_LONGEST_NS more at most. Returns what xm_host_expire_claims does.
  */
 int xm_host_claims_left(struct xm_host *host, u64 now_ns, u32 *at);
-
-/* Which client has to be woken, or which slot reclaimed, after claims of @slot were voided? */
-struct xm_pending xm_claims_pending(const struct xm_host *host, u32 slot);
 
 /* The slot gets another tenancy, or none: void its claims. */
 void xm_claims_end(struct xm_host *host, u32 slot);

@@ -95,18 +95,15 @@
  *   request.c        the table of requests
  *   look.c           what a client looks at after it has taken a hold
  *   claims.c         claims: finding and taking them
- *   claims_alone.c   claims that an owner adds without the host
  *   ring.c           publishing, forwarding and receiving
  *   history.c        publications from before a subscription began
  *   policy.c         which subscribers an owner waits for, and what it may evict
- *   owner.c          an owner demotes subscribers, and finds out if it can attach
+ *   owner.c          an owner demotes subscribers, and adds claims without the host
  *   forward.c        the host and scans read what clients have forwarded
  *   scan.c           an owner looks for slots that nobody uses
  *   retract.c        a publisher takes publications back
  *   poll.c           is a descriptor readable, is it writable?
- *   claims_list.c    the host's list of slots with claims
- *   claims_request.c the request claim
- *   claims_end.c     the host voids claims
+ *   claims_host.c    the host adds and voids claims
  *   holders.c        whose holds count in which group
  *   ready.c          ready words of owners that have ended
  *   cuda.c           CUDA payloads: who may open them, who has

@@ -50,7 +50,7 @@ static void expire(struct xd_pool *pool, u64 now)
 
 	while ((slot = xm_host_expire_claims(&pool->host, now, &at)) != -ENOENT)
 		if (slot >= 0)
-			do_pending(pool, xm_claims_pending(&pool->host, slot));
+			do_pending(pool, xm_put_pending(&pool->host.map, slot));
 }
 
 /* Take back the claims that the last request has added, as far as nobody has taken them. */
@@ -120,7 +120,7 @@ void xd_claims_left(struct xd_pool *pool)
 
 	while ((slot = xm_host_claims_left(&pool->host, xd_now_ns(), &at)) != -ENOENT)
 		if (slot >= 0)
-			do_pending(pool, xm_claims_pending(&pool->host, slot));
+			do_pending(pool, xm_put_pending(&pool->host.map, slot));
 	set_timer(pool);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Claims: references that are set aside for clients yet unknown. core/ counts them and checks the
- * requests (core/claims_request.c); this file has their memory, and a delayed work item for each
+ * requests (core/claims_host.c); this file has their memory, and a delayed work item for each
  * pool: the tick, which voids claims whose deadline has passed.
  */
 #include <linux/slab.h>
@@ -56,7 +56,7 @@ static unsigned long xk_claims_expire(struct xk_pool *pool)
 
 	while ((slot = xm_host_expire_claims(&pool->host, now, &pool->claims_at)) != -ENOENT) {
 		if (slot >= 0)
-			xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+			xk_claims_do(pool, xm_put_pending(&pool->host.map, slot));
 		if (++done % XK_BATCH)
 			continue;
 		if (xk_lock_is_wanted(pool))
@@ -105,7 +105,7 @@ void xk_claims_left(struct xk_pool *pool)
 	lockdep_assert_held(&pool->lock);
 	while ((slot = xm_host_claims_left(&pool->host, ktime_get_ns(), &at)) != -ENOENT) {
 		if (slot >= 0)
-			xk_claims_do(pool, xm_claims_pending(&pool->host, slot));
+			xk_claims_do(pool, xm_put_pending(&pool->host.map, slot));
 		xk_lock_yield(pool, &done, XK_BATCH / 64);
 	}
 	xk_claims_arm(pool);

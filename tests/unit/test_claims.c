@@ -427,7 +427,7 @@ START_TEST(claims_end_when_nobody_is_left_to_take_them)
 	ck_assert_int_eq(left_by(&s, NOW), -ENOENT);
 	world_end(s.world, s.reader);
 	ck_assert_int_eq(left_by(&s, NOW), s.slot[1]);
-	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[1]).what, XM_RECLAIM_SLOT);
+	ck_assert_int_eq(xm_put_pending(&s.host->map, s.slot[1]).what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	s.owner = world_join(s.world, XMEM_ROLE_WRITER, 0);
 	s.reader = world_join(s.world, XMEM_ROLE_READER, 0);
@@ -533,7 +533,7 @@ START_TEST(claims_without_end_have_one_once_their_owner_has_ended)
 	ck_assert_uint_eq(timed(&s), 1);
 	ck_assert_int_eq(tick(&s, bound - 1), -ENOENT);
 	ck_assert_int_eq(tick(&s, bound), s.slot[0]);
-	ck_assert_int_eq(xm_claims_pending(s.host, s.slot[0]).what, XM_RECLAIM_SLOT);
+	ck_assert_int_eq(xm_put_pending(&s.host->map, s.slot[0]).what, XM_RECLAIM_SLOT);
 	ck_assert_uint_eq(world_reap(s.world), 1);
 	ck_assert_int_eq(tick(&s, ~0ULL - 1), -ENOENT);
 	ck_assert_uint_eq(xm_claims_of(s.map, theirs), 1);
