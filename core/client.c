@@ -6,7 +6,6 @@
  */
 #include "limbo.h"
 #include "policy.h"
-#include "ready.h"
 
 /* ---- clients ---- */
 
@@ -111,6 +110,23 @@ int xm_host_client(const struct xm_host *host, struct xmem_client_request *reque
 	return 0;
 }
 
+int xm_evict_check(const struct xm_map *map, u32 me, const struct xmem_evict_request *request)
+{
+	const struct xmem_client_row *row;
+
+	if (request->reserved1)
+		return -EINVAL;
+	if (request->flags & XMEM_EVICT_WHY)
+		return request->client || request->reason || request->incarnation ? -EINVAL : 0;
+	if (request->reason != XMEM_REASON_EVICTED && request->reason != XMEM_REASON_LIMBO)
+		return -EINVAL;
+	if (request->client >= map->clients || request->client == me || !request->incarnation)
+		return -EINVAL;
+	row = xm_client_row(map, xm_index(request->client, map->clients));
+	return xm_load(&row->state) == XMEM_CLIENT_ALIVE &&
+	       xm_load(&row->incarnation) == request->incarnation ? 0 : -ESTALE;
+}
+
 static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incarnation,
 			    struct xmem_client_row **ret)
 {
@@ -119,7 +135,7 @@ static int xm_publisher_row(const struct xm_host *host, u32 publisher, u64 incar
 	if (publisher >= host->map.clients)
 		return -EINVAL;
 	row = xm_client_row(&host->map, xm_index(publisher, host->map.clients));
-	if (incarnation ? row->incarnation != incarnation || row->state == XMEM_CLIENT_NONE : false)
+	if (incarnation && (row->incarnation != incarnation || row->state == XMEM_CLIENT_NONE))
 		return -ESTALE;
 	if (row->state == XMEM_CLIENT_NONE || row->role != XMEM_ROLE_WRITER)
 		return -ENOENT;
@@ -170,7 +186,7 @@ int xm_host_subscribe(struct xm_host *host, u32 me, struct xmem_subscribe_reques
  * The cursor is changed before the bits, so a subscriber that finds its bit cleared sees the reason
  * in @cursor.
  */
-static void xm_forget_at(const struct xm_map *map, u32 subscriber, u32 publisher, u64 cursor)
+static void xm_forget(const struct xm_map *map, u32 subscriber, u32 publisher, u64 cursor)
 {
 	struct xmem_client_row *row = xm_client_row(map, publisher);
 
@@ -179,11 +195,6 @@ static void xm_forget_at(const struct xm_map *map, u32 subscriber, u32 publisher
 	xm_set_bit(row->subscribers, subscriber, false);
 	xm_set_bit(row->waits, subscriber, false);
 	xm_store_release(&row->subscriber_changes, row->subscriber_changes + 1);
-}
-
-static void xm_forget_subscriber(const struct xm_map *map, u32 subscriber, u32 publisher)
-{
-	xm_forget_at(map, subscriber, publisher, XMEM_CURSOR_NONE);
 }
 
 int xm_host_unsubscribe(struct xm_host *host, u32 me,
@@ -196,7 +207,8 @@ int xm_host_unsubscribe(struct xm_host *host, u32 me,
 		return err;
 	if (!xm_bit(row->subscribers, me))
 		return -ENOENT;
-	xm_forget_subscriber(&host->map, me, xm_index(request->publisher, host->map.clients));
+	xm_forget(&host->map, me, xm_index(request->publisher, host->map.clients),
+		  XMEM_CURSOR_NONE);
 	xm_full_barrier();
 	return 0;
 }
@@ -260,10 +272,10 @@ static bool xm_is_device_hold(const struct xm_map *map, u32 client, u32 slot)
 
 /*
  * Drop the holds of a client that has ended. Its ring may still be read, so the notes of what it
- * has forwarded stay (I6). Its GPU may still work, so holds with a GPU pointer stay (I9). true:
- * there are such holds.
+ * has forwarded stay (I6). Until its process has exited its GPU may still work, so holds with a GPU
+ * pointer stay (I9). true: there are such holds.
  */
-static bool xm_end_holds(const struct xm_map *map, u32 client)
+static bool xm_end_holds(const struct xm_map *map, u32 client, bool exited)
 {
 	bool device = false;
 	u32 s;
@@ -272,11 +284,11 @@ static bool xm_end_holds(const struct xm_map *map, u32 client)
 		u32 *hold = xm_hold(map, client, s);
 		u32 stays = xm_load(hold) & XM_HOLD_FORWARDED;
 
-		if (xm_is_device_hold(map, client, s)) {
+		if (!exited && xm_is_device_hold(map, client, s)) {
 			stays |= XM_HOLD_DEVICE | 1;
 			device = true;
 		}
-		xm_store(hold, stays);
+		xm_store_release(hold, stays);
 	}
 	return device;
 }
@@ -406,8 +418,8 @@ static void xm_limit_zombies(const struct xm_host *host, u32 subscriber)
 			oldest = c;
 	}
 	if (count > XM_MAX_ZOMBIES)
-		xm_forget_at(map, subscriber, oldest,
-			     xm_load(&xm_ring(map, oldest)->tail) | XMEM_CURSOR_DROPPED);
+		xm_forget(map, subscriber, oldest,
+			  xm_load(&xm_ring(map, oldest)->tail) | XMEM_CURSOR_DROPPED);
 }
 
 /* ---- what strangers keep ---- */
@@ -494,10 +506,8 @@ static void xm_drop_ring(const struct xm_map *map, u32 zombie)
 	for (c = 0; c < map->clients; c++) {
 		if (!xm_bit(xm_client_row(map, zombie)->subscribers, c))
 			continue;
-		if (xm_load_acquire(xm_cursor(map, c, zombie)) < tail)
-			xm_forget_at(map, c, zombie, tail | XMEM_CURSOR_DROPPED);
-		else
-			xm_forget_subscriber(map, c, zombie);
+		xm_forget(map, c, zombie, xm_load_acquire(xm_cursor(map, c, zombie)) < tail ?
+			  tail | XMEM_CURSOR_DROPPED : XMEM_CURSOR_NONE);
 	}
 }
 
@@ -540,12 +550,12 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 	xm_adopt_slots(host, client);
 	for (c = 0; c < map->clients; c++)
 		if (xm_bit(xm_client_row(map, c)->subscribers, client))
-			xm_forget_subscriber(map, client, c);
+			xm_forget(map, client, c, XMEM_CURSOR_NONE);
 	xm_repair_ring(map, client);
 	xm_end_upgrades(host, client, false);
 	xm_end_slots(host, client);
 	xm_claims_leave(host, client);
-	opens |= xm_end_holds(map, client);
+	opens |= xm_end_holds(map, client, false);
 	xm_set_bit(host->quarantined, client, opens);
 	if (!opens)
 		xm_clear_late(host, client);
@@ -559,18 +569,11 @@ void xm_host_end(struct xm_host *host, u32 client, bool opens)
 
 void xm_host_exited(struct xm_host *host, u32 client)
 {
-	const struct xm_map *map = &host->map;
-	u32 s;
-
 	if (!xm_host_is_quarantined(host, client))
 		return;
 	xm_end_upgrades(host, client, true);
 	xm_clear_late(host, client);
-	for (s = 0; s < map->slots; s++) {
-		u32 *hold = xm_hold(map, client, s);
-
-		xm_store_release(hold, xm_load(hold) & XM_HOLD_FORWARDED);
-	}
+	xm_end_holds(&host->map, client, true);
 	xm_set_bit(host->quarantined, client, false);
 	xm_full_barrier();
 }
@@ -607,7 +610,7 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 	for (c = 0; c < map->clients; c++) {
 		if (!xm_bit(row->subscribers, c))
 			continue;
-		xm_forget_subscriber(map, c, client);
+		xm_forget(map, c, client, XMEM_CURSOR_NONE);
 		gone = XM_BURIED_RING;
 	}
 	xm_each_slot_of(host, client, s) {

@@ -42,14 +42,6 @@ static void xm_cuda_open(struct xm_cuda *cuda, const struct xm_asker *asker)
 	xm_set_bit(cuda->openers, asker->client, true);
 }
 
-static int xm_cuda_close(struct xm_cuda *cuda, u32 client)
-{
-	if (!xm_bit(cuda->openers, client))
-		return -ENOENT;
-	xm_cuda_unopen(cuda, client);
-	return 0;
-}
-
 static void xm_cuda_answer(const struct xm_cuda *cuda, bool open,
 			   struct xmem_payload_request *request)
 {
@@ -75,10 +67,11 @@ int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
 	if (request->flags & XMEM_PAYLOAD_WRITE)
 		return -EMEDIUMTYPE;
 	if (request->flags & XMEM_PAYLOAD_CLOSE) {
-		err = xm_cuda_close(cuda, asker->client);
-		if (!err)
-			xm_cuda_answer(cuda, false, request);
-		return err;
+		if (!xm_bit(cuda->openers, asker->client))
+			return -ENOENT;
+		xm_cuda_unopen(cuda, asker->client);
+		xm_cuda_answer(cuda, false, request);
+		return 0;
 	}
 	if (cuda->closing)
 		return open ? -ENOENT : -EBUSY;

@@ -83,7 +83,10 @@ static inline bool xm_lines_held(const u32 *hold, const struct xm_lines *lines)
 	return any;
 }
 
-/* Look at the holds of all holders of the group, until all slots in @among are held. */
+/*
+ * The first half of xm_group_used: look at the holds of all holders of the group, until all slots
+ * in @among are held.
+ */
 static xm_inline struct xm_held xm_group_holds(const struct xm_map *map, u32 group, u64 among,
 					       u8 *ret_holder)
 {
@@ -108,19 +111,6 @@ static xm_inline struct xm_held xm_group_holds(const struct xm_map *map, u32 gro
 	}
 	found.forwarded &= ~found.held;
 	return found;
-}
-
-/*
- * The first half of xm_group_used. Returns the slots that are held. *ret_forwarded becomes a bitmap
- * of other slots, which have a hold word with XM_HOLD_FORWARDED.
- */
-static inline u64 xm_group_held(const struct xm_map *map, u32 group, u64 among,
-				u64 *ret_forwarded)
-{
-	struct xm_held found = xm_group_holds(map, group, among, NULL);
-
-	*ret_forwarded = found.forwarded;
-	return found.held;
 }
 
 #endif

@@ -102,15 +102,6 @@ static inline bool xm_has_limbo(const struct xm_host *host, u32 group)
 	return host->group_owner[group] == XMEM_OWNER_HOST || host->limbo_ns[group];
 }
 
-/* For a bitmap that only the host writes. */
-static inline void xm_set_bit(u64 *words, u32 bit, bool on)
-{
-	u64 word = xm_load(&words[bit / 64]);
-
-	word = on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64);
-	xm_store_release(&words[bit / 64], word);
-}
-
 /*
  * Fill *header with the layout of a pool as @join asks for it, except owner_uid. -EINVAL: a number
  * is out of range, or the name has a character that is not allowed.
@@ -225,6 +216,12 @@ int xm_host_client(const struct xm_host *host, struct xmem_client_request *reque
 		   const struct xmem_client_row **ret);
 
 /*
+ * Check an `evict` request of client @me. -EINVAL; -ESTALE: the other client has ended, as far as
+ * the rows say. A request with WHY names no client.
+ */
+int xm_evict_check(const struct xm_map *map, u32 me, const struct xmem_evict_request *request);
+
+/*
  * The requests `subscribe` and `unsubscribe`, with the errors of uapi.h. After either the caller
  * wakes all slots_waiters: a cursor has moved, and the publisher, or an owner of a buffer that the
  * publisher has forwarded, may be sleeping until one does (I5). The caller also reaps after an
@@ -293,8 +290,8 @@ u32 xm_slot_of(const struct xm_host *host, u32 client, u32 slot);
 	for ((s) = xm_slot_of(host, client, 0); (s) < (host)->map.slots; \
 	     (s) = xm_slot_of(host, client, (s) + 1))
 
-/* How many slots can @me attach without another group? */
-u32 xm_host_spare_slots(const struct xm_host *host, u32 me);
+/* How many slots can @me attach without another group; @now: in this millisecond? */
+u32 xm_host_spare_slots(const struct xm_host *host, u32 me, bool now);
 
 /*
  * Find a group without an owner with which @me has @count spare slots, or -ENOSPC. The caller gives
@@ -463,6 +460,18 @@ void xm_ready_end_old(const struct xm_map *map, u32 g, void *old);
  */
 void xm_ready_end_all(struct xm_host *host);
 
+/*
+ * The client ends: its groups become late. true: the GPU has yet to write contents of their slots
+ * and then the ready words, so the client is quarantined.
+ */
+bool xm_mark_late(struct xm_host *host, u32 client);
+
+/*
+ * The groups of the client are late no longer: its process has exited, or had nothing to write.
+ * Clients that wait for one of these ready words go on, and see the reason.
+ */
+void xm_clear_late(struct xm_host *host, u32 client);
+
 /* ---- reclaiming (reclaim.c) ---- */
 
 /*
@@ -498,7 +507,7 @@ void xm_host_limbo(struct xm_host *host, u64 now_ns);
 
 /*
  * Does the host own the group, and has it no slots? Then its pages may be freed, and after that the
- * group is returned.
+ * group is given to nobody.
  */
 bool xm_host_idle_group(const struct xm_host *host, u32 group);
 /* Is limbo_ns set although the group has no slot of an ended owner any more? */
@@ -515,7 +524,6 @@ static inline bool xm_limbo_is_stale(const struct xm_host *host, u32 group)
 }
 /* If so, clear it. */
 void xm_host_limbo_reset(struct xm_host *host, u32 group);
-void xm_host_return_group(struct xm_host *host, u32 group);
 
 /*
  * Resolve a slot for a holder: @word is the state word that the slot had a while (1 ms) ago.

@@ -238,6 +238,15 @@ static inline bool xm_bit(const u64 *words, u32 bit)
 	return xm_load(&words[bit / 64]) >> bit % 64 & 1;
 }
 
+/* For a bitmap with one writer. */
+static inline void xm_set_bit(u64 *words, u32 bit, bool on)
+{
+	u64 word = xm_load(&words[bit / 64]);
+
+	word = on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64);
+	xm_store_release(&words[bit / 64], word);
+}
+
 /* Has the host ended? Then nobody notices any more that a client ends, and nothing is reclaimed. */
 static inline bool xm_host_died(const struct xm_map *map)
 {

@@ -9,17 +9,10 @@
 
 /* ---- who is followed ---- */
 
-static void xm_mark(u64 *words, u32 bit, bool on)
-{
-	u64 word = xm_load(&words[bit / 64]);
-
-	xm_store(&words[bit / 64], on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64));
-}
-
 void xm_follow_begin(struct xm_followed *followed, u32 publisher, u32 flags)
 {
-	xm_mark(followed->all, publisher, true);
-	xm_mark(followed->joint, publisher, flags & XMEM_SUBSCRIBE_JOINT);
+	xm_set_bit(followed->all, publisher, true);
+	xm_set_bit(followed->joint, publisher, flags & XMEM_SUBSCRIBE_JOINT);
 }
 
 void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 me,
@@ -35,8 +28,8 @@ void xm_follow_end(const struct xm_map *map, struct xm_followed *followed, u32 m
 	/* The client may follow a later client of this id already. */
 	if (xm_bit(row->subscribers, me) && xm_load(&row->incarnation) != request->incarnation)
 		return;
-	xm_mark(followed->all, publisher, false);
-	xm_mark(followed->joint, publisher, false);
+	xm_set_bit(followed->all, publisher, false);
+	xm_set_bit(followed->joint, publisher, false);
 }
 
 static int xm_count_lasting(struct xm_followed *followed, bool dropped)

@@ -93,7 +93,6 @@
  *   layout.c         where each part of the pages is
  *   map.c            a mapping of the pages as a struct xm_map
  *   request.c        the table of requests
- *   look.c           what a client looks at after it has taken a hold
  *   claims.c         claims: finding and taking them
  *   ring.c           publishing, forwarding and receiving
  *   history.c        publications from before a subscription began
@@ -346,7 +345,7 @@ int xm_give_up(const struct xm_map *map, u32 slot);
 u64 xm_group_used(const struct xm_map *map, u32 group, u64 among, u64 evicts, u8 *ret_holder);
 
 /*
- * The second half of xm_group_used (forward.c), after xm_group_held (held.h; I6). Returns those of
+ * The second half of xm_group_used (forward.c), after xm_group_holds (held.h; I6). Returns those of
  * these slots, which nobody holds, that a subscriber may still receive because a client has
  * forwarded them.
  */

@@ -4,7 +4,7 @@
  * After that nobody waits for them any more. A group whose words may still be written after its
  * owner's end is *late*.
  */
-#include "ready.h"
+#include "host.h"
 
 /* ---- the words of one group ---- */
 

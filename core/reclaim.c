@@ -119,15 +119,16 @@ static void xm_sweep_leave(struct xm_host *host, u32 group, u64 used)
 static void xm_sweep_holds(struct xm_host *host, struct xm_sweep *sweep, u32 group)
 {
 	const struct xm_map *map = &host->map;
-	u64 marked = xm_sweep_marked(host, group), forwarded = 0, used;
+	u64 marked = xm_sweep_marked(host, group), used;
+	struct xm_held found;
 
 	if (!marked)
 		return;
 	XM_STEP(XM_STEP_SWEEP_LOOK);
-	used = xm_group_held(map, group, marked, &forwarded);
-	used |= xm_group_claimed(map, group, marked & ~used);
+	found = xm_group_holds(map, group, marked, NULL);
+	used = found.held | xm_group_claimed(map, group, marked & ~found.held);
 	xm_sweep_leave(host, group, used);
-	sweep->rings = sweep->rings || forwarded & ~used;
+	sweep->rings = sweep->rings || found.forwarded & ~used;
 }
 
 /* Suspects that a subscriber can still receive from this ring are in use. */

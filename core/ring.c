@@ -6,6 +6,37 @@
 #include "publish.h"
 #include "receive.h"
 
+/* ---- looks after a hold was taken (I1) ---- */
+
+int xm_look(const struct xm_map *map, u64 token)
+{
+	u32 slot = xm_token_slot(token);
+	u64 word = xm_load_acquire(&xm_slot(map, slot)->state);
+	u64 first = xm_first_generation(xm_load(&xm_slot_row(map, slot)->generation_first));
+
+	if (!xm_in_tenancy(xm_generation(token), first) ||
+	    xm_generation(word) != xm_generation(token))
+		return -ESTALE;
+	if (xm_state(word) == XMEM_SLOT_LIVE)
+		return 0;
+	return xm_state(word) == XMEM_SLOT_SCANNING ? -EAGAIN : -ESTALE;
+}
+
+int xm_may_hold(const struct xm_map *map, u32 me, u64 token)
+{
+	u32 slot = xm_token_slot(token);
+	const struct xmem_slot_row *row = xm_slot_row(map, slot);
+
+	/* Check the tenancy first: in another tenancy the group may have had another owner. */
+	if (!xm_in_tenancy(xm_generation(token),
+			   xm_first_generation(xm_load_acquire(&row->generation_first))))
+		return -ESTALE;
+	if (!xm_holds_count(map, me, slot))
+		return -EACCES;
+	xm_full_barrier();
+	return 0;
+}
+
 /* ---- publish ---- */
 
 bool xm_publish(const struct xm_map *map, u32 me, u32 slot, struct xm_publication *what)

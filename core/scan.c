@@ -155,23 +155,28 @@ static void xm_scan_void(const struct xm_map *map, u32 publisher, struct xm_own 
 	}
 }
 
-/* Returns those slots in @some, all in @group and @among there, that are in use. */
+/*
+ * Returns those slots in @some, all in @group and @among there, that are in use. First all holds,
+ * then the claims (I7).
+ */
 static u64 xm_scan_group(const struct xm_map *map, u64 evicts, struct xm_own *const *own,
 			 u64 some, u32 group, u64 among, u8 *ret_holder)
 {
 	u8 holder[XMEM_GROUP_SLOTS];
-	u64 found = xm_group_used(map, group, among, evicts, holder), held = 0;
+	u64 found = xm_group_used(map, group, among, evicts, holder), used = found, ret = 0;
 
-	for (; found && some; some &= some - 1) {
+	if (xm_any_claims(map))
+		used |= xm_group_claimed(map, group, among & ~found);
+	for (; used && some; some &= some - 1) {
 		u32 n = __builtin_ctzll(some);
 
-		if (own[n]->group != group || !(found & own[n]->bit))
+		if (own[n]->group != group || !(used & own[n]->bit))
 			continue;
-		held |= 1ULL << n;
-		if (ret_holder)
+		ret |= 1ULL << n;
+		if (ret_holder && found & own[n]->bit)
 			ret_holder[n] = holder[__builtin_ctzll(own[n]->bit)];
 	}
-	return held;
+	return ret;
 }
 
 /* Returns the marked slots that are in use. They are looked at by group, mostly one or two. */
@@ -198,22 +203,6 @@ static u64 xm_scan_holds(const struct xm_map *map, u64 evicts, struct xm_own *co
 		left &= ~here;
 	}
 	return held;
-}
-
-/* Returns those of these marked slots that have claims (I7). */
-static u64 xm_scan_claims(const struct xm_map *map, struct xm_own *const *own, u64 some)
-{
-	u64 claimed = 0;
-
-	if (!xm_any_claims(map))
-		return 0;
-	for (; some; some &= some - 1) {
-		u32 n = __builtin_ctzll(some);
-
-		if (xm_claims_of(map, own[n]->slot))
-			claimed |= 1ULL << n;
-	}
-	return claimed;
 }
 
 /* SCANNING -> WRITING with the next generation, where nobody holds the slot. */
@@ -275,7 +264,6 @@ u64 xm_scan(const struct xm_map *map, const struct xm_scan_rules *how,
 	xm_full_barrier();
 	XM_STEP(XM_STEP_SCAN_VOID);
 	held = xm_scan_holds(map, how->evicts, own, &scan, ret_holder);
-	held |= xm_scan_claims(map, own, scan.marked & ~held);
 	XM_STEP(XM_STEP_SCAN_HOLDS);
 	return xm_scan_end(own, &scan, held);
 }

@@ -203,28 +203,18 @@ static bool xm_is_spare(const struct xm_host *host, u32 slot, u32 me)
 	       row->owner == XMEM_OWNER_NONE && !xm_worn_out(row);
 }
 
-u32 xm_host_spare_slots(const struct xm_host *host, u32 me)
+u32 xm_host_spare_slots(const struct xm_host *host, u32 me, bool now)
 {
 	u32 s, spare = 0;
 
 	xm_each_slot_of(host, me, s)
-		spare += xm_is_spare(host, s, me);
+		spare += xm_is_spare(host, s, me) && !(now && xm_is_young(host, s));
 	return spare;
-}
-
-/* How many spare slots of @me can begin a tenancy now? */
-static u32 xm_ripe_slots(const struct xm_host *host, u32 me)
-{
-	u32 s, ripe = 0;
-
-	xm_each_slot_of(host, me, s)
-		ripe += xm_is_spare(host, s, me) && !xm_is_young(host, s);
-	return ripe;
 }
 
 int xm_host_free_group(const struct xm_host *host, u32 me, u32 count)
 {
-	u32 g, more, spare = xm_host_spare_slots(host, me), all = spare, most = 0;
+	u32 g, more, spare = xm_host_spare_slots(host, me, false), all = spare, most = 0;
 	int left = -ENOSPC;
 
 	for (g = 0; g < host->map.groups; g++) {
@@ -299,9 +289,9 @@ int xm_host_attach(struct xm_host *host, u32 me, struct xm_payload *payload, u64
 	if (request->length > bytes || request->offset > bytes - request->length ||
 	    (last && request->stride > (bytes - request->length - request->offset) / last))
 		return -ERANGE;
-	if (xm_host_spare_slots(host, me) < request->count)
+	if (xm_host_spare_slots(host, me, false) < request->count)
 		return -ENOSPC;
-	if (host->born_ms && xm_ripe_slots(host, me) < request->count)
+	if (host->born_ms && xm_host_spare_slots(host, me, true) < request->count)
 		return -EALREADY;
 	if (device)
 		xm_device_enter(map, device, payload);
@@ -400,14 +390,6 @@ static int xm_detach_walk(struct xm_host *host, u32 me, u32 group, u64 payload, 
 	return count;
 }
 
-/* Give back all slots of @payload if all are FREE. Returns how many, or -EBUSY. */
-static int xm_detach_file(struct xm_host *host, u32 me, u32 group, u64 payload, u32 slots)
-{
-	int count = xm_detach_walk(host, me, group, payload, slots, true);
-
-	return count < 0 ? count : xm_detach_walk(host, me, group, payload, count, false);
-}
-
 u64 xm_host_payload_of(const struct xm_host *host, u32 slot)
 {
 	if (slot >= host->map.slots)
@@ -419,9 +401,9 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 		   u32 slots, u64 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
-	u64 payload;
+	u32 slot, group;
 	int count = 1;
-	u32 slot;
+	u64 payload;
 
 	if (request->slot >= map->slots || request->generation)
 		return -EINVAL;
@@ -429,31 +411,30 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 	if (xm_slot_row(map, slot)->owner != me)
 		return -EPERM;
 	payload = xm_slot_row(map, slot)->payload;
+	group = slot / XMEM_GROUP_SLOTS;
 	if (request->flags & XMEM_DETACH_FILE)
-		count = xm_detach_file(host, me, slot / XMEM_GROUP_SLOTS, payload, slots);
-	else if (xm_is_free(map, slot))
-		xm_free_slot(host, slot);
-	else
+		count = xm_detach_walk(host, me, group, payload, slots, true);
+	else if (!xm_is_free(map, slot))
 		count = -EBUSY;
-	if (count > 0)
-		*ret_payload = payload;
+	if (count < 0)
+		return count;
+	if (request->flags & XMEM_DETACH_FILE)
+		xm_detach_walk(host, me, group, payload, count, false);
+	else
+		xm_free_slot(host, slot);
+	*ret_payload = payload;
 	return count;
-}
-
-static void xm_device_add(const struct xm_map *map, u32 traits, u64 bytes)
-{
-	struct xmem_device_row *row = xm_device_row(map, xm_device(traits));
-
-	xm_store(&row->bytes, row->bytes + bytes);
 }
 
 void xm_host_payload_add(struct xm_host *host, u64 bytes, u32 traits)
 {
 	struct xmem_pool_header *pool = host->map.pool;
+	struct xmem_device_row *row;
 
 	xm_store(&pool->payloads, pool->payloads + 1);
 	if (traits & XMEM_TRAIT_CUDA) {
-		xm_device_add(&host->map, traits, bytes);
+		row = xm_device_row(&host->map, xm_device(traits));
+		xm_store(&row->bytes, row->bytes + bytes);
 		return;
 	}
 	xm_store(&pool->payload_bytes, pool->payload_bytes + bytes);
@@ -524,11 +505,6 @@ void xm_host_limbo_reset(struct xm_host *host, u32 group)
 		return;
 	host->limbo_ns[group] = 0;
 	xm_update_limbo(host);
-}
-
-void xm_host_return_group(struct xm_host *host, u32 group)
-{
-	xm_host_give_group(host, group, XMEM_OWNER_NONE);
 }
 
 int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)

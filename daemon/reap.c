@@ -70,7 +70,7 @@ static void free_group(struct xd_pool *pool, u32 group)
 {
 	if (!xm_host_idle_group(&pool->host, group))
 		return;
-	xm_host_return_group(&pool->host, group);
+	xm_host_give_group(&pool->host, group, XMEM_OWNER_NONE);
 	replace_pages(pool, pool->host.map.group[group], pool->layout.group_stride);
 	xd_pool_wake_owners(pool);
 }

@@ -4,7 +4,6 @@
  * counts as its pool's owner. But a client has all pages mapped, and nobody can take them away from
  * a live process. So evictions are refused (EOPNOTSUPP); the user can kill the process instead.
  */
-#include "core/revoke.h"
 #include "daemon.h"
 
 int xd_evict_serve(struct xd_call *call)
@@ -27,13 +26,13 @@ int xd_evict_serve(struct xd_call *call)
 int xd_drain_serve(struct xd_call *call)
 {
 	const struct xmem_drain_request *request = &call->request.drain;
-	int err = xm_drain_check(request);
 
-	if (!err && request->flags & XMEM_DRAIN_EVICT)
-		err = -EOPNOTSUPP;
-	if (!err)
-		call->from->pool->drained = true;
-	return err;
+	if (request->evicted)
+		return -EINVAL;
+	if (request->flags & XMEM_DRAIN_EVICT)
+		return -EOPNOTSUPP;
+	call->from->pool->drained = true;
+	return 0;
 }
 
 /* All clients are of one user, so a client already has whatever is granted to it. */

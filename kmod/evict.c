@@ -4,7 +4,6 @@
  * after which nobody may join the pool. This file checks who may do so; leave.c ends clients. Also
  * the request grant, by which a writer lets others hold what it owns.
  */
-#include "core/revoke.h"
 #include "xk.h"
 
 /* The caller asks why its client was ended. Mostly the client has ended before. */
@@ -78,7 +77,7 @@ int xk_drain_begin(struct xk_call *call)
 {
 	struct xmem_drain_request *request = &call->u.drain;
 	struct xk_client *me = call->client;
-	int err = xm_drain_check(request) ?: xk_evict_permit(me);
+	int err = request->evicted ? -EINVAL : xk_evict_permit(me);
 
 	if (!err)
 		err = xk_client_lock(me);

@@ -85,7 +85,7 @@ static void xk_place_is_free(struct xk_pool *pool, u32 place)
 	struct xk_client *client;
 
 	if (place < XMEM_MAX_GROUPS) {
-		xm_host_return_group(&pool->host, place);
+		xm_host_give_group(&pool->host, place, XMEM_OWNER_NONE);
 		return;
 	}
 	client = pool->client[place - XMEM_MAX_GROUPS];

@@ -58,10 +58,8 @@ static inline struct scene scene_make(void)
 /* Which clients hold this slot, as a scan of its owner sees it? */
 static inline u64 held(const struct scene *s, u32 slot)
 {
-	u64 forwarded;
-
-	return xm_group_held(s->map, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS,
-			     &forwarded);
+	return xm_group_holds(s->map, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS,
+			      NULL).held;
 }
 
 /* Does a hold of @client there count? For a moment the client claims to hold all slots. */

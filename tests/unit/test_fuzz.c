@@ -381,7 +381,7 @@ static void op_attach(u32 me)
 	u32 count = 1 + below(4), i;
 
 	if (client->slots + count > OWN ||
-	    (xm_host_spare_slots(&fz.world->host, me) < count &&
+	    (xm_host_spare_slots(&fz.world->host, me, false) < count &&
 	     xm_host_free_group(&fz.world->host, me, count) < 0))
 		return;
 	fz.world->device = below(2) ? uuid : NULL;

@@ -4,7 +4,7 @@
  * writers of the user of the pool's owner (xm_host_shown_owner).
  */
 #include "core/limbo.h"
-#include "core/ready.h"
+#include "core/host.h"
 #include "holders.h"
 
 /* Alice's writer has ended. One slot of its only group is held. */
@@ -196,7 +196,7 @@ START_TEST(what_is_left_goes_while_another_writer_has_the_group)
 	ck_assert_uint_eq(world_count(l.world, XMEM_OWNER_HOST), 0);
 	ck_assert_uint_eq(l.map->pool->limbo_ns, 0);
 	ck_assert_uint_eq(l.host->group_owner[0], l.next);
-	ck_assert_uint_eq(xm_host_spare_slots(l.host, l.next), XMEM_GROUP_SLOTS - 1);
+	ck_assert_uint_eq(xm_host_spare_slots(l.host, l.next, false), XMEM_GROUP_SLOTS - 1);
 	world_is_valid(l.world);
 	world_free(l.world);
 }

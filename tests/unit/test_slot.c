@@ -126,7 +126,7 @@ START_TEST(attach_fills_rows_in_order)
 		ck_assert_uint_eq(xm_slot(map, request.slot[i])->state,
 				  xm_word(row->generation_first, 0, XMEM_SLOT_FREE));
 	}
-	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 61);
+	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me, false), 61);
 	world_is_valid(world);
 	world_free(world);
 }
@@ -242,7 +242,7 @@ START_TEST(slot_whose_tenancies_are_used_up_is_not_used_again)
 	me = world_join(world, XMEM_ROLE_WRITER, 0);
 	world_attach(world, me, 1, &again);
 	ck_assert_uint_ne(again, slot);
-	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 62);
+	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me, false), 62);
 	world_free(world);
 }
 END_TEST
@@ -293,7 +293,7 @@ START_TEST(detach_takes_free_slots_of_ones_own_only)
 	ck_assert_int_eq(xm_get(&world->host.map, other, token), -ESTALE);
 	world_put(world, other, slot);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EPERM);
-	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 64);
+	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me, false), 64);
 	world_is_valid(world);
 	world_free(world);
 }
@@ -536,11 +536,11 @@ START_TEST(detach_takes_whole_files)
 	ck_assert_int_eq(xm_take(&world->host.map, slot[2]), 0);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EBUSY);
 	ck_assert_uint_eq(payload, 77);
-	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 59);
+	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me, false), 59);
 	ck_assert_int_eq(xm_give_up(&world->host.map, slot[2]), 0);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), 3);
 	ck_assert_uint_eq(payload, FIRST_ID);
-	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me), 62);
+	ck_assert_uint_eq(xm_host_spare_slots(&world->host, me, false), 62);
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EPERM);
 	request.slot = more[0];
 	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), 2);
@@ -591,12 +591,12 @@ START_TEST(limbo_is_as_old_as_its_first_owners_end)
 	world_put(world, reader, slot[0]);
 	world_reclaim(&world->host, slot[0]);
 	ck_assert(xm_host_idle_group(&world->host, slot[0] / XMEM_GROUP_SLOTS));
-	xm_host_return_group(&world->host, slot[0] / XMEM_GROUP_SLOTS);
+	xm_host_give_group(&world->host, slot[0] / XMEM_GROUP_SLOTS, XMEM_OWNER_NONE);
 	ck_assert_uint_eq(map->pool->limbo_ns, 2000);
 	world_put(world, reader, slot[1]);
 	world_reclaim(&world->host, slot[1]);
 	ck_assert(xm_host_idle_group(&world->host, slot[1] / XMEM_GROUP_SLOTS));
-	xm_host_return_group(&world->host, slot[1] / XMEM_GROUP_SLOTS);
+	xm_host_give_group(&world->host, slot[1] / XMEM_GROUP_SLOTS, XMEM_OWNER_NONE);
 	ck_assert_uint_eq(map->pool->limbo_ns, 0);
 	world_free(world);
 }

@@ -90,7 +90,7 @@ void world_attach(struct world *world, u32 me, u32 count, u32 *slot)
 	};
 	u32 i;
 
-	while (xm_host_spare_slots(&world->host, me) < count) {
+	while (xm_host_spare_slots(&world->host, me, false) < count) {
 		int group = xm_host_free_group(&world->host, me, 1);
 
 		ck_assert_int_ge(group, 0);
@@ -149,7 +149,7 @@ u32 world_reap(struct world *world)
 	for (i = 0; i < host->map.groups; i++)
 		if (xm_host_idle_group(host, i)) {
 			zero(host->map.group[i], host->map.pool->group_stride);
-			xm_host_return_group(host, i);
+			xm_host_give_group(host, i, XMEM_OWNER_NONE);
 		}
 	return freed;
 }
