@@ -177,6 +177,40 @@ static int xk_attach(struct xk_client *client, struct xk_payload *new,
 	return 0;
 }
 
+/* ---- new payloads ---- */
+
+/* A new kind gets a file and a row here. No file has two kinds, so the order does not matter. */
+static const struct xk_kind *const kinds[] = {
+	&xk_kind_memfd,
+	&xk_kind_hugetlb,
+#ifdef CONFIG_DMA_SHARED_BUFFER
+	&xk_kind_dmabuf,
+#endif
+	&xk_kind_cuda,
+};
+
+/*
+ * Find the kind of an attach by its flag and by the caller's file. @offer: as for check; after an
+ * error its file is still the caller's.
+ */
+static const struct xk_kind *xk_kind_of(const struct xmem_attach_request *request,
+					struct xk_offer *offer)
+{
+	bool device = request->flags & XMEM_ATTACH_CUDA;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		int err;
+
+		if (kinds[i]->device != device)
+			continue;
+		err = kinds[i]->check(request, offer);
+		if (err != -EMEDIUMTYPE)
+			return err ? ERR_PTR(err) : kinds[i];
+	}
+	return ERR_PTR(-EMEDIUMTYPE);
+}
+
 static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *request)
 {
 	struct xk_offer offer = { .file = NULL };
@@ -229,7 +263,7 @@ static void xk_bury_ended(struct xk_pool *pool)
 	for (c = 0; !any && c < pool->host.map.clients; c++)
 		any = xm_host_can_bury(&pool->host, c);
 	if (any)
-		xk_bury(pool);
+		xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
 }
 

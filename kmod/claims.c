@@ -162,7 +162,7 @@ int xk_claim_begin(struct xk_call *call)
 	xk_claims_arm(pool);
 	mutex_unlock(&pool->lock);
 	if (pending.what == XM_RECLAIM_SLOT)
-		xk_reap_wait(pool);
+		xk_end_wait(pool);
 out:
 	kvfree(memory);
 	return err;

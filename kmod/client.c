@@ -13,8 +13,10 @@
 #include "xk.h"
 
 /* The client may be half made. */
-static void xk_client_free(struct xk_client *client)
+static void xk_client_free(struct kref *kref)
 {
+	struct xk_client *client = container_of(kref, struct xk_client, kref);
+
 	if (client->queue)
 		xk_queue_free(client->queue);
 	if (client->zero)
@@ -32,16 +34,9 @@ static void xk_client_free(struct xk_client *client)
 	kfree(client);
 }
 
-static void xk_client_release(struct kref *kref)
-{
-	struct xk_client *client = container_of(kref, struct xk_client, kref);
-
-	xk_client_free(client);
-}
-
 void xk_client_put(struct xk_client *client)
 {
-	kref_put(&client->kref, xk_client_release);
+	kref_put(&client->kref, xk_client_free);
 }
 
 /* Find the client that has this id. Returns it with a reference, or NULL. */
@@ -234,6 +229,6 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	err = xk_client_prepare(client);
 	if (!err)
 		return client;
-	xk_client_free(client);
+	xk_client_put(client);
 	return ERR_PTR(err);
 }

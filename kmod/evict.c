@@ -48,7 +48,7 @@ int xk_evict_begin(struct xk_call *call)
 	xk_client_put(client);
 	if (!first)
 		return -ESTALE;
-	xk_reap_wait(me->pool);
+	xk_end_wait(me->pool);
 	return 0;
 }
 
@@ -89,7 +89,7 @@ int xk_drain_begin(struct xk_call *call)
 		return 0;
 	request->evicted = xk_evict_others(me);
 	if (request->evicted)
-		xk_reap_wait(me->pool);
+		xk_end_wait(me->pool);
 	return 0;
 }
 

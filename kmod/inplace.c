@@ -65,7 +65,7 @@ static int xk_upgrade(struct xk_client *client, struct xmem_upgrade_request *req
 			return -EINTR;
 		err = xk_upgrade_once(client, request, ret_reap);
 		mutex_unlock(&pool->upgrade_lock);
-	} while (err == -EINPROGRESS && !xk_reap_wait(pool));
+	} while (err == -EINPROGRESS && !xk_end_wait(pool));
 	return err == -EINPROGRESS ? -EINTR : err;
 }
 
@@ -76,6 +76,6 @@ int xk_upgrade_begin(struct xk_call *call)
 	int err = xk_upgrade(call->client, &call->u.upgrade, &reap);
 
 	if (reap)
-		xk_reap_wait(pool);
+		xk_end_wait(pool);
 	return err;
 }

@@ -77,9 +77,9 @@ static int xk_client_id(struct xk_pool *pool)
 		return -EINTR;
 	if (!xk_id_pending(pool))
 		return xk_free_id(pool);
-	xk_bury(pool);
+	xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
-	if (xk_reap_wait(pool) || xk_pool_lock_killable(pool))
+	if (xk_end_wait(pool) || xk_pool_lock_killable(pool))
 		return -EINTR;
 	return xk_free_id(pool);
 }

@@ -117,21 +117,17 @@ void xk_client_joined(struct xk_client *client, u64 incarnation)
 	xk_end_ask(pool, client, false);	/* end_work has not seen this client yet */
 }
 
-/* A writable mapping of the client's area was added: a part of an existing one. */
-void xk_client_mapped(struct xk_client *client)
-{
-	spin_lock(&client->pool->pages_lock);
-	client->area_maps++;
-	spin_unlock(&client->pool->pages_lock);
-}
-
-/* A writable mapping of the client's area has gone. With the last one the client ends. */
-void xk_client_unmapped(struct xk_client *client)
+/*
+ * A mapping has gone. @keeps: it was a writable one of the client's area, and with the last of
+ * those the client ends.
+ */
+void xk_client_unmapped(struct xk_client *client, bool keeps)
 {
 	bool last;
 
 	spin_lock(&client->pool->pages_lock);
-	last = !--client->area_maps && !client->ended;
+	client->maps--;
+	last = keeps && !--client->area_maps && !client->ended;
 	if (last)
 		xk_set_ended(client);
 	spin_unlock(&client->pool->pages_lock);
@@ -313,7 +309,7 @@ static void xk_end_work(struct work_struct *work)
 	} else if (!pool->dead) {
 		if (any) {
 			xk_claims_left(pool);
-			pool->reap |= XK_REAP_ALL;
+			pool->reap_all = true;
 		}
 		xk_reap(pool);
 #ifdef XMEM_DEBUG

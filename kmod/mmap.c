@@ -31,6 +31,24 @@ static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 	return vma->vm_file->private_data;
 }
 
+/* Was it made with PROT_WRITE? */
+static bool xk_vma_writes(const struct vm_area_struct *vma)
+{
+	return vma->vm_flags & VM_MAYWRITE;
+}
+
+/*
+ * Is it the mapping of the area, or a part of it, with which a client lives? A mapping that was
+ * made with PROT_WRITE shows the area or groups, never both.
+ */
+static bool xk_vma_keeps(const struct vm_area_struct *vma)
+{
+	const struct xk_client *client = xk_vma_client(vma);
+
+	return xk_vma_writes(vma) && vma->vm_mm == client->mm &&
+	       (u64)vma->vm_pgoff << PAGE_SHIFT >= xk_header(client->pool)->areas_offset;
+}
+
 /* ---- faults ---- */
 
 /*
@@ -40,13 +58,19 @@ static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
  * vm_ops has page_mkwrite or pfn_mkwrite: with any of these the kernel refuses to pin for writing.
  */
 
-/* Returns the page locked: see pages.c, step 2. */
-static vm_fault_t xk_fault_in(struct vm_fault *vmf, bool write)
+/*
+ * Returns the page locked: see pages.c, step 2. In a mapping that was made writable a read counts
+ * as a store: mprotect could make it writable again, without asking us.
+ */
+static vm_fault_t xk_fault(struct vm_fault *vmf)
 {
 	const struct xk_client *client = xk_vma_client(vmf->vma);
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	bool write = xk_vma_writes(vmf->vma);
 	struct page *page;
 
+	if (vmf->flags & FAULT_FLAG_WRITE && !write)
+		return VM_FAULT_SIGBUS;
 	/* After MADV_DOFORK a child has the mapping, too. */
 	if (vmf->vma->vm_mm != client->mm)
 		return VM_FAULT_SIGBUS;
@@ -77,17 +101,6 @@ static vm_fault_t xk_fault_in(struct vm_fault *vmf, bool write)
 	return VM_FAULT_LOCKED;
 }
 
-static vm_fault_t xk_read_fault(struct vm_fault *vmf)
-{
-	return vmf->flags & FAULT_FLAG_WRITE ? VM_FAULT_SIGBUS : xk_fault_in(vmf, false);
-}
-
-/* Also for reads: mprotect could make this mapping writable, without asking us. */
-static vm_fault_t xk_owned_fault(struct vm_fault *vmf)
-{
-	return xk_fault_in(vmf, true);
-}
-
 /* ---- counting ---- */
 
 /*
@@ -103,6 +116,7 @@ static void xk_vma_open(struct vm_area_struct *vma)
 
 	spin_lock(&client->pool->pages_lock);
 	client->maps++;
+	client->area_maps += xk_vma_keeps(vma);
 	excess = client->maps > 2 * xk_most_maps(client->pool);
 	spin_unlock(&client->pool->pages_lock);
 	if (excess)
@@ -113,28 +127,7 @@ static void xk_vma_close(struct vm_area_struct *vma)
 {
 	struct xk_client *client = xk_vma_client(vma);
 
-	spin_lock(&client->pool->pages_lock);
-	client->maps--;
-	spin_unlock(&client->pool->pages_lock);
-}
-
-static void xk_area_open(struct vm_area_struct *vma)
-{
-	struct xk_client *client = xk_vma_client(vma);
-
-	if (vma->vm_mm == client->mm)
-		xk_client_mapped(client);
-	xk_vma_open(vma);
-}
-
-/* The client ends with the last such mapping of the mm that joined. */
-static void xk_area_close(struct vm_area_struct *vma)
-{
-	struct xk_client *client = xk_vma_client(vma);
-
-	xk_vma_close(vma);
-	if (vma->vm_mm == client->mm)
-		xk_client_unmapped(client);
+	xk_client_unmapped(client, xk_vma_keeps(vma));
 }
 
 /* munmap and mprotect of a part add one mapping. It is counted when it exists (xk_vma_open). */
@@ -153,31 +146,18 @@ static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
 	return -ENOMEM;
 }
 
-static const struct vm_operations_struct xk_area_ops = {
-	.open = xk_area_open,
-	.close = xk_area_close,
-	.XK_MAY_SPLIT = xk_vma_may_split,
-	.fault = xk_owned_fault,
-};
-
-static const struct vm_operations_struct xk_group_ops = {
+static const struct vm_operations_struct xk_vm_ops = {
 	.open = xk_vma_open,
 	.close = xk_vma_close,
 	.XK_MAY_SPLIT = xk_vma_may_split,
-	.fault = xk_owned_fault,
-};
-
-static const struct vm_operations_struct xk_read_ops = {
-	.open = xk_vma_open,
-	.close = xk_vma_close,
-	.XK_MAY_SPLIT = xk_vma_may_split,
-	.fault = xk_read_fault,
+	.fault = xk_fault,
 };
 
 /* ---- mmap ---- */
 
-/* Under pages_lock: choose the kind of the mapping and count it, or return an errno. */
-static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u64 from, u64 to)
+/* Under pages_lock: count the mapping, or return an errno. */
+static int xk_mmap_count(struct xk_client *client, const struct vm_area_struct *vma, u64 from,
+			 u64 to)
 {
 	struct xk_pool *pool = client->pool;
 
@@ -185,16 +165,9 @@ static int xk_mmap_kind(struct xk_client *client, struct vm_area_struct *vma, u6
 		return -ENOTCONN;
 	if (client->maps >= xk_most_maps(pool))
 		return -EDQUOT;
-	if (!(vma->vm_flags & VM_WRITE)) {
-		vma->vm_ops = &xk_read_ops;
-	} else if (!xk_may_write(pool, client, from, to)) {
+	if (xk_vma_writes(vma) && !xk_may_write(pool, client, from, to))
 		return -EACCES;
-	} else if (from >= xk_header(pool)->areas_offset) {
-		client->area_maps++;
-		vma->vm_ops = &xk_area_ops;
-	} else {
-		vma->vm_ops = &xk_group_ops;
-	}
+	client->area_maps += xk_vma_keeps(vma);
 	client->maps++;
 	return 0;
 }
@@ -215,8 +188,9 @@ int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EPERM;
+	vm_flags_clear(vma, vma->vm_flags & VM_WRITE ? VM_MAYEXEC : VM_MAYEXEC | VM_MAYWRITE);
 	spin_lock(&client->pool->pages_lock);
-	err = xk_mmap_kind(client, vma, from, to);
+	err = xk_mmap_count(client, vma, from, to);
 	spin_unlock(&client->pool->pages_lock);
 	if (err == -EDQUOT)
 		xk_refuse(client->payer, client->pool, XMEM_QUOTA_CLIENT_MAPPINGS,
@@ -224,7 +198,7 @@ int xk_mmap(struct file *filp, struct vm_area_struct *vma)
 			  xk_most_maps(client->pool));
 	if (err)
 		return err;
-	vm_flags_clear(vma, vma->vm_flags & VM_WRITE ? VM_MAYEXEC : VM_MAYEXEC | VM_MAYWRITE);
+	vma->vm_ops = &xk_vm_ops;
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTDUMP | VM_DONTEXPAND);
 	return 0;
 }

@@ -42,17 +42,14 @@ static void xk_move_groups(struct xk_pool *pool, struct xk_client *client, u32 *
 	}
 }
 
-static void xk_move_area(struct xk_pool *pool, struct xk_client *client)
-{
-	xk_show_area(pool, client->id, xk_chunk_copy(pool->area[client->id]));
-	xk_keep_old(client, xk_chunk_swap(pool, pool->area[client->id]), XMEM_MAX_GROUPS);
-}
-
 /* Step 1 for everything that the client has written. */
 void xk_move_pages(struct xk_pool *pool, struct xk_client *client, u32 *done)
 {
+	struct xk_chunk *area = pool->area[client->id];
+
 	xk_move_groups(pool, client, done);
-	xk_move_area(pool, client);
+	xk_show_area(pool, client->id, xk_chunk_copy(area));
+	xk_keep_old(client, xk_chunk_swap(pool, area), XMEM_MAX_GROUPS);
 }
 
 /* ---- the old pages ---- */

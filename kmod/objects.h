@@ -6,6 +6,7 @@
 #ifndef XK_OBJECTS_H
 #define XK_OBJECTS_H
 
+#include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/ioctl.h>
 #include <linux/kref.h>
@@ -30,7 +31,6 @@ struct xk_client;
 struct xk_kind;
 struct xk_payer;
 
-#define XK_PAYLOAD_LISTS	64
 #define XK_USER_QUOTAS		(XMEM_QUOTA_USER_PAGE_BYTES + 1)	/* quotas of a user */
 #define XK_QUOTAS		(XMEM_QUOTA_CLIENT_MAPPINGS + 1)	/* more than any number */
 
@@ -135,9 +135,6 @@ struct xk_concerned {
 	bool owners;			/* wake waiters for a slot, for room, or for subscribers */
 };
 
-/* Kinds of reaping that end_work is asked for. */
-enum { XK_REAP_SOME = 1, XK_REAP_CLIENTS = 2, XK_REAP_ALL = 4 };
-
 struct xk_pool {
 	struct kref kref;
 	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
@@ -170,8 +167,8 @@ struct xk_pool {
 	bool dead;			/* pool->lock: it has been emptied */
 	bool drained;			/* set under pool->lock, for good: nobody may join; also
 					 * read without the lock */
-	u32 reap;			/* pool->lock: XK_REAP_*, for end_work */
-	DECLARE_BITMAP(asked, XMEM_MAX_SLOTS);	/* atomic: further slots to look at */
+	bool reap_all;			/* pool->lock: end_work is to look at all slots */
+	DECLARE_BITMAP(asked, XMEM_MAX_SLOTS);	/* atomic: slots that end_work is to look at */
 	struct xk_concerned concerned;	/* pool->lock: clients to be woken after that */
 	struct xm_host host;		/* pool->lock; but the map's pointers to the table (pool,
 					 * client, row) are immutable */
@@ -186,7 +183,7 @@ struct xk_pool {
 	 */
 	struct xk_client *client[XMEM_MAX_CLIENTS];
 	struct xk_queue __rcu *queue[XMEM_MAX_CLIENTS];	/* pool->lock: of client[] */
-	struct hlist_head payloads[XK_PAYLOAD_LISTS];	/* pool->lock: by id */
+	DECLARE_HASHTABLE(payloads, 6);	/* pool->lock: by id */
 	u32 payload_count;		/* pool->lock: files that all clients can map */
 	u32 device_count;		/* pool->lock: payloads of kinds with @device, even
 					 * closing ones */
@@ -323,7 +320,7 @@ struct xk_offer {
 };
 
 /*
- * A kind of payload. All differences between kinds are here, and kinds.c lists the kinds: no other
+ * A kind of payload. All differences between kinds are here, and attach.c lists the kinds: no other
  * code asks of which kind a payload is.
  *
  * check and open are called without a lock and may sleep. The others run under pool->lock. None of
@@ -386,14 +383,6 @@ struct xk_call {
 	struct xk_keep *keep;		/* with a reference while the request is served; or NULL */
 	u64 opening;			/* payload: the number of a served OPEN; or 0 */
 };
-
-/*
- * Loops over the payloads of @pool. @i: a u32, @next: a struct hlist_node *. The body may free the
- * payload.
- */
-#define xk_for_each_payload(pool, i, next, payload)					\
-	for ((i) = 0; (i) < XK_PAYLOAD_LISTS; (i)++)					\
-		hlist_for_each_entry_safe(payload, next, &(pool)->payloads[i], node)
 
 #define XK_MAPS	32	/* mappings of one client, plus one for each group of the pool */
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The request payload, which gives a client access to a payload, and the end of what a client has
- * open. The kind of a payload decides with what access a client gets it (kinds.c). No client gets a
- * file with more access than it was attached with.
+ * open. The kind of a payload decides with what access a client gets it (struct xk_kind). No client
+ * gets a file with more access than it was attached with.
  */
 #include <linux/file.h>
 
@@ -21,7 +21,7 @@ bool xk_opened_any(struct xk_pool *pool, u32 client)
 	lockdep_assert_held(&pool->lock);
 	if (!pool->device_count)
 		return false;
-	xk_for_each_payload(pool, i, next, payload)
+	hash_for_each_safe(pool->payloads, i, next, payload, node)
 		any |= payload->kind->opened && payload->kind->opened(payload, client);
 	return any;
 }
@@ -36,7 +36,7 @@ void xk_opened_end(struct xk_pool *pool, u32 client)
 	lockdep_assert_held(&pool->lock);
 	if (!pool->device_count)
 		return;
-	xk_for_each_payload(pool, i, next, payload)
+	hash_for_each_safe(pool->payloads, i, next, payload, node)
 		if (payload->kind->exited)
 			payload->kind->exited(pool, payload, client);
 }

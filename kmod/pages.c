@@ -251,7 +251,7 @@ struct xk_chunk *xk_chunk_new(struct xk_pool *pool, struct xk_payer *payer, u64 
 			      enum xk_chunk_kind kind)
 {
 	struct xk_chunk *chunk = kzalloc(sizeof(*chunk), GFP_KERNEL_ACCOUNT);
-	int err;
+	int err = 0;
 
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
@@ -376,12 +376,15 @@ bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from
 	return true;
 }
 
+/* xk_page_get without a reference. */
 static struct page *xk_page_at(const struct xk_client *client, bool write, u64 offset)
 {
 	struct xk_chunk *chunk;
 	u32 page;
 
 	lockdep_assert_held(&client->pool->pages_lock);
+	if (write && client->evicting)
+		return ERR_PTR(-EAGAIN);
 	if (client->ended && client->evicting != XK_EVICT_STORES)
 		return write ? client->scratch : client->zero;
 	chunk = xk_chunk_at(client->pool, offset, &page);
@@ -396,11 +399,10 @@ static struct page *xk_page_at(const struct xk_client *client, bool write, u64 o
  */
 struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
 {
-	struct page *page = ERR_PTR(-EAGAIN);
+	struct page *page;
 
 	spin_lock(&client->pool->pages_lock);
-	if (!write || !client->evicting)
-		page = xk_page_at(client, write, offset);
+	page = xk_page_at(client, write, offset);
 	if (!IS_ERR_OR_NULL(page))
 		get_page(page);
 	spin_unlock(&client->pool->pages_lock);
@@ -414,7 +416,7 @@ bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
 	bool same;
 
 	spin_lock(&client->pool->pages_lock);
-	same = !(write && client->evicting) && xk_page_at(client, write, offset) == page;
+	same = xk_page_at(client, write, offset) == page;
 	spin_unlock(&client->pool->pages_lock);
 	return same;
 }

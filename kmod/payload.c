@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Payloads, which hold the contents of slots: the pool's table of them, and how they are made and
- * removed. Their kind has all that differs between them (kinds.c). attach.c gives their slots to
- * owners, and opened.c gives clients access to them.
+ * removed. Their kind has all that differs between them (struct xk_kind). attach.c gives their
+ * slots to owners, and opened.c gives clients access to them.
  */
 #include <linux/slab.h>
 
@@ -15,7 +15,7 @@ struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id)
 	struct xk_payload *payload;
 
 	lockdep_assert_held(&pool->lock);
-	hlist_for_each_entry(payload, &pool->payloads[id % XK_PAYLOAD_LISTS], node)
+	hash_for_each_possible(pool->payloads, payload, node, id)
 		if (payload->id == id)
 			return payload;
 	return NULL;
@@ -39,7 +39,7 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 	++*xk_payload_count(pool, payload);
 	if (payload->kind->enter)
 		payload->kind->enter(pool, payload, what, request);
-	hlist_add_head(&payload->node, &pool->payloads[payload->id % XK_PAYLOAD_LISTS]);
+	hash_add(pool->payloads, &payload->node, payload->id);
 	xm_host_payload_add(&pool->host, payload->bytes, payload->traits);
 }
 
@@ -72,7 +72,7 @@ void xk_payload_drop_file(struct xk_payload *payload)
 void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
 {
 	lockdep_assert_held(&pool->lock);
-	hlist_del(&payload->node);
+	hash_del(&payload->node);
 	--*xk_payload_count(pool, payload);
 	xk_payload_drop_file(payload);
 	xk_payload_free(payload);
@@ -105,7 +105,7 @@ void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation)
 	u32 i;
 
 	lockdep_assert_held(&pool->lock);
-	xk_for_each_payload(pool, i, next, payload) {
+	hash_for_each_safe(pool->payloads, i, next, payload, node) {
 		if (payload->incarnation != incarnation)
 			continue;
 		payload->kept = true;
@@ -120,7 +120,7 @@ void xk_payload_drop_all(struct xk_pool *pool)
 	struct hlist_node *next;
 	u32 i;
 
-	xk_for_each_payload(pool, i, next, payload) {
+	hash_for_each_safe(pool->payloads, i, next, payload, node) {
 		if (payload->slots)
 			xm_host_payload_drop(&pool->host, payload->bytes, payload->traits,
 					     payload->kept);

@@ -228,18 +228,6 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 	return refcount_inc_not_zero(&pool->users) ? pool : ERR_PTR(-ENOENT);
 }
 
-/* Ask for end_work: a client has ended, or the last use of the pool has gone. See leave.c. */
-void xk_pool_queue_end(struct xk_pool *pool)
-{
-	xk_end_ask(pool, NULL, false);
-}
-
-/* Ask for end_work for a collect, for which nobody waits: it may run later (ends.c). */
-void xk_pool_queue_collect(struct xk_pool *pool)
-{
-	xk_end_ask(pool, NULL, true);
-}
-
 /* Nothing of the pool is left but its struct. */
 void xk_pool_uncharge(struct xk_pool *pool)
 {
@@ -271,7 +259,7 @@ void xk_pool_unuse(struct xk_pool *pool)
 	if (!last)
 		return;
 	xk_end_leaves(pool);
-	xk_pool_queue_end(pool);
+	xk_end_ask(pool, NULL, false);
 	xk_pool_put(pool);
 }
 

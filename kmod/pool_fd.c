@@ -43,25 +43,28 @@ static const struct file_operations xk_pool_fd_fops = {
 	.llseek = noop_llseek,
 };
 
-/* Make a file. It takes over the caller's use of @pool, even if this fails. */
-static struct file *xk_pool_file_new(struct xk_pool *pool, u32 roles)
+/* Give the caller a new file. It takes over the caller's use of @pool, even if this fails. */
+static int xk_pool_give(struct xk_call *call, struct xk_pool *pool, u32 roles)
 {
 	struct xk_pool_file *own = kmalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
-	struct file *file = ERR_PTR(-ENOMEM);
+	int err = -ENOMEM;
 
 	if (!own)
 		goto err_use;
 	own->pool = pool;
 	own->roles = roles;
-	file = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, own, O_RDWR | O_CLOEXEC);
-	if (!IS_ERR(file)) {
+	call->give = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, own,
+					O_RDWR | O_CLOEXEC);
+	if (!IS_ERR(call->give)) {
 		xk_pool_get(pool);
-		return file;
+		return 0;
 	}
+	err = PTR_ERR(call->give);
+	call->give = NULL;
 	kfree(own);
 err_use:
 	xk_pool_unuse(pool);
-	return file;
+	return err;
 }
 
 /* Find the pool of a descriptor, with a use for the caller, and the roles of the file. */
@@ -98,7 +101,6 @@ int xk_pool_fd_begin(struct xk_call *call)
 	struct xmem_pool_fd_request *request = &call->u.pool_fd;
 	struct xk_pool *pool = call->client->pool;
 	u32 has = xk_client_roles(call->client);
-	struct file *file;
 	int err = has ? xm_roles_narrow(has, request->roles, &request->roles) : -EACCES;
 
 	if (!err)
@@ -110,18 +112,13 @@ int xk_pool_fd_begin(struct xk_call *call)
 	mutex_unlock(&call->client->pool->lock);
 	if (IS_ERR(pool))
 		return -ENOTCONN;
-	file = xk_pool_file_new(pool, request->roles);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	call->give = file;
-	return 0;
+	return xk_pool_give(call, pool, request->roles);
 }
 
 int xk_narrow_begin(struct xk_call *call)
 {
 	struct xmem_narrow_request *request = &call->u.narrow;
 	struct xk_pool *pool;
-	struct file *file;
 	u32 has;
 	int err;
 
@@ -138,9 +135,5 @@ int xk_narrow_begin(struct xk_call *call)
 		xk_pool_unuse(pool);
 		return err;
 	}
-	file = xk_pool_file_new(pool, request->roles);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	call->give = file;
-	return 0;
+	return xk_pool_give(call, pool, request->roles);
 }

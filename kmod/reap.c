@@ -228,6 +228,7 @@ static bool xk_reap_some(struct xk_pool *pool)
  */
 static void xk_reap_all(struct xk_pool *pool)
 {
+	xk_bury_zombies(pool);	/* first, so that mostly one sweep is enough */
 	do {
 		xm_host_suspect_all(&pool->host);
 		xk_sweep(pool);
@@ -236,49 +237,46 @@ static void xk_reap_all(struct xk_pool *pool)
 	xk_wake(pool, XMEM_WAIT_CLIENTS, 0);
 }
 
-/* Collect the requests for reaping that were made without the lock since the last run. */
-static u32 xk_reap_asked(struct xk_pool *pool)
+/* Take the slots that were asked for since the last run as suspects. false: there were none. */
+static bool xk_reap_asked(struct xk_pool *pool)
 {
-	u32 what = 0, slot;
+	bool any = false;
+	u32 slot;
 
 	for_each_set_bit(slot, pool->asked, pool->host.map.slots) {
 		clear_bit(slot, pool->asked);
 		if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
 			continue;
 		xm_host_suspect(&pool->host, slot);
-		what |= XK_REAP_SOME;
+		any = true;
 	}
-	return what;
+	return any;
 }
 
 /* Reap what was asked for since the last run. end_work calls this, and then xk_reap_finish. */
 void xk_reap(struct xk_pool *pool)
 {
-	u32 what = pool->reap | xk_reap_asked(pool);
+	bool all = pool->reap_all;
 
 	lockdep_assert_held(&pool->lock);
-	pool->reap = 0;
-	if (what & XK_REAP_SOME && !xk_reap_some(pool))
-		what |= XK_REAP_ALL;
-	/* Removing a ring frees the slots that only it kept. */
-	if (what & XK_REAP_CLIENTS && xk_bury_zombies(pool))
-		what |= XK_REAP_ALL;
-	if (what & XK_REAP_ALL)
+	pool->reap_all = false;
+	if (xk_reap_asked(pool) && !all)
+		all = !xk_reap_some(pool);
+	if (all)
 		xk_reap_all(pool);
 }
 
 /*
  * Ask end_work to reap one slot, after a holder has dropped its last hold. true: it will, and the
- * caller may wait for it (xk_reap_wait).
+ * caller may wait for it (xk_end_wait).
  */
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 {
 	lockdep_assert_held(&pool->lock);
 	if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
 		return false;
-	xm_host_suspect(&pool->host, slot);
-	pool->reap |= XK_REAP_SOME;
-	xk_pool_queue_end(pool);
+	set_bit(slot, pool->asked);
+	xk_end_ask(pool, NULL, false);
 	return true;
 }
 
@@ -288,29 +286,15 @@ void xk_reclaim_later(struct xk_pool *pool, u32 slot)
 	if (xm_load(&xm_slot_row(&pool->host.map, slot)->owner) != XMEM_OWNER_HOST)
 		return;		/* if the host takes it over later, it looks at the holds then */
 	set_bit(slot, pool->asked);
-	xk_pool_queue_collect(pool);
+	xk_end_ask(pool, NULL, true);
 }
 
-/* Ask end_work to reap every slot of ended clients that nobody uses. */
+/* Ask end_work to reap every slot of ended clients that nobody uses, and to bury clients. */
 void xk_reclaim_all(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
-	pool->reap |= XK_REAP_ALL;
-	xk_pool_queue_end(pool);
-}
-
-/* Ask end_work to bury clients whose rings nobody has to receive from any more. */
-void xk_bury(struct xk_pool *pool)
-{
-	lockdep_assert_held(&pool->lock);
-	pool->reap |= XK_REAP_CLIENTS;
-	xk_pool_queue_end(pool);
-}
-
-/* Wait until what was asked for has been reaped. The caller holds no lock. -EINTR: it is killed. */
-int xk_reap_wait(struct xk_pool *pool)
-{
-	return xk_end_wait(pool);
+	pool->reap_all = true;
+	xk_end_ask(pool, NULL, false);
 }
 
 /* Empty a pool that nobody uses: zombies and held slots go, too. */

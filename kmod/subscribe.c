@@ -53,7 +53,7 @@ static int xk_unsubscribe(struct xk_client *client, const struct xmem_unsubscrib
 		xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
 	if (reap)
-		xk_reap_wait(pool);
+		xk_end_wait(pool);
 	if (!err) {
 		xk_wake_owners(pool);
 		xk_wake_pollers_of(pool, publisher, EPOLLIN | EPOLLRDNORM);

@@ -32,7 +32,6 @@
  *   dmabuf.c         payloads that are dma-bufs
  *   drivers.c        the drivers whose files may be payloads
  *   cuda.c           payloads that are memory of a GPU
- *   kinds.c          the table of the kinds of payload
  *   opened.c         the request payload; payloads that clients have open
  *   sysfs.c          the folders of pools in sysfs
  *   fdinfo.c         /proc/PID/fdinfo
@@ -234,8 +233,6 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
 void xk_pool_joins(struct xk_pool *pool);
 void xk_pool_unjoin(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
-void xk_pool_queue_end(struct xk_pool *pool);
-void xk_pool_queue_collect(struct xk_pool *pool);
 void xk_pool_uncharge(struct xk_pool *pool);
 
 /* client.c */
@@ -326,10 +323,6 @@ bool xk_is_device_file(const struct file *file);
 /* cuda.c */
 extern const struct xk_kind xk_kind_cuda;
 
-/* kinds.c */
-const struct xk_kind *xk_kind_of(const struct xmem_attach_request *request,
-				 struct xk_offer *offer);
-
 /* opened.c */
 bool xk_opened_any(struct xk_pool *pool, u32 client);
 void xk_opened_end(struct xk_pool *pool, u32 client);
@@ -352,8 +345,6 @@ void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reclaim_later(struct xk_pool *pool, u32 slot);
 void xk_reclaim_all(struct xk_pool *pool);
-void xk_bury(struct xk_pool *pool);
-int xk_reap_wait(struct xk_pool *pool);
 void xk_reap(struct xk_pool *pool);
 void xk_reap_finish(struct xk_pool *pool);
 void xk_lock_yield(struct xk_pool *pool, u32 *done, u32 weight);
@@ -374,8 +365,7 @@ void xk_leave_prepare(struct xk_pool *pool);
 void xk_client_end(struct xk_client *client);
 void xk_client_joined(struct xk_client *client, u64 incarnation);
 bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason);
-void xk_client_mapped(struct xk_client *client);
-void xk_client_unmapped(struct xk_client *client);
+void xk_client_unmapped(struct xk_client *client, bool keeps);
 void xk_client_left(struct xk_client *client);
 void xk_client_closed(struct xk_client *client);
 
