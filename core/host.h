@@ -349,10 +349,13 @@ int xm_seals_check(u32 seals, bool shared);
  */
 int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *request);
 
+/* Check a request about a slot: 0 or -EINVAL. The functions below want one that has passed. */
+int xm_slot_check(const struct xm_map *map, const struct xmem_slot_request *request);
+
 /*
  * Give back a FREE slot of @me, or all @slots slots of its payload. Returns how many were given
- * back, with the payload's id in *ret_payload; or -EINVAL, -EPERM, -EBUSY. The walk over the slots
- * begins in the group of the named slot and ends when it has seen @slots of them.
+ * back, with the payload's id in *ret_payload; or -EPERM, -EBUSY. The walk over the slots begins in
+ * the group of the named slot and ends when it has seen @slots of them.
  */
 int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request *request,
 		   u32 slots, u64 *ret_payload);

@@ -36,16 +36,13 @@ static const struct xm_request_kind kinds[] = {
 	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN, .answers = false),
 	KIND(WAKE, xmem_wait_request, XMEM_WAIT_MIN,
 	     .answers = false, .flags = XMEM_WAKE_OWN),
-	KIND(RESOLVE, xmem_slot_request, XMEM_SLOT_MIN, .answers = false),
-	KIND(COLLECT, xmem_slot_request, XMEM_SLOT_MIN, .answers = false),
-	KIND(RENEW, xmem_slot_request, XMEM_SLOT_MIN, .answers = true),
-	KIND(DETACH, xmem_slot_request, XMEM_SLOT_MIN,
-	     .answers = false, .flags = XMEM_DETACH_FILE),
+	FULL(SLOT, xmem_slot_request, XMEM_SLOT_MIN,
+	     .ops = XMEM_OP_DETACH_FILE + 1, .answers = 1 << XMEM_OP_RENEW),
 	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, .answers = true, .unjoined = true),
 	KIND(POOLS, xmem_pools_request, XMEM_POOLS_MIN, .answers = true, .unjoined = true),
 	KIND(POLL_FD, xmem_poll_fd_request, XMEM_POLL_FD_MIN, .answers = true),
 	KIND(CLAIM, xmem_claim_request, XMEM_CLAIM_MIN,
-	     .answers = false),
+	     .ops = XMEM_CLAIM_UNDO + 1, .answers = false),
 	KIND(UPGRADE, xmem_upgrade_request, XMEM_UPGRADE_MIN, .answers = true,
 	     .flags = XMEM_UPGRADE_PUBLISH | XMEM_UPGRADE_GIVE_UP | XMEM_UPGRADE_CANCEL),
 	KIND(NARROW, xmem_narrow_request, XMEM_NARROW_MIN, .answers = true, .unjoined = true),
@@ -86,6 +83,8 @@ int xm_request_check(const struct xm_request_kind *kind, const union xm_request 
 {
 	if (request->flags & ~kind->flags)
 		return -EINVAL;
+	if (kind->ops && request->op >= kind->ops)
+		return -EINVAL;
 	if (kind->reserved && *(const u32 *)((const char *)request + kind->reserved))
 		return -EINVAL;
 	return 0;
@@ -101,6 +100,13 @@ void xm_host_query(struct xmem_query_request *request)
 	request->max_clients = XMEM_MAX_CLIENTS;
 	request->max_ring_entries = XMEM_MAX_RING;
 	request->group_slots = XMEM_GROUP_SLOTS;
+}
+
+int xm_slot_check(const struct xm_map *map, const struct xmem_slot_request *request)
+{
+	if (request->slot >= map->slots)
+		return -EINVAL;
+	return request->op != XMEM_OP_RESOLVE && request->generation ? -EINVAL : 0;
 }
 
 /* ---- limits ---- */

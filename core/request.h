@@ -16,6 +16,7 @@ union xm_request {
 	struct {
 		u32 size;
 		u32 flags;
+		u32 op;			/* of kinds with ops */
 	};
 	struct xmem_query_request query;
 	struct xmem_pools_request pools;
@@ -46,7 +47,9 @@ struct xm_request_kind {
 	u16 bytes;		/* length of its struct */
 	u16 least;		/* the shortest struct of an older caller */
 	u16 reserved;		/* offset of its reserved u32; 0: it has none */
-	bool answers;		/* the host writes something into the struct for the caller */
+	u8 ops;			/* it has an op, below this; 0: it has none */
+	u8 answers;		/* mask of the ops (without ops: 1) for which the host writes
+				 * something into the struct */
 	bool unjoined;		/* the caller need not have joined a pool */
 	u32 flags;		/* flags that it knows */
 };
@@ -61,9 +64,16 @@ const struct xm_request_kind *xm_request_find(u32 request);
 int xm_request_size(const struct xm_request_kind *kind, u32 size);
 
 /*
- * Check flags and the reserved field: -EINVAL if an unknown flag is set or the field is not 0.
+ * Check op, flags and reserved field: -EINVAL if op or a flag is unknown, or the field is not 0.
  * @request is the whole struct; the caller has extended a shorter one with zeros.
  */
 int xm_request_check(const struct xm_request_kind *kind, const union xm_request *request);
+
+/* Does the host write something into this struct, which has been checked? */
+static inline bool xm_request_answers(const struct xm_request_kind *kind,
+				      const union xm_request *request)
+{
+	return kind->answers >> (kind->ops ? request->op : 0) & 1;
+}
 
 #endif

@@ -401,24 +401,20 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 		   u32 slots, u64 *ret_payload)
 {
 	const struct xm_map *map = &host->map;
-	u32 slot, group;
+	u32 slot = xm_index(request->slot, map->slots), group = slot / XMEM_GROUP_SLOTS;
 	int count = 1;
 	u64 payload;
 
-	if (request->slot >= map->slots || request->generation)
-		return -EINVAL;
-	slot = xm_index(request->slot, map->slots);
 	if (xm_slot_row(map, slot)->owner != me)
 		return -EPERM;
 	payload = xm_slot_row(map, slot)->payload;
-	group = slot / XMEM_GROUP_SLOTS;
-	if (request->flags & XMEM_DETACH_FILE)
+	if (request->op == XMEM_OP_DETACH_FILE)
 		count = xm_detach_walk(host, me, group, payload, slots, true);
 	else if (!xm_is_free(map, slot))
 		count = -EBUSY;
 	if (count < 0)
 		return count;
-	if (request->flags & XMEM_DETACH_FILE)
+	if (request->op == XMEM_OP_DETACH_FILE)
 		xm_detach_walk(host, me, group, payload, count, false);
 	else
 		xm_free_slot(host, slot);
@@ -530,14 +526,10 @@ int xm_host_resolve(const struct xm_host *host, u32 me, u32 slot, u64 word)
 int xm_host_renew(struct xm_host *host, u32 me, u64 random, struct xmem_slot_request *request)
 {
 	const struct xm_map *map = &host->map;
-	struct xmem_slot_row *row;
+	u32 slot = xm_index(request->slot, map->slots);
+	struct xmem_slot_row *row = xm_slot_row(map, slot);
 	u64 *state, word, first;
-	u32 slot;
 
-	if (request->slot >= map->slots || request->generation)
-		return -EINVAL;
-	slot = xm_index(request->slot, map->slots);
-	row = xm_slot_row(map, slot);
 	if (row->owner != me)
 		return -EPERM;
 	state = &xm_slot(map, slot)->state;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Requests, with the errnos that uapi.h names for them. Arm, wait and resolve are not here: the
- * library does them in the pages (lib/host/daemon.c), and the daemon answers that it does not know
- * them. The library also wakes clients itself, and tells the daemon only for the descriptors that
- * are polled.
+ * library does them in the pages (lib/host/daemon.c), and the daemon refuses them. The library also
+ * wakes clients itself, and tells the daemon only for the descriptors that are polled.
  */
 #include <fcntl.h>
 #include <linux/ioctl.h>
@@ -348,31 +347,21 @@ static int serve_unsubscribe(struct xd_call *call)
 	return 0;
 }
 
-static int serve_collect(struct xd_call *call)
+static int collect(struct xd_call *call)
 {
-	const struct xmem_slot_request *request = &call->request.slot;
 	struct xd_pool *pool = call->from->pool;
 	u64 *collects = &xm_ring(&pool->host.map, call->from->client)->collects;
 
-	if (request->slot >= pool->host.map.slots || request->generation)
-		return -EINVAL;
 	/* First the word, then the slots: a subscriber that puts a slot after this asks again. */
 	if (xm_xchg_full(collects, XMEM_COLLECTS_NONE) == XMEM_COLLECTS_MORE)
 		xd_pool_reap(pool);
 	else
-		xd_pool_collect(pool, request->slot);
+		xd_pool_collect(pool, call->request.slot.slot);
 	return 0;
 }
 
-static int serve_renew(struct xd_call *call)
-{
-	struct xm_host *host = &call->from->pool->host;
-
-	return xm_host_renew(host, call->from->client, random_word(), &call->request.slot);
-}
-
 /* The group stays the caller's until the caller ends: no other client gets its pages. */
-static int serve_detach(struct xd_call *call)
+static int detach(struct xd_call *call)
 {
 	const struct xmem_slot_request *request = &call->request.slot;
 	struct xd_connection *from = call->from;
@@ -385,6 +374,25 @@ static int serve_detach(struct xd_call *call)
 	if (count > 0)
 		xd_payload_put(from->pool, id, count);
 	return count < 0 ? count : 0;
+}
+
+static int serve_slot(struct xd_call *call)
+{
+	struct xm_host *host = &call->from->pool->host;
+	struct xmem_slot_request *request = &call->request.slot;
+	int err = xm_slot_check(&host->map, request);
+
+	if (err)
+		return err;
+	switch (request->op) {
+	case XMEM_OP_RESOLVE:
+		return -EOPNOTSUPP;
+	case XMEM_OP_COLLECT:
+		return collect(call);
+	case XMEM_OP_RENEW:
+		return xm_host_renew(host, call->from->client, random_word(), request);
+	}
+	return detach(call);
 }
 
 /*
@@ -469,9 +477,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_SUBSCRIBE)]	= serve_subscribe,
 	[_IOC_NR(XMEM_IOC_UNSUBSCRIBE)]	= serve_unsubscribe,
 	[_IOC_NR(XMEM_IOC_WAKE)]	= serve_wake,
-	[_IOC_NR(XMEM_IOC_COLLECT)]	= serve_collect,
-	[_IOC_NR(XMEM_IOC_RENEW)]	= serve_renew,
-	[_IOC_NR(XMEM_IOC_DETACH)]	= serve_detach,
+	[_IOC_NR(XMEM_IOC_SLOT)]	= serve_slot,
 	[_IOC_NR(XMEM_IOC_QUERY)]	= serve_query,
 	[_IOC_NR(XMEM_IOC_POOLS)]	= serve_pools,
 	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,

@@ -315,13 +315,13 @@ static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_req
 	return count < 0 ? count : 0;
 }
 
-int xk_detach_begin(struct xk_call *call)
+int xk_detach(struct xk_client *client, const struct xmem_slot_request *request)
 {
-	int err = xk_client_lock(call->client);
+	int err = xk_client_lock(client);
 
 	if (err)
 		return err;
-	err = xk_detach_locked(call->client, &call->u.slot);
-	mutex_unlock(&call->client->pool->lock);
+	err = xk_detach_locked(client, request);
+	mutex_unlock(&client->pool->lock);
 	return err;
 }

@@ -33,10 +33,7 @@ static int (*const xk_ops[])(struct xk_call *call) = {
 	XK_OP(ARM, xk_arm_begin),
 	XK_OP(WAIT, xk_wait_begin),
 	XK_OP(WAKE, xk_wake_begin),
-	XK_OP(RESOLVE, xk_resolve_begin),
-	XK_OP(COLLECT, xk_collect_begin),
-	XK_OP(RENEW, xk_renew_begin),
-	XK_OP(DETACH, xk_detach_begin),
+	XK_OP(SLOT, xk_slot_begin),
 	XK_OP(QUERY, xk_query_begin),
 	XK_OP(POOLS, xk_pools_begin),
 	XK_OP(POLL_FD, xk_poll_fd_begin),
@@ -72,7 +69,8 @@ static int xk_take_in(const struct xm_request_kind *kind, void __user *argument,
 	if (err)
 		return err;
 	/* Find a fault now rather than when the request has had its effect. */
-	if (kind->answers && copy_to_user(argument, u, min_t(u32, *size, kind->bytes)))
+	if (xm_request_answers(kind, u) &&
+	    copy_to_user(argument, u, min_t(u32, *size, kind->bytes)))
 		return -EFAULT;
 	return 0;
 }
@@ -120,7 +118,8 @@ static int xk_give_fd(struct xk_call *call, int __user *number)
 static int xk_give_back(const struct xm_request_kind *kind, struct xk_call *call,
 			void __user *argument, u32 size)
 {
-	if (kind->answers && copy_to_user(argument, &call->u, min_t(u32, size, kind->bytes)))
+	if (xm_request_answers(kind, &call->u) &&
+	    copy_to_user(argument, &call->u, min_t(u32, size, kind->bytes)))
 		return -EFAULT;
 	return call->give ? xk_give_fd(call, xk_fd_place(kind, argument)) : 0;
 }

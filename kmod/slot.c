@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The requests of one slot: resolve (make a SCANNING slot LIVE), collect (reap it), renew (give it
- * a new tenancy). attach.c has detach.
+ * The request `slot`: resolve (make a SCANNING slot LIVE), collect (reap it), renew (give it a new
+ * tenancy). attach.c has detach.
  */
 #include <linux/random.h>
 
@@ -13,12 +13,11 @@ static int xk_resolve_look(struct xk_client *client, const struct xmem_slot_requ
 {
 	const struct xm_map *map = &client->pool->host.map;
 	int err = xk_client_lock(client);
-	u32 slot;
+	u32 slot = xm_index(request->slot, map->slots);
 
 	if (err)
 		return err;
-	slot = xm_index(request->slot, map->slots);
-	if (request->slot >= map->slots || !map->group[slot / XMEM_GROUP_SLOTS]) {
+	if (!map->group[slot / XMEM_GROUP_SLOTS]) {
 		err = -EINVAL;
 	} else if (!(xm_load(xm_hold(map, client->id, slot)) & XM_HOLD_COUNT)) {
 		err = -EPERM;
@@ -31,10 +30,10 @@ static int xk_resolve_look(struct xk_client *client, const struct xmem_slot_requ
 	return err;
 }
 
-int xk_resolve_begin(struct xk_call *call)
+static int xk_resolve(struct xk_client *client, const struct xmem_slot_request *request)
 {
 	u64 word;
-	int err = xk_resolve_look(call->client, &call->u.slot, &word);
+	int err = xk_resolve_look(client, request, &word);
 
 	if (err)
 		return err;
@@ -44,12 +43,11 @@ int xk_resolve_begin(struct xk_call *call)
 	err = xk_pause();
 	if (err)
 		return err;
-	err = xk_client_lock(call->client);
+	err = xk_client_lock(client);
 	if (err)
 		return err;
-	err = xm_host_resolve(&call->client->pool->host, call->client->id, call->u.slot.slot,
-			      word);
-	mutex_unlock(&call->client->pool->lock);
+	err = xm_host_resolve(&client->pool->host, client->id, request->slot, word);
+	mutex_unlock(&client->pool->lock);
 	return err;
 }
 
@@ -61,21 +59,17 @@ int xk_resolve_begin(struct xk_call *call)
  * is nothing to do. A client that could once hold them still can, as long as it lives and these
  * contents last (core/holders.c).
  */
-int xk_collect_begin(struct xk_call *call)
+static int xk_collect(struct xk_client *client, const struct xmem_slot_request *request)
 {
-	struct xk_client *client = call->client;
 	const struct xm_map *map = &client->pool->host.map;
-	u32 slot = call->u.slot.slot;
+	u32 slot = xm_index(request->slot, map->slots);
 
-	if (call->u.slot.generation || slot >= map->slots)
-		return -EINVAL;
-	slot = xm_index(slot, map->slots);
 	if (xm_holds_count(map, client->id, slot))
 		xk_reclaim_later(client->pool, slot);
 	return 0;
 }
 
-static int xk_renew(struct xk_client *client, struct xmem_slot_request *request)
+static int xk_renew_once(struct xk_client *client, struct xmem_slot_request *request)
 {
 	int err = xk_client_lock(client);
 
@@ -91,14 +85,32 @@ static int xk_renew(struct xk_client *client, struct xmem_slot_request *request)
  * Every call uses up one of the slot's 2^24 tenancies, as an attach does. So a slot has a clock: a
  * call in the same millisecond as another one, from any thread, waits for the next millisecond.
  */
-int xk_renew_begin(struct xk_call *call)
+static int xk_renew(struct xk_client *client, struct xmem_slot_request *request)
 {
 	int err;
 
-	while ((err = xk_renew(call->client, &call->u.slot)) == -EALREADY) {
+	while ((err = xk_renew_once(client, request)) == -EALREADY) {
 		err = xk_pause();
 		if (err)
 			return err;
 	}
 	return err;
+}
+
+int xk_slot_begin(struct xk_call *call)
+{
+	struct xmem_slot_request *request = &call->u.slot;
+	int err = xm_slot_check(&call->client->pool->host.map, request);
+
+	if (err)
+		return err;
+	switch (request->op) {
+	case XMEM_OP_RESOLVE:
+		return xk_resolve(call->client, request);
+	case XMEM_OP_COLLECT:
+		return xk_collect(call->client, request);
+	case XMEM_OP_RENEW:
+		return xk_renew(call->client, request);
+	}
+	return xk_detach(call->client, request);
 }

@@ -385,16 +385,14 @@ int xk_writer_begin(struct xk_call *call);
 
 /* attach.c */
 int xk_attach_begin(struct xk_call *call);
-int xk_detach_begin(struct xk_call *call);
+int xk_detach(struct xk_client *client, const struct xmem_slot_request *request);
 
 /* subscribe.c */
 int xk_subscribe_begin(struct xk_call *call);
 int xk_unsubscribe_begin(struct xk_call *call);
 
 /* slot.c */
-int xk_resolve_begin(struct xk_call *call);
-int xk_collect_begin(struct xk_call *call);
-int xk_renew_begin(struct xk_call *call);
+int xk_slot_begin(struct xk_call *call);
 
 /* inplace.c */
 int xk_upgrade_begin(struct xk_call *call);

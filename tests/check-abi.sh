@@ -190,8 +190,8 @@ plants() {
 		'the code does not: field xmem_pool_header total_bytes'
 	plant docs/abi/sysfs.txt 's,poolN/payloads,poolN/ghosts,' \
 		'the code does not: sysfs .*ghosts'
-	plant docs/abi/ioctl.txt '/XMEM_IOC_RENEW/,/^$/d' \
-		'docs/abi does not: request XMEM_IOC_RENEW'
+	plant docs/abi/ioctl.txt '/XMEM_IOC_SLOT/,/^$/d' \
+		'docs/abi does not: request XMEM_IOC_SLOT'
 	plant docs/abi/pages.txt 's/^( *0 .*magic)/\1\n       0      8  magic/' 'twice'
 	[ $missed != 0 ] || echo "14 planted mistakes, each found"
 	return $missed

@@ -28,17 +28,13 @@
  */
 static int begin(struct xmem_pool *pool, struct xmem_upgrade_request *request)
 {
-	struct xmem_slot_request resolve = {
-		.size = sizeof(resolve), .slot = request->slot,
-		.generation = request->generation,
-	};
 	int err, tries;
 
 	for (tries = 0; tries < TRIES; tries++) {
 		err = xl_request(pool, XMEM_IOC_UPGRADE, request);
 		if (err != -EAGAIN)
 			return err;
-		err = xl_request(pool, XMEM_IOC_RESOLVE, &resolve);
+		err = xl_resolve(pool, xm_token(request->generation, request->slot));
 		if (err && err != -EAGAIN)
 			return err;
 	}

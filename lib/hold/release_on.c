@@ -28,12 +28,11 @@ _Thread_local bool xl_in_driver;
 static void put(struct xmem_pool *pool, u32 slot)
 {
 	struct xm_pending pending = xm_put(&pool->map, pool->me, slot);
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
 
 	if (pending.what == XM_WAKE_OWNER)
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
 	else if (pending.what == XM_RECLAIM_SLOT)
-		xl_post(pool, XMEM_IOC_COLLECT, &request);
+		xl_post_slot(pool, XMEM_OP_COLLECT, pending.who);
 }
 
 static void drop(struct xmem_buffer *buffer)

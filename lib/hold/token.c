@@ -16,11 +16,6 @@
  */
 static int look_again(struct xmem_pool *pool, u64 token)
 {
-	struct xmem_slot_request request = {
-		.size = sizeof(request),
-		.slot = xm_token_slot(token),
-		.generation = xm_generation(token),
-	};
 	int err = -EAGAIN, asked, looks;
 
 	for (asked = 0; asked < RESOLVES; asked++) {
@@ -28,7 +23,7 @@ static int look_again(struct xmem_pool *pool, u64 token)
 			err = xm_look(&pool->map, token);
 		if (err != -EAGAIN)
 			return err;
-		err = xl_request(pool, XMEM_IOC_RESOLVE, &request);
+		err = xl_resolve(pool, token);
 		if (err && err != -EAGAIN && err != -ESTALE)
 			return err;
 		err = xm_look(&pool->map, token);

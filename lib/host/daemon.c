@@ -223,7 +223,7 @@ static int resolve(struct daemon_link *daemon, u32 me, const struct xmem_slot_re
 	u64 word;
 	XL_UNCANCELLED;
 
-	if (request->slot >= map->slots)
+	if (xm_slot_check(map, request))
 		return -EINVAL;
 	if (!(xm_load_acquire(xm_hold(map, me, request->slot)) & XM_HOLD_COUNT))
 		return -EPERM;
@@ -290,7 +290,7 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 		return err;
 	if (!daemon->base)
 		return -ENOTCONN;
-	if (kind == XMEM_IOC_RESOLVE)
+	if (kind == XMEM_IOC_SLOT)
 		return resolve(daemon, link->join.client, &request.slot);
 	if (kind == XMEM_IOC_CLAIM)
 		return take_claims(daemon, link->join.client, &request.claim);
@@ -300,9 +300,10 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 	return err;
 }
 
-static bool argument_is_take(const struct xmem_claim_request *request)
+/* The op of a request that has one; ~0: its struct is too short. */
+static u32 op_of(const union xm_request *argument)
 {
-	return request->size >= XMEM_CLAIM_MIN && request->op == XMEM_CLAIM_TAKE;
+	return argument->size >= offsetof(union xm_request, op) + sizeof(u32) ? argument->op : ~0u;
 }
 
 static int daemon_request_until(struct xmem_link *link, unsigned int request, void *argument,
@@ -317,10 +318,13 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 	case XMEM_IOC_ARM:
 	case XMEM_IOC_WAIT:
 	case XMEM_IOC_WAKE:
-	case XMEM_IOC_RESOLVE:
 		return serve_locally(link, request, argument);
+	case XMEM_IOC_SLOT:
+		if (op_of(argument) == XMEM_OP_RESOLVE)
+			return serve_locally(link, request, argument);
+		break;
 	case XMEM_IOC_CLAIM:
-		if (argument_is_take(argument))
+		if (op_of(argument) == XMEM_CLAIM_TAKE)
 			return serve_locally(link, request, argument);
 		if (add_alone(daemon, link->join.client, argument))
 			return 0;

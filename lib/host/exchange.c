@@ -118,7 +118,7 @@ static bool stands_for(struct xl_exchange *exchange, const struct xl_post *post)
 {
 	u64 *collects = exchange->collects;
 
-	if (post->request != XMEM_IOC_COLLECT || !collects ||
+	if (post->request != XMEM_IOC_SLOT || post->slot.op != XMEM_OP_COLLECT || !collects ||
 	    xm_cas_full(collects, XMEM_COLLECTS_NONE, XMEM_COLLECTS_ONE))
 		return false;
 	return xm_xchg_full(collects, XMEM_COLLECTS_MORE) != XMEM_COLLECTS_NONE;
@@ -159,7 +159,7 @@ static void close_files(struct xm_datagram *reply)
 static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *reply)
 {
 	struct xmem_attach_request *attach = (void *)reply->body;
-	struct xl_post post = { .request = XMEM_IOC_DETACH };
+	struct xl_post post = { .request = XMEM_IOC_SLOT };
 	u32 i;
 
 	xm_store(&exchange->unanswered, exchange->unanswered - (exchange->unanswered > 0));
@@ -169,6 +169,7 @@ static void undo(struct xl_exchange *exchange, int socket, struct xm_datagram *r
 		return;
 	for (i = 0; i < attach->count && i < XMEM_GROUP_SLOTS; i++) {
 		post.slot = (struct xmem_slot_request){ .size = sizeof(post.slot),
+							.op = XMEM_OP_DETACH,
 							.slot = attach->slot[i] };
 		send_or_keep(exchange, socket, &post);
 	}

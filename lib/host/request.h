@@ -52,6 +52,25 @@ static inline void xl_post(struct xmem_pool *pool, unsigned int request, const v
 	xl_update_follow(pool, request, argument, 0);
 }
 
+/* Post a request about a slot. @op: COLLECT, DETACH or DETACH_FILE. */
+static inline void xl_post_slot(struct xmem_pool *pool, u32 op, u32 slot)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .op = op, .slot = slot };
+
+	xl_post(pool, XMEM_IOC_SLOT, &request);
+}
+
+/* Make a SCANNING slot that this client holds LIVE again, if its owner does not go on. */
+static inline int xl_resolve(struct xmem_pool *pool, u64 token)
+{
+	struct xmem_slot_request request = {
+		.size = sizeof(request), .op = XMEM_OP_RESOLVE, .slot = xm_token_slot(token),
+		.generation = xm_generation(token),
+	};
+
+	return xl_request(pool, XMEM_IOC_SLOT, &request);
+}
+
 /*
  * Asking briefly. A call that must not wait for a stopped host asks it until xl_ask_until, and
  * reports the result to xl_ask_record. After a timeout, asking is put off: for ten times xl_ask_ns,

@@ -214,14 +214,10 @@ u64 xl_cache_drop(struct xmem_pool *pool, struct xl_mapping *list)
 	u64 bytes = 0;
 
 	while ((file = list)) {
-		struct xmem_slot_request request = {
-			.size = sizeof(request), .flags = XMEM_DETACH_FILE, .slot = file->slot,
-		};
-
 		list = file->next_file;
 		bytes += file->bytes;
 		XM_STEP(XM_STEP_FILE_TAKEN);
-		xl_post(pool, XMEM_IOC_DETACH, &request);
+		xl_post_slot(pool, XMEM_OP_DETACH_FILE, file->slot);
 		XM_STEP(XM_STEP_FILE_DETACHED);
 		xl_mapping_remove(pool, file);
 	}

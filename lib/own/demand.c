@@ -294,7 +294,6 @@ static bool host_finds_slots(struct xmem_pool *pool, u64 answer_by)
 		.size = sizeof(attach), .count = 1, .stride = PAGE, .length = PAGE,
 		.fd = xl_payload_memfd.make(&mapping, PAGE),
 	};
-	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	int err;
 
 	if (attach.fd < 0)
@@ -304,8 +303,7 @@ static bool host_finds_slots(struct xmem_pool *pool, u64 answer_by)
 	xl_file_close(attach.fd);
 	if (err)
 		return false;
-	detach.slot = attach.slot[0];
-	xl_post(pool, XMEM_IOC_DETACH, &detach);
+	xl_post_slot(pool, XMEM_OP_DETACH, attach.slot[0]);
 	xl_drain_posts(pool);
 	return true;
 }

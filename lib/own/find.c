@@ -19,12 +19,14 @@
  */
 static XL_COLD int renew(struct xmem_pool *pool, struct xl_owned_slot *slot, u64 answer_by)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot->own.slot };
+	struct xmem_slot_request request = {
+		.size = sizeof(request), .op = XMEM_OP_RENEW, .slot = slot->own.slot,
+	};
 	int err;
 
 	if (xl_is_put_off(pool))
 		return -EINPROGRESS;	/* `renewing` stays as it is */
-	err = xl_request_briefly(pool, XMEM_IOC_RENEW, &request, answer_by);
+	err = xl_request_briefly(pool, XMEM_IOC_SLOT, &request, answer_by);
 	pool->owned.renewals -= slot->renewing;
 	slot->renewing = err == -EINTR || err == -ETIMEDOUT;
 	pool->owned.renewals += slot->renewing;

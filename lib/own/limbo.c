@@ -124,7 +124,6 @@ XMEM_API int xmem_limbo_hook(struct xmem_pool *pool, uint64_t bytes, uint32_t co
  */
 static void tell_host(struct xmem_pool *pool)
 {
-	struct xmem_slot_request request = { .size = sizeof(request) };
 	const struct xm_map *map = &pool->map;
 	u32 s;
 
@@ -135,8 +134,7 @@ static void tell_host(struct xmem_pool *pool)
 		    xm_group_used(map, s / XMEM_GROUP_SLOTS, bit, 0, NULL) ||
 		    xm_claims_of(map, s))
 			continue;
-		request.slot = s;
-		xl_post(pool, XMEM_IOC_COLLECT, &request);
+		xl_post_slot(pool, XMEM_OP_COLLECT, s);
 	}
 }
 

@@ -49,10 +49,8 @@ void xl_once_detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 	u32 i;
 
 	for (i = 0; i < count; i++) {
-		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[i] };
-
 		unmap(pool, slot[i]);
-		xl_post(pool, XMEM_IOC_DETACH, &request);
+		xl_post_slot(pool, XMEM_OP_DETACH, slot[i]);
 		__atomic_store_n(&pool->owned.detaching, true, __ATOMIC_RELEASE);
 	}
 }

@@ -542,12 +542,10 @@ int xl_payload_ahead_all(struct xmem_pool *pool, u32 publisher, u64 deadline_ns)
 
 void xl_do_pending(struct xmem_pool *pool, struct xm_pending pending)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = pending.who };
-
 	if (pending.what == XM_WAKE_OWNER) {
 		xl_waiters_wake(pool, XMEM_WAIT_SLOTS, pending.who);
 	} else if (pending.what == XM_RECLAIM_SLOT) {
-		xl_post(pool, XMEM_IOC_COLLECT, &request);
+		xl_post_slot(pool, XMEM_OP_COLLECT, pending.who);
 		xl_payload_unmap_some(pool);
 	}
 }

@@ -28,11 +28,8 @@ static void detach(struct xmem_pool *pool, const u16 *slot, u32 count)
 {
 	if (!count)
 		return;
-	while (count--) {
-		struct xmem_slot_request request = { .size = sizeof(request), .slot = slot[count] };
-
-		xl_post(pool, XMEM_IOC_DETACH, &request);
-	}
+	while (count--)
+		xl_post_slot(pool, XMEM_OP_DETACH, slot[count]);
 	xl_drain_posts(pool);
 }
 

@@ -39,10 +39,7 @@ static void drop_silently(struct raw *raw, uint64_t token)
 
 static int collect(struct raw *raw, uint64_t token)
 {
-	struct xmem_slot_request request = { .size = sizeof(request),
-					     .slot = xm_token_slot(token) };
-
-	return raw_request(raw, XMEM_IOC_COLLECT, &request);
+	return raw_slot(raw, XMEM_OP_COLLECT, xm_token_slot(token));
 }
 
 static uint32_t owner_of(struct raw *raw, uint64_t token)

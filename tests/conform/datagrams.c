@@ -84,7 +84,6 @@ static bool daemon_has(const struct raw *raw, int file)
 
 TEST(P10_the_daemon_closes_files_that_were_given_back)
 {
-	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	struct xmem_attach_request attached;
 	struct raw raw;
 	int file;
@@ -94,8 +93,7 @@ TEST(P10_the_daemon_closes_files_that_were_given_back)
 	file = new_memfd(BYTES, GOOD_SEALS);
 	SAME(raw_attach(&raw, file, 1, &attached), 0);
 	CHECK(daemon_has(&raw, file));
-	detach.slot = attached.slot[0];
-	SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
+	SAME(raw_slot(&raw, XMEM_OP_DETACH, attached.slot[0]), 0);
 	CHECK(!daemon_has(&raw, file));
 	raw_close(&raw);
 	close(file);

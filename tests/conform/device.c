@@ -60,9 +60,7 @@ int payload_of(struct raw *raw, uint64_t payload, unsigned int flags,
 
 int device_detach(struct raw *raw, unsigned int slot)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot };
-
-	return raw_request(raw, XMEM_IOC_DETACH, &request);
+	return raw_slot(raw, XMEM_OP_DETACH, slot);
 }
 
 uint64_t make_live(struct raw *raw, unsigned int slot)

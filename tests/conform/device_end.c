@@ -93,8 +93,7 @@ TEST(P2_an_opener_outlives_the_owner_of_gpu_memory)
 	SAME(payload_of(&writer, attach.payload, 0, NULL), -EOWNERDEAD);
 	SAME(device_row(&writer, 1).closing_bytes, 0);
 	xm_put(&writer.map, writer.link.join.client, attach.slot[0]);
-	SAME(raw_request(&writer, XMEM_IOC_COLLECT, &(struct xmem_slot_request){
-		.size = sizeof(struct xmem_slot_request), .slot = attach.slot[0] }), 0);
+	SAME(raw_slot(&writer, XMEM_OP_COLLECT, attach.slot[0]), 0);
 	EVENTUALLY(device_row(&writer, 1).closing_bytes == BYTES);
 	SAME(payload_of(&writer, attach.payload, XMEM_PAYLOAD_CLOSE, NULL), 0);
 	SAME(device_row(&writer, 1).bytes, 0);

@@ -323,52 +323,53 @@ TEST(P4_poll_fd_requests_with_wrong_fields)
 
 /* ---- slots ---- */
 
-static int try_slot(struct raw *raw, unsigned int request, uint32_t slot, uint64_t generation)
+static int try_slot(struct raw *raw, uint32_t op, uint32_t slot, uint64_t generation)
 {
-	struct xmem_slot_request s = { .size = sizeof(s), .slot = slot, .generation = generation };
+	struct xmem_slot_request s = {
+		.size = sizeof(s), .op = op, .slot = slot, .generation = generation,
+	};
 
-	return raw_request(raw, request, &s);
+	return raw_request(raw, XMEM_IOC_SLOT, &s);
 }
 
 TEST(P4_slot_requests_with_wrong_fields)
 {
-	static const unsigned int requests[] = {
-		XMEM_IOC_COLLECT, XMEM_IOC_RENEW, XMEM_IOC_DETACH,
-	};
+	struct xmem_slot_request flagged = { .size = sizeof(flagged), .flags = 1 };
 	struct xmem_attach_request attach;
-	unsigned int i;
-	uint32_t slot;
+	uint32_t slot, op;
 	int file;
 
 	scene_start();
 	file = new_memfd(2 * BYTES, GOOD_SEALS);
 	SAME(raw_attach(&writer, file, 2, &attach), 0);
 	slot = attach.slot[0];
-	for (i = 0; i < 3; i++) {
-		SAME(try_slot(&writer, requests[i], writer.map.slots, 0), -EINVAL);
-		SAME(try_slot(&writer, requests[i], ~0u, 0), -EINVAL);
-		SAME(try_slot(&writer, requests[i], slot, 1), -EINVAL);
+	flagged.slot = slot;
+	for (op = XMEM_OP_RESOLVE; op <= XMEM_OP_DETACH_FILE; op++) {
+		SAME(try_slot(&writer, op, writer.map.slots, 0), -EINVAL);
+		SAME(try_slot(&writer, op, ~0u, 0), -EINVAL);
+		SAME(try_slot(&writer, op, slot, 1), op == XMEM_OP_RESOLVE ? -EPERM : -EINVAL);
+		flagged.op = op;
+		SAME(raw_request(&writer, XMEM_IOC_SLOT, &flagged), -EINVAL);
 	}
-	SAME(try_slot(&writer, XMEM_IOC_RESOLVE, writer.map.slots, 0), -EINVAL);
-	SAME(try_slot(&writer, XMEM_IOC_RESOLVE, ~0u, 0), -EINVAL);
+	SAME(try_slot(&writer, op, slot, 0), -EINVAL);
+	SAME(try_slot(&writer, ~0u, slot, 0), -EINVAL);
 	/* These are another client's slots. */
-	SAME(try_slot(&reader, XMEM_IOC_RENEW, slot, 0), -EPERM);
-	SAME(try_slot(&reader, XMEM_IOC_DETACH, slot, 0), -EPERM);
-	SAME(try_slot(&reader, XMEM_IOC_COLLECT, slot, 0), 0);	/* not the host's: nothing to do */
+	SAME(try_slot(&reader, XMEM_OP_RENEW, slot, 0), -EPERM);
+	SAME(try_slot(&reader, XMEM_OP_DETACH, slot, 0), -EPERM);
+	SAME(try_slot(&reader, XMEM_OP_COLLECT, slot, 0), 0);	/* not the host's: nothing to do */
 	SAME(xm_load(&xm_slot_row(&reader.map, slot)->owner), writer.link.join.client);
 	/* These slots have no owner. */
-	SAME(try_slot(&writer, XMEM_IOC_DETACH, attach.slot[1] + 1, 0), -EPERM);
-	SAME(try_slot(&writer, XMEM_IOC_RENEW, attach.slot[1] + 1, 0), -EPERM);
-	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), 0);
-	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), 0);
-	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EPERM);
+	SAME(try_slot(&writer, XMEM_OP_DETACH, attach.slot[1] + 1, 0), -EPERM);
+	SAME(try_slot(&writer, XMEM_OP_RENEW, attach.slot[1] + 1, 0), -EPERM);
+	SAME(try_slot(&writer, XMEM_OP_RENEW, slot, 0), 0);
+	SAME(try_slot(&writer, XMEM_OP_DETACH, slot, 0), 0);
+	SAME(try_slot(&writer, XMEM_OP_DETACH, slot, 0), -EPERM);
 	close(file);
 	scene_end();
 }
 
 TEST(P1_files_are_detached_whole_or_not_at_all)
 {
-	struct xmem_slot_request s = { .size = sizeof(s), .flags = XMEM_DETACH_FILE };
 	struct xmem_attach_request attach;
 	int file;
 
@@ -376,24 +377,15 @@ TEST(P1_files_are_detached_whole_or_not_at_all)
 	file = new_memfd(3 * BYTES, GOOD_SEALS);
 	SAME(raw_attach(&writer, file, 3, &attach), 0);
 	SAME(writer.link.backend->map_group(&writer.link, attach.slot[0] / XMEM_GROUP_SLOTS), 0);
-	s.slot = attach.slot[1];
-	s.flags = XMEM_DETACH_FILE << 1;
-	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), -EINVAL);
-	s.flags = XMEM_DETACH_FILE;
-	SAME(raw_request(&writer, XMEM_IOC_RENEW, &s), -EINVAL);
-	SAME(raw_request(&writer, XMEM_IOC_COLLECT, &s), -EINVAL);
-	SAME(raw_request(&reader, XMEM_IOC_DETACH, &s), -EPERM);
+	SAME(raw_slot(&reader, XMEM_OP_DETACH_FILE, attach.slot[1]), -EPERM);
 	SAME(xm_take(&writer.map, attach.slot[2]), 0);
-	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), -EBUSY);
+	SAME(raw_slot(&writer, XMEM_OP_DETACH_FILE, attach.slot[1]), -EBUSY);
 	SAME(xm_load(&reader.map.pool->payloads), 1);
 	SAME(xm_give_up(&writer.map, attach.slot[2]), 0);
-	/* Detach one of them alone first; later the flag means all others of the file. */
-	s.flags = 0;
-	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), 0);
-	s.flags = XMEM_DETACH_FILE;
-	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), -EPERM);
-	s.slot = attach.slot[0];
-	SAME(raw_request(&writer, XMEM_IOC_DETACH, &s), 0);
+	/* Detach one of them alone first; later all others of the file. */
+	SAME(raw_slot(&writer, XMEM_OP_DETACH, attach.slot[1]), 0);
+	SAME(raw_slot(&writer, XMEM_OP_DETACH_FILE, attach.slot[1]), -EPERM);
+	SAME(raw_slot(&writer, XMEM_OP_DETACH_FILE, attach.slot[0]), 0);
 	SAME(xm_load(&reader.map.pool->payloads), 0);
 	SAME(xm_load(&reader.map.pool->payloads_gone), 1);
 	SAME(xm_load(&xm_slot_row(&reader.map, attach.slot[2])->owner), XMEM_OWNER_NONE);
@@ -414,12 +406,12 @@ TEST(P1_slots_with_contents_are_not_detached_or_renewed)
 	slot = attach.slot[0];
 	SAME(writer.link.backend->map_group(&writer.link, slot / XMEM_GROUP_SLOTS), 0);
 	SAME(xm_take(&writer.map, slot), 0);
-	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EBUSY);
-	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), 0);	/* no such generation yet */
+	SAME(try_slot(&writer, XMEM_OP_DETACH, slot, 0), -EBUSY);
+	SAME(try_slot(&writer, XMEM_OP_RENEW, slot, 0), 0);	/* no such generation yet */
 	xm_publish(&writer.map, writer.link.join.client, slot, &p);
 	raw_hold(&reader, p.token);
-	SAME(try_slot(&writer, XMEM_IOC_DETACH, slot, 0), -EBUSY);
-	SAME(try_slot(&writer, XMEM_IOC_RENEW, slot, 0), -ESTALE);
+	SAME(try_slot(&writer, XMEM_OP_DETACH, slot, 0), -EBUSY);
+	SAME(try_slot(&writer, XMEM_OP_RENEW, slot, 0), -ESTALE);
 	SAME(xm_look(&reader.map, p.token), 0);
 	close(file);
 	scene_end();

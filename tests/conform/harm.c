@@ -279,21 +279,21 @@ TEST(P4_resolving_is_for_holders_alone)
 	struct xmem_buffer *kept;
 	uint64_t token = publish_kept(writer, 1, &kept);
 	struct xmem_slot_request request = {
-		.size = sizeof(request), .slot = xm_token_slot(token),
+		.size = sizeof(request), .op = XMEM_OP_RESOLVE, .slot = xm_token_slot(token),
 		.generation = xm_generation(token),
 	};
 	struct raw raw;
 
 	raw_start(&raw, name, XMEM_ROLE_READER);
-	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EPERM);
+	SAME(raw_request(&raw, XMEM_IOC_SLOT, &request), -EPERM);
 	raw_hold(&raw, token);
 	/* The slot is LIVE, so there is nothing to resolve. */
-	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EAGAIN);
+	SAME(raw_request(&raw, XMEM_IOC_SLOT, &request), -EAGAIN);
 	request.generation++;
-	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -ESTALE);
+	SAME(raw_request(&raw, XMEM_IOC_SLOT, &request), -ESTALE);
 	request.generation--;
 	xm_put(&raw.map, raw.link.join.client, xm_token_slot(token));
-	SAME(raw_request(&raw, XMEM_IOC_RESOLVE, &request), -EPERM);
+	SAME(raw_request(&raw, XMEM_IOC_SLOT, &request), -EPERM);
 	raw_close(&raw);
 	xmem_release(kept);
 	xmem_pool_close(writer);

@@ -269,6 +269,8 @@ void raw_start(struct raw *raw, const char *name, uint32_t role);
 /* Skip where a process cannot make a fork inherit its mappings of a pool (MADV_DOFORK). */
 void forks_have_mappings_or_skip(void);
 int raw_request(struct raw *raw, unsigned int request, void *argument);
+/* A request about a slot, enum xmem_slot_op. */
+int raw_slot(struct raw *raw, uint32_t op, uint32_t slot);
 void raw_close(struct raw *raw);
 
 /* A memfd of @bytes, allocated, with @seals. */

@@ -473,7 +473,7 @@ TEST(P4_an_owner_cannot_take_what_is_written_in_place)
 		.size = sizeof(attach), .flags = XMEM_ATTACH_SHARED, .stride = BYTES,
 		.length = BYTES, .count = 1,
 	};
-	struct xmem_slot_request one = { .size = sizeof(one) };
+	uint32_t slot;
 	struct xm_publication what = { .length = 8 };
 	struct raw owner, raw;
 	u64 *word;
@@ -483,20 +483,20 @@ TEST(P4_an_owner_cannot_take_what_is_written_in_place)
 	attach.fd = new_memfd(BYTES, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	SAME(raw_request(&owner, XMEM_IOC_ATTACH, &attach), 0);
 	close(attach.fd);
-	one.slot = attach.slot[0];
-	WORKED(owner.link.backend->map_group(&owner.link, one.slot / XMEM_GROUP_SLOTS));
-	SAME(xm_take(&owner.map, one.slot), 0);
-	xm_publish(&owner.map, owner.link.join.client, one.slot, &what);
+	slot = attach.slot[0];
+	WORKED(owner.link.backend->map_group(&owner.link, slot / XMEM_GROUP_SLOTS));
+	SAME(xm_take(&owner.map, slot), 0);
+	xm_publish(&owner.map, owner.link.join.client, slot, &what);
 	raw_hold(&raw, what.token);
-	SAME(upgrade(&raw, 0, one.slot, what.token >> 16), 0);
+	SAME(upgrade(&raw, 0, slot, what.token >> 16), 0);
 	/* This holds even if the client writes into the word that the slot is free. */
-	word = &xm_slot(&owner.map, one.slot)->state;
+	word = &xm_slot(&owner.map, slot)->state;
 	xm_store(word, xm_word(xm_generation(*word), 0, XMEM_SLOT_FREE));
-	SAME(raw_request(&owner, XMEM_IOC_DETACH, &one), -EBUSY);
-	SAME(raw_request(&owner, XMEM_IOC_RENEW, &one), -ESTALE);
-	SAME(upgrade(&raw, XMEM_UPGRADE_PUBLISH, one.slot, (what.token >> 16) + 1), -ESTALE);
-	SAME(upgrade(&raw, XMEM_UPGRADE_GIVE_UP, one.slot, (what.token >> 16) + 1), 0);
-	SAME(raw_request(&owner, XMEM_IOC_DETACH, &one), 0);
+	SAME(raw_slot(&owner, XMEM_OP_DETACH, slot), -EBUSY);
+	SAME(raw_slot(&owner, XMEM_OP_RENEW, slot), -ESTALE);
+	SAME(upgrade(&raw, XMEM_UPGRADE_PUBLISH, slot, (what.token >> 16) + 1), -ESTALE);
+	SAME(upgrade(&raw, XMEM_UPGRADE_GIVE_UP, slot, (what.token >> 16) + 1), 0);
+	SAME(raw_slot(&owner, XMEM_OP_DETACH, slot), 0);
 	raw_close(&raw);
 	raw_close(&owner);
 }

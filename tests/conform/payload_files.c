@@ -85,7 +85,6 @@ TEST(P6_a_payload_with_all_seals_is_taken)
 		GOOD_SEALS | F_SEAL_WRITE,
 	};
 	struct xmem_attach_request attach;
-	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	unsigned int i;
 
 	scene_start();
@@ -94,8 +93,7 @@ TEST(P6_a_payload_with_all_seals_is_taken)
 
 		SAME(raw_attach(&raw, file, 1, &attach), 0);
 		close(file);
-		detach.slot = attach.slot[0];
-		SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
+		SAME(raw_slot(&raw, XMEM_OP_DETACH, attach.slot[0]), 0);
 	}
 	scene_end();
 }
@@ -374,9 +372,6 @@ TEST(P4_slots_are_added_to_ones_own_payload_alone)
 TEST(P7_ids_of_payloads_have_64_bits)
 {
 	struct xmem_payload_request request = { .size = sizeof(request) };
-	struct xmem_slot_request detach = {
-		.size = sizeof(detach), .flags = XMEM_DETACH_FILE,
-	};
 	struct xmem_attach_request attached[4];
 	const char *name = new_name();
 	struct xmem_pool *pool = OPEN(name);
@@ -409,8 +404,7 @@ TEST(P7_ids_of_payloads_have_64_bits)
 		SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), -ENOENT);
 	}
 	SAME(attach_at(-1, 0, BYTES, BYTES, 1, attached[1].payload), 0);
-	detach.slot = attached[1].slot[0];
-	SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
+	SAME(raw_slot(&raw, XMEM_OP_DETACH_FILE, attached[1].slot[0]), 0);
 	request.payload = attached[1].payload;
 	SAME(raw_request(&raw, XMEM_IOC_PAYLOAD, &request), -ENOENT);
 	SAME(stat_of(pool).payloads, 3);

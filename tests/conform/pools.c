@@ -346,6 +346,13 @@ int raw_request(struct raw *raw, unsigned int request, void *argument)
 	return raw->link.backend->request(&raw->link, request, argument);
 }
 
+int raw_slot(struct raw *raw, uint32_t op, uint32_t slot)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .op = op, .slot = slot };
+
+	return raw_request(raw, XMEM_IOC_SLOT, &request);
+}
+
 int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags)
 {
 	struct xmem_join_request *join = &raw->link.join;

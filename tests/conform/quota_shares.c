@@ -177,8 +177,7 @@ static void *ask_again_and_again(void *argument)
 	unsigned int i;
 
 	for (i = 0; i < ASKED; i++) {
-		struct xmem_slot_request slot = { .size = sizeof(slot), .slot = asker->slot };
-		int err = raw_request(asker->raw, XMEM_IOC_RENEW, &slot);
+		int err = raw_slot(asker->raw, XMEM_OP_RENEW, asker->slot);
 
 		if (err && err != -ESTALE)		/* another thread was faster */
 			FAIL("renew: %d", err);
@@ -215,9 +214,7 @@ TEST_WITHIN(P4_a_slot_has_one_tenancy_a_millisecond, 60)
 	SAME(xm_slot_row(&raw.map, attached.slot[0])->tenancies, 1 + ASKERS * ASKED);
 	/* A client that detaches and attaches gets slots that are old enough. */
 	for (i = 0; i < 20; i++) {
-		struct xmem_slot_request slot = { .size = sizeof(slot), .slot = attached.slot[0] };
-
-		SAME(raw_request(&raw, XMEM_IOC_DETACH, &slot), 0);
+		SAME(raw_slot(&raw, XMEM_OP_DETACH, attached.slot[0]), 0);
 		SAME(raw_attach(&raw, file, 1, &attached), 0);
 	}
 	raw_close(&raw);

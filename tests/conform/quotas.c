@@ -135,12 +135,7 @@ static int one_slot(struct scene *s)
 
 static void detach(struct scene *s)
 {
-	struct xmem_slot_request request = {
-		.size = sizeof(request), .flags = XMEM_DETACH_FILE,
-		.slot = s->attached[s->n].slot[0],
-	};
-
-	SAME(raw_request(&s->writer, XMEM_IOC_DETACH, &request), 0);
+	SAME(raw_slot(&s->writer, XMEM_OP_DETACH_FILE, s->attached[s->n].slot[0]), 0);
 }
 
 struct kind {

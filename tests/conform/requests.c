@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
+#include "core/request.h"
 #include "harness.h"
 
 #define BYTES	4096
@@ -75,11 +76,9 @@ static void make_attach(struct caller *caller, void *request)
 
 static void undo_attach(struct caller *caller, void *request)
 {
-	struct xmem_slot_request detach = {
-		.size = sizeof(detach), .slot = ((struct xmem_attach_request *)request)->slot[0],
-	};
+	struct xmem_attach_request *attach = request;
 
-	SAME(raw_request(&caller->raw, XMEM_IOC_DETACH, &detach), 0);
+	SAME(raw_slot(&caller->raw, XMEM_OP_DETACH, attach->slot[0]), 0);
 }
 
 static void make_payload(struct caller *caller, void *request)
@@ -132,9 +131,25 @@ static void make_wait(struct caller *caller, void *request)
 	sleep->deadline_ns = ~0ULL;
 }
 
-static void make_slot(struct caller *caller, void *request)
+static void make_slot(struct caller *caller, struct xmem_slot_request *request, uint32_t op)
 {
-	((struct xmem_slot_request *)request)->slot = caller->attached.slot[0];
+	request->op = op;
+	request->slot = caller->attached.slot[0];
+}
+
+static void make_resolve(struct caller *caller, void *request)
+{
+	make_slot(caller, request, XMEM_OP_RESOLVE);
+}
+
+static void make_collect(struct caller *caller, void *request)
+{
+	make_slot(caller, request, XMEM_OP_COLLECT);
+}
+
+static void make_renew(struct caller *caller, void *request)
+{
+	make_slot(caller, request, XMEM_OP_RENEW);
 }
 
 static void make_upgrade(struct caller *caller, void *request)
@@ -152,6 +167,7 @@ static void make_detach(struct caller *caller, void *request)
 	struct xmem_attach_request attach;
 
 	SAME(raw_attach(&caller->raw, caller->memfd, 1, &attach), 0);
+	make_slot(caller, request, XMEM_OP_DETACH);
 	((struct xmem_slot_request *)request)->slot = attach.slot[0];
 }
 
@@ -183,8 +199,10 @@ static void undo_narrow(struct caller *caller, void *request)
 }
 
 /* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
-#define KIND(name, type, last, least, ...) \
-	{ #name, XMEM_IOC_##name, sizeof(struct type), offsetof(struct type, last), least, \
+#define KIND(name, type, last, least, ...) OP(name, name, type, last, least, __VA_ARGS__)
+/* One op of a request. */
+#define OP(name, request, type, last, least, ...) \
+	{ #name, XMEM_IOC_##request, sizeof(struct type), offsetof(struct type, last), least, \
 	  __VA_ARGS__ }
 
 static const struct kind kinds[] = {
@@ -204,14 +222,14 @@ static const struct kind kinds[] = {
 	     0, make_wait, NULL),
 	KIND(WAKE, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
 	     0, make_waiters, NULL),
-	KIND(RESOLVE, xmem_slot_request, generation, XMEM_SLOT_MIN,
-	     -EPERM, make_slot, NULL),
-	KIND(COLLECT, xmem_slot_request, generation, XMEM_SLOT_MIN,
-	     0, make_slot, NULL),
-	KIND(RENEW, xmem_slot_request, generation, XMEM_SLOT_MIN,
-	     0, make_slot, NULL),
-	KIND(DETACH, xmem_slot_request, generation, XMEM_SLOT_MIN,
-	     0, make_detach, NULL),
+	OP(RESOLVE, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	   -EPERM, make_resolve, NULL),
+	OP(COLLECT, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	   0, make_collect, NULL),
+	OP(RENEW, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	   0, make_renew, NULL),
+	OP(DETACH, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
+	   0, make_detach, NULL),
 	KIND(POLL_FD, xmem_poll_fd_request, reserved, XMEM_POLL_FD_MIN,
 	     0, make_nothing, undo_poll_fd),
 	KIND(CLAIM, xmem_claim_request, timeout_ns, XMEM_CLAIM_MIN,
@@ -227,12 +245,12 @@ static const struct kind kinds[] = {
 };
 #define KINDS	(sizeof(kinds) / sizeof(*kinds))
 
-static const struct kind *kind_of(unsigned int request)
+static const struct kind *kind_of(const char *name)
 {
 	unsigned int i;
 
 	for (i = 0; i < KINDS; i++)
-		if (kinds[i].request == request)
+		if (!strcmp(kinds[i].name, name))
 			return &kinds[i];
 	FAIL("no such kind");
 }
@@ -276,7 +294,7 @@ static void answers(struct caller *caller, const struct kind *kind, uint32_t siz
 #define LENGTHS(name_, request_) \
 TEST(P4_lengths_of_a_struct_##name_) \
 { \
-	every_length(kind_of(XMEM_IOC_##request_)); \
+	every_length(kind_of(#request_)); \
 }
 
 /*
@@ -608,28 +626,20 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 	before = stat_of(caller.other);
 	files = open_files();
 	for (i = 0; i < KINDS; i++) {
-		switch (kinds[i].request) {	/* those that have an answer */
-		case XMEM_IOC_POOL_FD:
-		case XMEM_IOC_POLL_FD:
-		case XMEM_IOC_ATTACH:
-		case XMEM_IOC_PAYLOAD:
-		case XMEM_IOC_SUBSCRIBE:
-		case XMEM_IOC_ARM:
-		case XMEM_IOC_RENEW:
-		case XMEM_IOC_CLIENT:
-			memset(page, 0, BYTES);
-			kinds[i].make(&caller, page);
-			memcpy(page, &kinds[i].size, sizeof(kinds[i].size));
-			mprotect(page, BYTES, PROT_READ);
-			SAME(ioctl(caller.raw.link.file, kinds[i].request, page), -1);
-			SAME(errno, EFAULT);
-			mprotect(page, BYTES, PROT_READ | PROT_WRITE);
-		}
+		memset(page, 0, BYTES);
+		kinds[i].make(&caller, page);
+		memcpy(page, &kinds[i].size, sizeof(kinds[i].size));
+		if (!xm_request_answers(xm_request_find(kinds[i].request), (void *)page))
+			continue;
+		mprotect(page, BYTES, PROT_READ);
+		SAME(ioctl(caller.raw.link.file, kinds[i].request, page), -1);
+		SAME(errno, EFAULT);
+		mprotect(page, BYTES, PROT_READ | PROT_WRITE);
 	}
 	SAME(open_files(), files);
 	SAME(stat_of(caller.other).attached, before.attached);
 	/* It is not even subscribed. */
-	answers(&caller, kind_of(XMEM_IOC_SUBSCRIBE), sizeof(struct xmem_subscribe_request), 0, 0);
+	answers(&caller, kind_of("SUBSCRIBE"), sizeof(struct xmem_subscribe_request), 0, 0);
 	munmap(page, BYTES);
 	caller_end(&caller);
 }

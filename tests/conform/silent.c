@@ -26,10 +26,10 @@ static struct {
 } silent;
 
 /* Requests that need no answer of xmemd, because the library does the work itself. */
-static bool is_local(unsigned int request)
+static bool is_local(unsigned int request, const struct xmem_slot_request *slot)
 {
 	return request == XMEM_IOC_ARM || request == XMEM_IOC_WAIT || request == XMEM_IOC_WAKE ||
-	       request == XMEM_IOC_RESOLVE;
+	       (request == XMEM_IOC_SLOT && slot->op == XMEM_OP_RESOLVE);
 }
 
 static int silent_request_until(struct xmem_link *link, unsigned int request, void *argument,
@@ -37,7 +37,7 @@ static int silent_request_until(struct xmem_link *link, unsigned int request, vo
 {
 	int64_t left = deadline_ns == ~0ULL ? XMEM_FOREVER : (int64_t)(deadline_ns - now_ns());
 
-	if (is_local(request))
+	if (is_local(request, argument))
 		return silent.real->request_until(link, request, argument, deadline_ns);
 	silent.asked++;
 	if (left > silent.longest)

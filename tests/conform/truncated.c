@@ -251,17 +251,17 @@ static bool has_pages(int file)
 
 TEST(P10_a_file_of_the_program_is_truncated_on_request)
 {
-	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	const char *name = new_name();
 	struct raw raw;
+	uint32_t slot;
 	int stays = shared_memfd(), goes = shared_memfd();
 
 	raw_start(&raw, name, XMEM_ROLE_WRITER);
-	SAME(attach_flags(&raw, stays, XMEM_ATTACH_SHARED, &detach.slot), 0);
-	SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
-	SAME(attach_flags(&raw, goes, XMEM_ATTACH_SHARED | XMEM_ATTACH_TRUNCATE, &detach.slot), 0);
+	SAME(attach_flags(&raw, stays, XMEM_ATTACH_SHARED, &slot), 0);
+	SAME(raw_slot(&raw, XMEM_OP_DETACH, slot), 0);
+	SAME(attach_flags(&raw, goes, XMEM_ATTACH_SHARED | XMEM_ATTACH_TRUNCATE, &slot), 0);
 	SAME(stamp_in(goes), 7);
-	SAME(raw_request(&raw, XMEM_IOC_DETACH, &detach), 0);
+	SAME(raw_slot(&raw, XMEM_OP_DETACH, slot), 0);
 	EVENTUALLY(!has_pages(goes));
 	SAME(stamp_in(stays), 7);
 	raw_close(&raw);

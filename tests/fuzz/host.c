@@ -122,10 +122,14 @@ static int payload(struct xmem_payload_request *request)
 	return request->fd < 0 ? -EMFILE : 0;
 }
 
-static int resolve(const struct xmem_slot_request *request)
+static int slot(const struct xmem_slot_request *request)
 {
-	if (request->slot >= fuzz.host.map.slots)
-		return -EINVAL;
+	int err = xm_slot_check(&fuzz.host.map, request);
+
+	if (err || request->op == XMEM_OP_COLLECT)
+		return err;
+	if (request->op != XMEM_OP_RESOLVE)
+		return -ENOSYS;
 	return xm_host_resolve(&fuzz.host, FUZZ_READER, request->slot,
 			       xm_load(&xm_slot(&fuzz.host.map, request->slot)->state));
 }
@@ -139,11 +143,10 @@ static int serve(struct xmem_link *link, unsigned int request, void *argument)
 		return xm_host_subscribe(&fuzz.host, FUZZ_READER, argument);
 	case XMEM_IOC_UNSUBSCRIBE:
 		return xm_host_unsubscribe(&fuzz.host, FUZZ_READER, argument);
-	case XMEM_IOC_RESOLVE:		return resolve(argument);
+	case XMEM_IOC_SLOT:		return slot(argument);
 	case XMEM_IOC_WAIT:		return -ETIMEDOUT;
 	case XMEM_IOC_ARM:
-	case XMEM_IOC_WAKE:
-	case XMEM_IOC_COLLECT:		return 0;
+	case XMEM_IOC_WAKE:		return 0;
 	}
 	return -ENOSYS;
 }

@@ -436,16 +436,12 @@ static int give_up_in_place(struct world *w)
 
 static int renew(struct world *w)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = w->attached.slot[0] };
-
-	return raw_request(&w->writer, XMEM_IOC_RENEW, &request);
+	return raw_slot(&w->writer, XMEM_OP_RENEW, w->attached.slot[0]);
 }
 
 static int detach(struct world *w)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = w->attached.slot[1] };
-
-	return raw_request(&w->writer, XMEM_IOC_DETACH, &request);
+	return raw_slot(&w->writer, XMEM_OP_DETACH, w->attached.slot[1]);
 }
 
 static int unsubscribe(struct world *w)

@@ -95,9 +95,7 @@ static const char *end_owner(struct kid *owner)
 
 static int collect(const struct raw *raw, u32 slot)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot };
-
-	return raw_request(raw, XMEM_IOC_COLLECT, &request);
+	return raw_slot(raw, XMEM_OP_COLLECT, slot);
 }
 
 /* ---- who may collect ---- */

@@ -524,7 +524,6 @@ static const char *shares_hold_for_many(void)
 static const char *attaches_and_detaches(void *unused)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
-	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	struct xmem_attach_request attach;
 	int memfd = raw_memfd(1, 1);
 	static struct raw me;
@@ -536,8 +535,7 @@ static const char *attaches_and_detaches(void *unused)
 	for (i = 0; i < ROUNDS; i++) {
 		attach = raw_attaching(memfd, 1);
 		SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
-		detach.slot = attach.slot[0];
-		SAME(raw_request(&me, XMEM_IOC_DETACH, &detach), 0);
+		SAME(raw_slot(&me, XMEM_OP_DETACH, attach.slot[0]), 0);
 	}
 	raw_end(&me);
 	return NULL;
@@ -558,20 +556,18 @@ static const char *shown_slots_go(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
 	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
-	struct xmem_slot_request detach = { .size = sizeof(detach) };
 	struct shown_slot slot;
 	static struct raw me;
 
 	SAME(raw_start(&me, &join), 0);
 	SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
-	detach.slot = attach.slot[0];
 	WANT(EVENTUALLY(pool_folder()[0]));
-	slot = shown_slot(pool_folder(), detach.slot);
+	slot = shown_slot(pool_folder(), attach.slot[0]);
 	SAME(slot.owner, me.join.client);
 	SAME(slot.payload, attach.payload);
 	WANT(!strcmp(slot.state, "free"));
-	SAME(raw_request(&me, XMEM_IOC_DETACH, &detach), 0);
-	slot = shown_slot(pool_folder(), detach.slot);
+	SAME(raw_slot(&me, XMEM_OP_DETACH, attach.slot[0]), 0);
+	slot = shown_slot(pool_folder(), attach.slot[0]);
 	SAME(slot.owner, XMEM_OWNER_NONE);
 	SAME(slot.payload, 0);
 	return NULL;

@@ -281,24 +281,26 @@ static void fill_wait(struct actor *a, union xm_request *r)
 	r->wait.deadline_ns = one_in(a, 8) ? ~0ULL : raw_now_ns() + chance(a) % 1000000;
 }
 
-static void fill_slot(struct actor *a, union xm_request *r)
-{
-	r->slot.slot = some_slot(a);
-}
-
-/* A client that claims to hold the slot is a holder. */
-static void fill_resolve(struct actor *a, union xm_request *r)
+/* A slot that may be SCANNING. A client that claims to hold it is a holder. */
+static u32 held_slot(struct actor *a, __u64 *ret_generation)
 {
 	const struct raw *me = a->me;
-	u64 *state;
+	u32 slot = some_slot(a);
+	u64 *state = &xm_slot(&me->map, slot)->state;
 
-	fill_slot(a, r);
-	state = &xm_slot(&me->map, r->slot.slot)->state;
-	if (raw_has_group(me, r->slot.slot / XMEM_GROUP_SLOTS) && one_in(a, 4))
+	if (raw_has_group(me, slot / XMEM_GROUP_SLOTS) && one_in(a, 4))
 		xm_store(state, (xm_load(state) & ~7ULL) | XMEM_SLOT_SCANNING);
-	r->slot.generation = xm_generation(xm_load(state));
+	*ret_generation = xm_generation(xm_load(state));
 	if (me->area)
-		xm_store(xm_hold(&me->map, me->join.client, r->slot.slot), some_hold(a));
+		xm_store(xm_hold(&me->map, me->join.client, slot), some_hold(a));
+	return slot;
+}
+
+static void fill_slot(struct actor *a, union xm_request *r)
+{
+	r->slot.op = chance(a) % (XMEM_OP_DETACH_FILE + 1);
+	r->slot.slot = r->slot.op == XMEM_OP_RESOLVE ? held_slot(a, &r->slot.generation) :
+		some_slot(a);
 }
 
 static void fill_client(struct actor *a, union xm_request *r)
@@ -315,13 +317,13 @@ static void fill_upgrade(struct actor *a, union xm_request *r)
 	int tries = 32;
 
 	do {
-		fill_resolve(a, r);
-		row = xm_slot_row(&me->map, r->slot.slot);
+		r->upgrade.slot = held_slot(a, &r->upgrade.generation);
+		row = xm_slot_row(&me->map, r->upgrade.slot);
 	} while (--tries && !(xm_load(&row->traits) & XMEM_TRAIT_SHARED));
-	if (raw_has_group(me, r->slot.slot / XMEM_GROUP_SLOTS) && !one_in(a, 8)) {
-		r->slot.generation = xm_load(&row->generation_first);
-		xm_store(&xm_slot(&me->map, r->slot.slot)->state,
-			 xm_word(r->slot.generation, 0, XMEM_SLOT_LIVE));
+	if (raw_has_group(me, r->upgrade.slot / XMEM_GROUP_SLOTS) && !one_in(a, 8)) {
+		r->upgrade.generation = xm_load(&row->generation_first);
+		xm_store(&xm_slot(&me->map, r->upgrade.slot)->state,
+			 xm_word(r->upgrade.generation, 0, XMEM_SLOT_LIVE));
 	}
 	r->upgrade.flags = one_in(a, 8) ? 1u << chance(a) % 3 : 0;
 }
@@ -421,10 +423,7 @@ static const struct {
 	REQUEST(ARM, fill_waiters, NULL),
 	REQUEST(WAIT, fill_wait, NULL),
 	REQUEST(WAKE, fill_waiters, NULL),
-	REQUEST(RESOLVE, fill_resolve, NULL),
-	REQUEST(COLLECT, fill_slot, NULL),
-	REQUEST(RENEW, fill_slot, NULL),
-	REQUEST(DETACH, fill_slot, NULL),
+	REQUEST(SLOT, fill_slot, NULL),
 	REQUEST(QUERY, NULL, NULL),
 	REQUEST(POOLS, fill_pools, NULL),
 	REQUEST(POLL_FD, fill_poll_fd, keep_polled),

@@ -137,11 +137,7 @@ int gpu_attach(const struct raw *raw, u32 flags, struct xmem_attach_request *att
 
 int gpu_detach(const struct raw *raw, u32 slot)
 {
-	struct xmem_slot_request request = {
-		.size = sizeof(request), .flags = XMEM_DETACH_FILE, .slot = slot,
-	};
-
-	return raw_request(raw, XMEM_IOC_DETACH, &request);
+	return raw_slot(raw, XMEM_OP_DETACH_FILE, slot);
 }
 
 int gpu_ask(const struct raw *raw, u64 payload, u32 flags, struct xmem_payload_request *answer)

@@ -111,9 +111,7 @@ static const char *live_as_owner(void *unused)
 
 static int collect(u32 slot)
 {
-	struct xmem_slot_request request = { .size = sizeof(request), .slot = slot };
-
-	return raw_request(&me, XMEM_IOC_COLLECT, &request);
+	return raw_slot(&me, XMEM_OP_COLLECT, slot);
 }
 
 static const char *owner_dies_first(void)

@@ -70,6 +70,13 @@ int raw_request(const struct raw *raw, unsigned int request, void *argument)
 	return ioctl(raw->file, request, argument) < 0 ? -errno : 0;
 }
 
+int raw_slot(const struct raw *raw, u32 op, u32 slot)
+{
+	struct xmem_slot_request request = { .size = sizeof(request), .op = op, .slot = slot };
+
+	return raw_request(raw, XMEM_IOC_SLOT, &request);
+}
+
 int raw_open(struct raw *raw)
 {
 	*raw = RAW_NONE;

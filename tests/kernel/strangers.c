@@ -256,10 +256,8 @@ static void *renews(void *unused)
 	u32 i;
 
 	for (i = 0; i < BURSTS; i++) {
-		struct xmem_slot_request request = { .size = sizeof(request), .slot = burst.slot };
-
 		pthread_barrier_wait(&burst.begin);
-		if (!raw_request(&owner, XMEM_IOC_RENEW, &request))
+		if (!raw_slot(&owner, XMEM_OP_RENEW, burst.slot))
 			atomic_fetch_add(&burst.done, 1);
 		pthread_barrier_wait(&burst.end);
 	}

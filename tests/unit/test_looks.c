@@ -35,7 +35,7 @@ START_TEST(detach_looks_at_the_groups_of_the_file)
 {
 	struct world *world = world_make(1024, 4, 4);
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), slot[FILES][XMEM_GROUP_SLOTS], i, looks;
-	struct xmem_slot_request request = { .flags = XMEM_DETACH_FILE };
+	struct xmem_slot_request request = { .op = XMEM_OP_DETACH_FILE };
 	u64 payload;
 
 	for (i = 0; i < FILES; i++)

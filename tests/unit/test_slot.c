@@ -187,6 +187,25 @@ START_TEST(two_like_pools_do_not_share_tokens)
 }
 END_TEST
 
+START_TEST(slot_requests_name_a_slot_and_mostly_no_generation)
+{
+	struct world *world = world_make(64, 1, 4);
+	const struct xm_map *map = &world->host.map;
+	struct xmem_slot_request request = { .slot = 63 };
+	u32 op;
+
+	for (op = XMEM_OP_RESOLVE; op <= XMEM_OP_DETACH_FILE; op++) {
+		request = (struct xmem_slot_request){ .op = op, .slot = 63 };
+		ck_assert_int_eq(xm_slot_check(map, &request), 0);
+		request.generation = 1;
+		ck_assert_int_eq(xm_slot_check(map, &request), op ? -EINVAL : 0);
+		request = (struct xmem_slot_request){ .op = op, .slot = 64 };
+		ck_assert_int_eq(xm_slot_check(map, &request), -EINVAL);
+	}
+	world_free(world);
+}
+END_TEST
+
 START_TEST(renew_gives_a_range_of_its_own)
 {
 	struct world *world = world_make(64, 4, 4);
@@ -198,10 +217,6 @@ START_TEST(renew_gives_a_range_of_its_own)
 
 	world_attach(world, me, 1, &slot);
 	before = xm_slot_row(map, slot)->generation_first;
-	request = (struct xmem_slot_request){ .slot = slot, .generation = 1 };
-	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), -EINVAL);
-	request = (struct xmem_slot_request){ .slot = 64 };
-	ck_assert_int_eq(xm_host_renew(&world->host, me, 5, &request), -EINVAL);
 	request = (struct xmem_slot_request){ .slot = slot };
 	ck_assert_int_eq(xm_host_renew(&world->host, other, 5, &request), -EPERM);
 	/* the range ends in the middle of the work: WRITING stays WRITING */
@@ -274,13 +289,9 @@ START_TEST(detach_takes_free_slots_of_ones_own_only)
 	u32 other = world_join(world, XMEM_ROLE_WRITER, 0);
 	u64 token, payload = 77;
 	u32 slot;
-	struct xmem_slot_request request = { .generation = 1 };
+	struct xmem_slot_request request = { .op = XMEM_OP_DETACH };
 
 	world_attach(world, me, 1, &slot);
-	request.slot = slot;
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EINVAL);
-	request = (struct xmem_slot_request){ .slot = 64 };
-	ck_assert_int_eq(xm_host_detach(&world->host, me, &request, ~0u, &payload), -EINVAL);
 	request.slot = slot;
 	ck_assert_int_eq(xm_host_detach(&world->host, other, &request, ~0u, &payload), -EPERM);
 	token = world_take_publish(world, me, slot);
@@ -308,7 +319,7 @@ START_TEST(ids_of_payloads_have_64_bits)
 	static const u64 ids[] = { 7, (1ULL << 32) + 7, 1ULL << 32, ~0ULL };
 	struct world *world = world_make(64, 2, 4);
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0), i;
-	struct xmem_slot_request request = { .flags = XMEM_DETACH_FILE };
+	struct xmem_slot_request request = { .op = XMEM_OP_DETACH_FILE };
 	struct xm_host *host = &world->host;
 	u32 slot[4][2];
 	u64 payload;
@@ -411,6 +422,7 @@ void slot_tests(Suite *suite)
 	tcase_add_test(tcase, too_few_spare_slots_are_ENOSPC);
 	tcase_add_test(tcase, tenancies_of_a_slot_do_not_share_generations);
 	tcase_add_test(tcase, two_like_pools_do_not_share_tokens);
+	tcase_add_test(tcase, slot_requests_name_a_slot_and_mostly_no_generation);
 	tcase_add_test(tcase, renew_gives_a_range_of_its_own);
 	tcase_add_test(tcase, slot_whose_tenancies_are_used_up_is_not_used_again);
 	tcase_add_test(tcase, group_whose_slots_are_used_up_is_given_to_nobody);
@@ -524,7 +536,7 @@ START_TEST(detach_takes_whole_files)
 	struct world *world = world_make(64, 4, 4);
 	u32 me = world_join(world, XMEM_ROLE_WRITER, 0);
 	u32 other = world_join(world, XMEM_ROLE_READER, 0);
-	struct xmem_slot_request request = { .flags = XMEM_DETACH_FILE };
+	struct xmem_slot_request request = { .op = XMEM_OP_DETACH_FILE };
 	u32 slot[3], more[2];
 	u64 payload = 77;
 

@@ -22,18 +22,19 @@
  *   - The answer is cut to the caller's size. Fields that the host does not know stay as the
  *     caller had them.
  *
- * The host refuses unknown flags and reserved fields that are not 0. A request that fails changes
- * nothing, with one exception: EFAULT, when another thread makes the struct unwritable while the
- * host serves the request. Then the request has had its effect: new slots, a subscription or an
- * upgrade are the client's, and go with its file. But no descriptor is left, a join without its
- * descriptor ends, and memory of a GPU that was to be opened is not open.
+ * Structs of requests that do several things (slot, claim) have an `op` behind the
+ * flags. The host refuses unknown ops and flags, and reserved fields that are not 0. A request that
+ * fails changes nothing, with one exception: EFAULT, when another thread makes the struct
+ * unwritable while the host serves the request. Then the request has had its effect: new slots, a
+ * subscription or an upgrade are the client's, and go with its file. But no descriptor is left, a
+ * join without its descriptor ends, and memory of a GPU that was to be opened is not open.
  *
  * Errors:
  *
  *   ENOTTY      the request is unknown
  *   E2BIG       bytes beyond the fields that this host knows are not zero
- *   EINVAL      the size is below the minimum, a flag is unknown, a reserved field is not
- *               0, or a field is out of its range
+ *   EINVAL      the size is below the minimum, a flag or op is unknown, a reserved field is
+ *               not 0, or a field is out of its range
  *   EFAULT      the struct is not readable or not writable
  *   ENOTCONN    the file is no client's, or its client has ended; attach, subscribe, claim,
  *               payload with OPEN (kernel): the client has not mapped its area, by which the
@@ -86,9 +87,10 @@
  *   ETIMEDOUT   wait: the deadline passed
  *   EINTR       wait: a signal came (restarted where SA_RESTART says so)
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
- *               payload is not shared; join, access (daemon): its pools are one user's, so
- *               it has no other owner, no other group, and no mode for others; evict, drain with
- *               EVICT (daemon): it cannot take away mappings of a live process
+ *               payload is not shared; resolve (daemon): the client does that itself; join,
+ *               access (daemon): its pools are one user's, so it has no other owner, no other
+ *               group, and no mode for others; evict, drain with EVICT (daemon): it cannot take
+ *               away mappings of a live process
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
@@ -154,35 +156,20 @@ struct xmem_pools_request {
 #define XMEM_IOC_ARM		_IO(XMEM_IOC_TYPE, 0x06)
 #define XMEM_IOC_WAIT		_IO(XMEM_IOC_TYPE, 0x07)
 #define XMEM_IOC_WAKE		_IO(XMEM_IOC_TYPE, 0x08)
-/* resolve: return a SCANNING slot that the caller holds to LIVE, because its owner has stopped. */
-#define XMEM_IOC_RESOLVE	_IO(XMEM_IOC_TYPE, 0x09)
-/*
- * collect: tell the host that the caller has put its last hold on a slot that is the host's. A
- * moment later the host reclaims the slot, if no other client has it. If holds of the caller do not
- * count, the host does nothing, which is no error.
- */
-#define XMEM_IOC_COLLECT	_IO(XMEM_IOC_TYPE, 0x0a)
-/* renew: give a WRITING or FREE slot of the caller a new range of generations. */
-#define XMEM_IOC_RENEW		_IO(XMEM_IOC_TYPE, 0x0b)
-/*
- * detach: give back a FREE slot of the caller, and with a payload's last slot the payload. With
- * XMEM_DETACH_FILE the caller gives back all slots of that slot's payload, or none if one of them
- * is not FREE (EBUSY).
- */
-#define XMEM_IOC_DETACH		_IO(XMEM_IOC_TYPE, 0x0c)
-#define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0d)
-#define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0e)
-#define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0f)
-#define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x10)
-#define XMEM_IOC_UPGRADE	_IO(XMEM_IOC_TYPE, 0x11)
-#define XMEM_IOC_NARROW		_IO(XMEM_IOC_TYPE, 0x12)
-#define XMEM_IOC_ACCESS		_IO(XMEM_IOC_TYPE, 0x13)
-#define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x14)
-#define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x15)
-#define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x16)
-#define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x17)
-#define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x18)
-#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x19)
+#define XMEM_IOC_SLOT		_IO(XMEM_IOC_TYPE, 0x09)
+#define XMEM_IOC_QUERY		_IO(XMEM_IOC_TYPE, 0x0a)
+#define XMEM_IOC_POOLS		_IO(XMEM_IOC_TYPE, 0x0b)
+#define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0c)
+#define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x0d)
+#define XMEM_IOC_UPGRADE	_IO(XMEM_IOC_TYPE, 0x0e)
+#define XMEM_IOC_NARROW		_IO(XMEM_IOC_TYPE, 0x0f)
+#define XMEM_IOC_ACCESS		_IO(XMEM_IOC_TYPE, 0x10)
+#define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x11)
+#define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x12)
+#define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x13)
+#define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x14)
+#define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x15)
+#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x16)
 
 /* The daemon's datagrams, in both directions; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {

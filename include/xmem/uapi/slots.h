@@ -89,16 +89,36 @@ struct xmem_payload_request {
 };
 #define XMEM_PAYLOAD_MIN	20	/* up to fd */
 
-/* resolve, collect, renew, detach: requests about one slot. */
-#define XMEM_DETACH_FILE	(1u << 0)	/* detach: all slots of its payload */
+/*
+ * slot: what the caller has done with a slot, or wants of it.
+ *
+ *   RESOLVE      returns a SCANNING slot that the caller holds to LIVE, because its owner has
+ *                stopped
+ *   COLLECT      the caller has put its last hold on a slot that is the host's. A moment later the
+ *                host reclaims the slot, if no other client has it. If holds of the caller do not
+ *                count, the host does nothing, which is no error
+ *   RENEW        gives a WRITING or FREE slot of the caller a new range of generations
+ *   DETACH       gives back a FREE slot of the caller, and with a payload's last slot the payload
+ *   DETACH_FILE  gives back all slots of that slot's payload, or none if one of them is not FREE
+ *                (EBUSY)
+ *
+ * The daemon's clients resolve slots themselves: EOPNOTSUPP.
+ */
+enum xmem_slot_op {
+	XMEM_OP_RESOLVE = 0,
+	XMEM_OP_COLLECT = 1,
+	XMEM_OP_RENEW = 2,
+	XMEM_OP_DETACH = 3,
+	XMEM_OP_DETACH_FILE = 4,
+};
 struct xmem_slot_request {
 	__u32 size;
-	__u32 flags;			/* detach: XMEM_DETACH_*; else must be 0 */
+	__u32 flags;			/* must be 0 */
+	__u32 op;			/* enum xmem_slot_op */
 	__u32 slot;
-	__u32 reserved;			/* must be 0 */
-	__u64 generation;		/* resolve: in; renew: out, first of the range; else 0 */
+	__u64 generation;		/* RESOLVE: in; RENEW: out, first of the range; else 0 */
 };
-#define XMEM_SLOT_MIN		12	/* up to slot */
+#define XMEM_SLOT_MIN		16	/* up to slot */
 
 /*
  * claim: references that are set aside for clients that are not known yet. A slot with claims is in
