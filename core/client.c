@@ -634,13 +634,17 @@ enum xm_buried xm_host_bury(struct xm_host *host, u32 client)
 /* ---- waiters ---- */
 
 u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request,
-		     enum xm_use use, int *err)
+		     int *err)
 {
+	bool arm = request->op == XMEM_OP_ARM, wake = request->op == XMEM_OP_WAKE;
 	const struct xm_map *map = &host->map;
 	u32 client;
 
 	*err = -EINVAL;
 	if (request->client >= map->clients)
+		return NULL;
+	if ((wake && (request->value || request->kicks)) ||
+	    (request->op != XMEM_OP_WAIT && request->deadline_ns))
 		return NULL;
 	client = xm_index(request->client, map->clients);
 	switch (request->kind) {
@@ -648,21 +652,20 @@ u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_
 		if (client)
 			return NULL;
 		*err = -EPERM;
-		return use == XM_WAKE ? NULL : &map->pool->clients_waiters;
+		return wake ? NULL : &map->pool->clients_waiters;
 	case XMEM_WAIT_RING:
-		*err = use == XM_WAKE ? -EPERM : -ENOENT;
-		if (use == XM_WAKE && client != me)
+		*err = wake ? -EPERM : -ENOENT;
+		if (wake && client != me)
 			return NULL;
-		if (use == XM_ARM && !xm_bit(xm_client_row(map, client)->subscribers, me))
+		if (arm && !xm_bit(xm_client_row(map, client)->subscribers, me))
 			return NULL;
 		return &xm_client_row(map, client)->ring_waiters;
 	case XMEM_WAIT_SLOTS:
 		*err = -EPERM;
-		if (use != XM_WAKE && client != me)
+		if (!wake && client != me)
 			return NULL;
 		/* A client that may not hold its slots has no reason to wake their owner. */
-		if (use == XM_WAKE && client != me &&
-		    !xm_bit(xm_client_row(map, client)->holders, me))
+		if (client != me && !xm_bit(xm_client_row(map, client)->holders, me))
 			return NULL;
 		return &xm_client_row(map, client)->slots_waiters;
 	}

@@ -587,17 +587,21 @@ int xm_host_claims_left(struct xm_host *host, u64 now_ns, u32 *at);
 /* The slot gets another tenancy, or none: void its claims. */
 void xm_claims_end(struct xm_host *host, u32 slot);
 
-/* How a request uses a waiters word. */
-enum xm_use { XM_ARM, XM_WAIT, XM_WAKE };
-
 /*
- * Find the waiters word that a request names, or NULL and *err: there is no such word, or the
- * caller has no right to it. A client whose holds count may have dropped a hold of another client's
- * slot, so it may wake that client's slots_waiters. A ring's word belongs to its publisher, the
- * table's to the host.
+ * Check a request to arm, wait or wake, and find its waiters word, or NULL and *err: a field is
+ * wrong, there is no such word, or the caller has no right to it. A client whose holds count may
+ * have dropped a hold of another client's slot, so it may wake that client's slots_waiters. A
+ * ring's word belongs to its publisher, the table's to the host.
  */
 u32 *xm_host_waiters(const struct xm_host *host, u32 me, const struct xmem_wait_request *request,
-		     enum xm_use use, int *err);
+		     int *err);
+
+/* Check a kick, which names no word: 0 or -EINVAL. */
+static inline int xm_kick_check(const struct xmem_wait_request *request)
+{
+	return request->kind || request->client || request->value || request->deadline_ns ||
+	       request->kicks ? -EINVAL : 0;
+}
 
 /* ---- debugging ---- */
 

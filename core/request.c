@@ -32,10 +32,8 @@ static const struct xm_request_kind kinds[] = {
 	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, XMEM_UNSUBSCRIBE_MIN,
 	     .answers = false, .flags = XMEM_UNSUBSCRIBE_ENDED | XMEM_UNSUBSCRIBE_DROPPED |
 					XMEM_UNSUBSCRIBE_JOINT | XMEM_UNSUBSCRIBE_LASTS),
-	KIND(ARM, xmem_wait_request, XMEM_WAIT_MIN, .answers = true),
-	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN, .answers = false),
-	KIND(WAKE, xmem_wait_request, XMEM_WAIT_MIN,
-	     .answers = false, .flags = XMEM_WAKE_OWN),
+	KIND(WAIT, xmem_wait_request, XMEM_WAIT_MIN,
+	     .ops = XMEM_OP_KICK + 1, .answers = 1 << XMEM_OP_ARM),
 	FULL(SLOT, xmem_slot_request, XMEM_SLOT_MIN,
 	     .ops = XMEM_OP_DETACH_FILE + 1, .answers = 1 << XMEM_OP_RENEW),
 	KIND(QUERY, xmem_query_request, XMEM_QUERY_MIN, .answers = true, .unjoined = true),

@@ -444,17 +444,17 @@ static int serve_poll_fd(struct xd_call *call)
 }
 
 /* The sender has woken the clients that sleep on the word; xd_serve looks at those that poll. */
-static int serve_wake(struct xd_call *call)
+static int serve_wait(struct xd_call *call)
 {
 	const struct xmem_wait_request *request = &call->request.wait;
 	int err;
 
-	if (request->value || request->deadline_ns || request->kicks)
-		return -EINVAL;
-	if (request->flags & XMEM_WAKE_OWN)	/* the sender does this itself */
-		return request->kind || request->client ? -EINVAL : 0;
-	return xm_host_waiters(&call->from->pool->host, call->from->client, request, XM_WAKE,
-			       &err) ? 0 : err;
+	if (request->op == XMEM_OP_KICK)	/* the sender does this itself */
+		return xm_kick_check(request);
+	if (request->op != XMEM_OP_WAKE)
+		return -EOPNOTSUPP;
+	return xm_host_waiters(&call->from->pool->host, call->from->client, request, &err) ?
+	       0 : err;
 }
 
 static int serve_claim(struct xd_call *call)
@@ -476,7 +476,7 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_PAYLOAD)]	= serve_payload,
 	[_IOC_NR(XMEM_IOC_SUBSCRIBE)]	= serve_subscribe,
 	[_IOC_NR(XMEM_IOC_UNSUBSCRIBE)]	= serve_unsubscribe,
-	[_IOC_NR(XMEM_IOC_WAKE)]	= serve_wake,
+	[_IOC_NR(XMEM_IOC_WAIT)]	= serve_wait,
 	[_IOC_NR(XMEM_IOC_SLOT)]	= serve_slot,
 	[_IOC_NR(XMEM_IOC_QUERY)]	= serve_query,
 	[_IOC_NR(XMEM_IOC_POOLS)]	= serve_pools,

@@ -215,49 +215,16 @@ void xk_wake_concerned(struct xk_pool *pool)
 
 /* ---- requests ---- */
 
-static u32 *xk_request_word(struct xk_call *call, enum xm_use use, int *err)
+static void xk_arm(struct xk_client *client, u32 *word, struct xmem_wait_request *request)
 {
-	return xm_host_waiters(&call->client->pool->host, call->client->id, &call->u.wait,
-			       use, err);
-}
-
-int xk_arm_begin(struct xk_call *call)
-{
-	int err;
-	u32 *word = xk_request_word(call, XM_ARM, &err);
-
-	if (call->u.wait.deadline_ns)
-		return -EINVAL;
-	if (!word)
-		return err;
-	if (call->u.wait.kind == XMEM_WAIT_SLOTS)
-		xk_queue_poll_at(call->client);
-	call->u.wait.value = xm_arm(word);
+	if (request->kind == XMEM_WAIT_SLOTS)
+		xk_queue_poll_at(client);
+	request->value = xm_arm(word);
 	/*
 	 * After this the caller checks whether it is to stop; another thread that stops it sets
 	 * that first and then kicks.
 	 */
-	call->u.wait.kicks = atomic_read_acquire(&call->client->kicks);
-	return 0;
-}
-
-int xk_wake_begin(struct xk_call *call)
-{
-	const struct xmem_wait_request *request = &call->u.wait;
-	int err;
-
-	if (request->value || request->deadline_ns || request->kicks)
-		return -EINVAL;
-	if (request->flags & XMEM_WAKE_OWN) {
-		if (request->kind || request->client)
-			return -EINVAL;
-		xk_kick(call->client);
-		return 0;
-	}
-	if (!xk_request_word(call, XM_WAKE, &err))
-		return err;
-	xk_wake_by(call->client->pool, request->kind, request->client, call->client->uid);
-	return 0;
+	request->kicks = atomic_read_acquire(&client->kicks);
 }
 
 /* Does the wait end? 0 or an errno; -EAGAIN: it goes on. */
@@ -297,10 +264,27 @@ static int xk_wait(struct xk_client *client, u32 *word, const struct xmem_wait_r
 
 int xk_wait_begin(struct xk_call *call)
 {
+	struct xmem_wait_request *request = &call->u.wait;
+	struct xk_client *client = call->client;
+	u32 *word;
 	int err;
-	u32 *word = xk_request_word(call, XM_WAIT, &err);
 
-	return word ? xk_wait(call->client, word, &call->u.wait) : err;
+	if (request->op == XMEM_OP_KICK) {
+		err = xm_kick_check(request);
+		if (!err)
+			xk_kick(client);
+		return err;
+	}
+	word = xm_host_waiters(&client->pool->host, client->id, request, &err);
+	if (!word)
+		return err;
+	if (request->op == XMEM_OP_WAIT)
+		return xk_wait(client, word, request);
+	if (request->op == XMEM_OP_ARM)
+		xk_arm(client, word, request);
+	else
+		xk_wake_by(client->pool, request->kind, request->client, client->uid);
+	return 0;
 }
 
 /* ---- time ---- */

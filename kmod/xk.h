@@ -274,9 +274,7 @@ void xk_end_concerns(struct xk_pool *pool, u32 client);
 void xk_end_concerns_owners(struct xk_pool *pool);
 void xk_wake_concerned(struct xk_pool *pool);
 int __must_check xk_pause(void);
-int xk_arm_begin(struct xk_call *call);
 int xk_wait_begin(struct xk_call *call);
-int xk_wake_begin(struct xk_call *call);
 
 /* keep.c */
 int xk_keep_init(void);

@@ -178,9 +178,9 @@ plants() {
 	plant kmod/limits.c 's/(max_pools, .*)0644/\10444/' \
 		'docs/abi does not: sysfs .*max_pools 0444'
 	plant kmod/fdinfo.c 's/xmem-holds:/xmem-references:/' 'docs/abi does not: fdinfo xmem-refer'
-	plant kmod/ioctl.c '/XK_OP\(WAKE,/d' 'the code does not: served XMEM_IOC_WAKE'
-	plant core/request.c 's/XMEM_WAIT_MIN, \.answers = true/12, .answers = true/' \
-		'docs/abi does not: request XMEM_IOC_ARM 0xe806 xmem_wait_request 40 12'
+	plant kmod/ioctl.c '/XK_OP\(WAIT,/d' 'the code does not: served XMEM_IOC_WAIT'
+	plant core/request.c 's/XMEM_WAIT_MIN,/12,/' \
+		'docs/abi does not: request XMEM_IOC_WAIT 0xe806 xmem_wait_request 40 12'
 	plant include/xmem/uapi/join.h \
 		's/(__u32 ring_entries;.*0: any, 64.*)/\1\n\t__u32 more, less;/' \
 		'docs/abi does not: struct xmem_join_request'

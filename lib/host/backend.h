@@ -43,7 +43,7 @@ struct xmem_backend {
 	/*
 	 * Make the request XMEM_IOC_* with its struct, whose size field is set. Descriptors in the
 	 * struct that the host reads stay the caller's; descriptors that the host writes become the
-	 * caller's. pre: open. The kernel sleeps only for XMEM_IOC_WAIT, which a signal ends, and
+	 * caller's. pre: open. The kernel sleeps only for XMEM_OP_WAIT, which a signal ends, and
 	 * for RESOLVE, about 1 ms. The daemon may be stopped; then a signal ends other requests
 	 * too, with -EINTR.
 	 */

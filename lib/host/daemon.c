@@ -140,9 +140,10 @@ static void flush(struct xmem_link *link)
  */
 static void daemon_poke(struct xmem_link *link)
 {
-	struct xmem_message head = { .request = XMEM_IOC_WAKE, .result = XMEM_NO_REPLY };
+	struct xmem_message head = { .request = XMEM_IOC_WAIT, .result = XMEM_NO_REPLY };
 	struct xmem_wait_request request = {
-		.size = sizeof(request), .kind = XMEM_WAIT_SLOTS, .client = link->join.client,
+		.size = sizeof(request), .op = XMEM_OP_WAKE, .kind = XMEM_WAIT_SLOTS,
+		.client = link->join.client,
 	};
 	XL_UNCANCELLED;
 
@@ -162,15 +163,14 @@ static bool wake_word(u32 *word)
  * Threads sleep on the words only. So this wakes all threads that sleep on an armed word, even in
  * other processes. These check their condition again.
  */
-static int wake_own(struct xmem_link *link, const struct xmem_wait_request *request)
+static int kick(struct xmem_link *link, const struct xmem_wait_request *request)
 {
 	struct daemon_link *daemon = link->private;
 	const struct xm_map *map = &daemon->host.map;
 	bool any;
 	u32 c;
 
-	if (request->kind || request->client || request->value || request->deadline_ns ||
-	    request->kicks)
+	if (xm_kick_check(request))
 		return -EINVAL;
 	any = wake_word(&map->pool->clients_waiters);
 	/* Include rings that are no longer followed: a thread may still sleep on their words. */
@@ -181,32 +181,23 @@ static int wake_own(struct xmem_link *link, const struct xmem_wait_request *requ
 	return 0;
 }
 
-static enum xm_use use_of(unsigned int kind)
-{
-	return kind == XMEM_IOC_ARM ? XM_ARM : kind == XMEM_IOC_WAIT ? XM_WAIT : XM_WAKE;
-}
-
-static int waiters_request(struct xmem_link *link, unsigned int kind,
-			 struct xmem_wait_request *request)
+static int waiters_request(struct xmem_link *link, struct xmem_wait_request *request)
 {
 	struct daemon_link *daemon = link->private;
 	u32 *word;
 	int err;
 
-	if (kind == XMEM_IOC_WAKE && request->flags & XMEM_WAKE_OWN)
-		return wake_own(link, request);
-	if ((kind != XMEM_IOC_WAIT && request->deadline_ns) ||
-	    (kind == XMEM_IOC_WAKE && (request->value || request->kicks)))
-		return -EINVAL;
-	word = xm_host_waiters(&daemon->host, link->join.client, request, use_of(kind), &err);
+	if (request->op == XMEM_OP_KICK)
+		return kick(link, request);
+	word = xm_host_waiters(&daemon->host, link->join.client, request, &err);
 	if (!word)
 		return err;
-	switch (kind) {
-	case XMEM_IOC_ARM:
+	switch (request->op) {
+	case XMEM_OP_ARM:
 		request->value = xm_arm(word);
 		request->kicks = 0;	/* a kick wakes the words themselves */
 		return 0;
-	case XMEM_IOC_WAIT:
+	case XMEM_OP_WAIT:
 		flush(link);
 		return wait_for_wake(daemon, word, request);
 	}
@@ -294,8 +285,8 @@ static int serve_locally(struct xmem_link *link, unsigned int kind, void *argume
 		return resolve(daemon, link->join.client, &request.slot);
 	if (kind == XMEM_IOC_CLAIM)
 		return take_claims(daemon, link->join.client, &request.claim);
-	err = waiters_request(link, kind, &request.wait);
-	if (!err && kind == XMEM_IOC_ARM)
+	err = waiters_request(link, &request.wait);
+	if (!err && request.op == XMEM_OP_ARM)
 		memcpy(argument, &request, request.wait.size);
 	return err;
 }
@@ -315,9 +306,7 @@ static int daemon_request_until(struct xmem_link *link, unsigned int request, vo
 	XL_UNCANCELLED;
 
 	switch (request) {
-	case XMEM_IOC_ARM:
 	case XMEM_IOC_WAIT:
-	case XMEM_IOC_WAKE:
 		return serve_locally(link, request, argument);
 	case XMEM_IOC_SLOT:
 		if (op_of(argument) == XMEM_OP_RESOLVE)

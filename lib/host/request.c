@@ -70,9 +70,10 @@ int xl_request_briefly(struct xmem_pool *pool, unsigned int request, void *argum
 int xl_waiters_arm(struct xmem_pool *pool, u32 kind, u32 client, struct xl_armed *ret)
 {
 	struct xmem_wait_request request = { .size = sizeof(request),
+					     .op = XMEM_OP_ARM,
 					     .kind = kind,
 					     .client = client };
-	int err = xl_request(pool, XMEM_IOC_ARM, &request);
+	int err = xl_request(pool, XMEM_IOC_WAIT, &request);
 
 	*ret = (struct xl_armed){ request.value, request.kicks };
 	return err;
@@ -83,6 +84,7 @@ int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, struct xl_arme
 {
 	struct xmem_wait_request request = {
 		.size = sizeof(request),
+		.op = XMEM_OP_WAIT,
 		.kind = kind,
 		.client = client,
 		.value = armed.value,
@@ -96,18 +98,19 @@ int xl_waiters_wait(struct xmem_pool *pool, u32 kind, u32 client, struct xl_arme
 void xl_waiters_wake(struct xmem_pool *pool, u32 kind, u32 client)
 {
 	struct xmem_wait_request request = { .size = sizeof(request),
+					     .op = XMEM_OP_WAKE,
 					     .kind = kind,
 					     .client = client };
 
 	/* This fails only if the host has gone, and then the waiters notice it themselves. */
-	xl_request(pool, XMEM_IOC_WAKE, &request);
+	xl_request(pool, XMEM_IOC_WAIT, &request);
 }
 
 void xl_waiters_kick(struct xmem_pool *pool)
 {
-	struct xmem_wait_request request = { .size = sizeof(request), .flags = XMEM_WAKE_OWN };
+	struct xmem_wait_request request = { .size = sizeof(request), .op = XMEM_OP_KICK };
 
-	xl_request(pool, XMEM_IOC_WAKE, &request);
+	xl_request(pool, XMEM_IOC_WAIT, &request);
 }
 
 void xl_client_ids(struct xmem_pool *pool, u32 client, u64 incarnation, struct xl_ids *ret)

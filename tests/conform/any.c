@@ -68,10 +68,11 @@ static void until_waited_for(struct xmem_pool *writer)
 static void wake_waiters_of(struct xmem_pool *writer)
 {
 	struct xmem_wait_request request = {
-		.size = sizeof(request), .kind = XMEM_WAIT_RING, .client = xmem_pool_client(writer),
+		.size = sizeof(request), .op = XMEM_OP_WAKE, .kind = XMEM_WAIT_RING,
+		.client = xmem_pool_client(writer),
 	};
 
-	SAME(writer->link.backend->request(&writer->link, XMEM_IOC_WAKE, &request), 0);
+	SAME(writer->link.backend->request(&writer->link, XMEM_IOC_WAIT, &request), 0);
 }
 
 /* ---- the thread that waits ---- */

@@ -61,10 +61,10 @@ TEST(API_one_open_device_makes_many_clients)
 	second = join_by(device, name);
 	SAME(stat_of(watcher).clients, 3);
 	close(device);
-	SAME(ioctl(first, XMEM_IOC_ARM, &arm), 0);
+	SAME(ioctl(first, XMEM_IOC_WAIT, &arm), 0);
 	close(first);
 	EVENTUALLY(stat_of(watcher).clients == 2);
-	SAME(ioctl(second, XMEM_IOC_ARM, &arm), 0);
+	SAME(ioctl(second, XMEM_IOC_WAIT, &arm), 0);
 	close(second);
 	EVENTUALLY(stat_of(watcher).clients == 1);
 	xmem_pool_close(watcher);
@@ -428,7 +428,7 @@ TEST(P10_a_join_without_a_descriptor_is_noticed_by_nobody)
 	device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
 	CHECK(device >= 0 && !getrlimit(RLIMIT_NOFILE, &before));
 	writers = xm_load(&header->writers);
-	SAME(raw_request(&member, XMEM_IOC_ARM, &arm), 0);
+	SAME(raw_wait(&member, XMEM_OP_ARM, &arm), 0);
 	none = before;
 	none.rlim_cur = dup(device);		/* there are no gaps below it */
 	close(none.rlim_cur);

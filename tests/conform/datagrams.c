@@ -101,7 +101,7 @@ TEST(P10_the_daemon_closes_files_that_were_given_back)
 
 TEST(P4_short_and_strange_datagrams)
 {
-	struct xmem_message head = { .request = XMEM_IOC_ARM, .result = 2 };
+	struct xmem_message head = { .request = XMEM_IOC_WAIT, .result = 2 };
 	struct {
 		struct xmem_message head;
 		char body[4092];

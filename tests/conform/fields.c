@@ -208,7 +208,7 @@ TEST(P4_subscribe_with_wrong_fields)
 
 /* ---- sleep ---- */
 
-static int try_waiters(struct raw *raw, unsigned int request, uint32_t kind, uint32_t client,
+static int try_waiters(struct raw *raw, uint32_t op, uint32_t kind, uint32_t client,
 		     uint32_t value, uint64_t deadline)
 {
 	struct xmem_wait_request sleep = {
@@ -216,16 +216,14 @@ static int try_waiters(struct raw *raw, unsigned int request, uint32_t kind, uin
 		.deadline_ns = deadline,
 	};
 
-	return raw_request(raw, request, &sleep);
+	return raw_wait(raw, op, &sleep);
 }
 
 static int try_kick(struct raw *raw, uint32_t kind, uint32_t kicks)
 {
-	struct xmem_wait_request kick = {
-		.size = sizeof(kick), .flags = XMEM_WAKE_OWN, .kind = kind, .kicks = kicks,
-	};
+	struct xmem_wait_request kick = { .size = sizeof(kick), .kind = kind, .kicks = kicks };
 
-	return raw_request(raw, XMEM_IOC_WAKE, &kick);
+	return raw_wait(raw, XMEM_OP_KICK, &kick);
 }
 
 TEST(P4_waiters_requests_with_wrong_fields)
@@ -235,35 +233,37 @@ TEST(P4_waiters_requests_with_wrong_fields)
 	scene_start();
 	me = reader.link.join.client;
 	other = writer.link.join.client;
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, 3, me, 0, 0), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, ~0u, me, 0, 0), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 1, 0, 0), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, reader.map.clients, 0, 0), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_CLIENTS, 0, 0, 1), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_KICK + 1, XMEM_WAIT_SLOTS, me, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, ~0u, XMEM_WAIT_SLOTS, me, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, 3, me, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, ~0u, me, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, XMEM_WAIT_CLIENTS, 1, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, XMEM_WAIT_RING, reader.map.clients, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, XMEM_WAIT_CLIENTS, 0, 0, 1), -EINVAL);
 	/*
 	 * An armed word makes every publication a system call. So a client may arm only the words
 	 * of rings that it subscribes to.
 	 */
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_RING, other, 0, 0), -ENOENT);
-	SAME(try_waiters(&reader, XMEM_IOC_ARM, XMEM_WAIT_SLOTS, other, 0, 0), -EPERM);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, XMEM_WAIT_RING, other, 0, 0), -ENOENT);
+	SAME(try_waiters(&reader, XMEM_OP_ARM, XMEM_WAIT_SLOTS, other, 0, 0), -EPERM);
 	SAME(xm_load(&xm_client_row(&reader.map, other)->ring_waiters) & XMEM_WAITERS_ARMED, 0);
 	SAME(xm_load(&xm_client_row(&reader.map, other)->slots_waiters) & XMEM_WAITERS_ARMED, 0);
-	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 1, 0), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 1), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_WAKE, 3, other, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_WAKE, XMEM_WAIT_RING, other, 1, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_WAKE, XMEM_WAIT_RING, other, 0, 1), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_WAKE, 3, other, 0, 0), -EINVAL);
 	/*
 	 * Only the publisher wakes its subscribers, and only the host wakes clients that wait for a
 	 * client.
 	 */
-	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, other, 0, 0), -EPERM);
-	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_CLIENTS, 0, 0, 0), -EPERM);
-	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_RING, me, 0, 0), 0);
+	SAME(try_waiters(&reader, XMEM_OP_WAKE, XMEM_WAIT_RING, other, 0, 0), -EPERM);
+	SAME(try_waiters(&reader, XMEM_OP_WAKE, XMEM_WAIT_CLIENTS, 0, 0, 0), -EPERM);
+	SAME(try_waiters(&reader, XMEM_OP_WAKE, XMEM_WAIT_RING, me, 0, 0), 0);
 	SAME(try_kick(&reader, 0, 0), 0);
 	SAME(try_kick(&reader, XMEM_WAIT_RING, 0), -EINVAL);
 	SAME(try_kick(&reader, 0, 1), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_WAIT, 3, other, 0, 0), -EINVAL);
-	SAME(try_waiters(&reader, XMEM_IOC_WAIT, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_WAIT, 3, other, 0, 0), -EINVAL);
+	SAME(try_waiters(&reader, XMEM_OP_WAIT, XMEM_WAIT_RING, ~0u, 0, 0), -EINVAL);
 	scene_end();
 }
 
@@ -273,14 +273,14 @@ TEST(P9_a_wait_whose_deadline_has_passed_is_ETIMEDOUT)
 
 	scene_start();
 	sleep.client = writer.link.join.client;
-	SAME(raw_request(&writer, XMEM_IOC_ARM, &sleep), 0);
+	SAME(raw_wait(&writer, XMEM_OP_ARM, &sleep), 0);
 	CHECK(sleep.value & XMEM_WAITERS_ARMED);
 	sleep.deadline_ns = 1;
-	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), -ETIMEDOUT);
+	SAME(raw_wait(&writer, XMEM_OP_WAIT, &sleep), -ETIMEDOUT);
 	/* It was woken since, so it does not sleep, whatever the deadline. */
-	SAME(try_waiters(&reader, XMEM_IOC_WAKE, XMEM_WAIT_SLOTS, sleep.client, 0, 0), 0);
+	SAME(try_waiters(&reader, XMEM_OP_WAKE, XMEM_WAIT_SLOTS, sleep.client, 0, 0), 0);
 	sleep.deadline_ns = ~0ULL;
-	SAME(raw_request(&writer, XMEM_IOC_WAIT, &sleep), 0);
+	SAME(raw_wait(&writer, XMEM_OP_WAIT, &sleep), 0);
 	scene_end();
 }
 

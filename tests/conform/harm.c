@@ -333,7 +333,7 @@ TEST(P4_wakes_by_strangers_are_harmless)
 		};
 
 		for (i = 0; i < 100; i++)
-			SAME(raw_request(&raw, XMEM_IOC_WAKE, &request),
+			SAME(raw_wait(&raw, XMEM_OP_WAKE, &request),
 			     kind == XMEM_WAIT_SLOTS ? 0 : -EPERM);
 	}
 	publish_stamp(writer, 1);

@@ -271,6 +271,8 @@ void forks_have_mappings_or_skip(void);
 int raw_request(struct raw *raw, unsigned int request, void *argument);
 /* A request about a slot, enum xmem_slot_op. */
 int raw_slot(struct raw *raw, uint32_t op, uint32_t slot);
+/* The request is made with this op, enum xmem_wait_op. */
+int raw_wait(struct raw *raw, uint32_t op, struct xmem_wait_request *request);
 void raw_close(struct raw *raw);
 
 /* A memfd of @bytes, allocated, with @seals. */

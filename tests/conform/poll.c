@@ -582,7 +582,7 @@ TEST(API_poll_says_that_the_first_writer_has_come)
 	child = spawn(wait_for_a_writer, NULL);
 	send_file(child->link, fd);
 	SAME(hear(child), 0);
-	SAME(raw_request(&raw, XMEM_IOC_ARM, &arm), 0);	/* as the daemon's clients have to */
+	SAME(raw_wait(&raw, XMEM_OP_ARM, &arm), 0);	/* as the daemon's clients have to */
 	writer = open_writer(name, 2, BYTES);
 	SAME(hear(child), EPOLLIN);
 	finish_child(child);

@@ -51,7 +51,7 @@ static void wake_slots(struct raw *raw)
 	};
 
 	if (xm_load(slots_waiters(raw)) & XMEM_WAITERS_ARMED)
-		SAME(raw_request(raw, XMEM_IOC_WAKE, &wake), 0);
+		SAME(raw_wait(raw, XMEM_OP_WAKE, &wake), 0);
 }
 
 /* Do what an acquire does that fails: arm the word, look in vain, and note the word. */
@@ -61,7 +61,7 @@ static void acquire_raw_in_vain(struct raw *raw)
 		.size = sizeof(arm), .kind = XMEM_WAIT_SLOTS, .client = raw->link.join.client,
 	};
 
-	SAME(raw_request(raw, XMEM_IOC_ARM, &arm), 0);
+	SAME(raw_wait(raw, XMEM_OP_ARM, &arm), 0);
 	xm_store(&xm_ring(&raw->map, arm.client)->vain, arm.value);
 }
 

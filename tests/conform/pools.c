@@ -353,6 +353,12 @@ int raw_slot(struct raw *raw, uint32_t op, uint32_t slot)
 	return raw_request(raw, XMEM_IOC_SLOT, &request);
 }
 
+int raw_wait(struct raw *raw, uint32_t op, struct xmem_wait_request *request)
+{
+	request->op = op;
+	return raw_request(raw, XMEM_IOC_WAIT, request);
+}
+
 int raw_join(struct raw *raw, const char *name, uint32_t role, uint32_t flags)
 {
 	struct xmem_join_request *join = &raw->link.join;

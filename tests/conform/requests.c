@@ -116,17 +116,24 @@ static void make_unsubscribe(struct caller *caller, void *request)
 	((struct xmem_unsubscribe_request *)request)->publisher = caller->publisher;
 }
 
-static void make_waiters(struct caller *caller, void *request)
+static void make_arm(struct caller *caller, void *request)
 {
 	((struct xmem_wait_request *)request)->kind = XMEM_WAIT_SLOTS;
 	((struct xmem_wait_request *)request)->client = caller->raw.link.join.client;
+}
+
+static void make_wake(struct caller *caller, void *request)
+{
+	make_arm(caller, request);
+	((struct xmem_wait_request *)request)->op = XMEM_OP_WAKE;
 }
 
 static void make_wait(struct caller *caller, void *request)
 {
 	struct xmem_wait_request *sleep = request;
 
-	make_waiters(caller, sleep);
+	make_arm(caller, sleep);
+	sleep->op = XMEM_OP_WAIT;
 	sleep->value = 0xfffffffe;	/* long past, so it does not sleep */
 	sleep->deadline_ns = ~0ULL;
 }
@@ -216,12 +223,12 @@ static const struct kind kinds[] = {
 	     0, make_subscribe, undo_subscribe),
 	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, incarnation, XMEM_UNSUBSCRIBE_MIN,
 	     0, make_unsubscribe, NULL),
-	KIND(ARM, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
-	     0, make_waiters, NULL),
+	OP(ARM, WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
+	   0, make_arm, NULL),
 	KIND(WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
 	     0, make_wait, NULL),
-	KIND(WAKE, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
-	     0, make_waiters, NULL),
+	OP(WAKE, WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
+	   0, make_wake, NULL),
 	OP(RESOLVE, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
 	   -EPERM, make_resolve, NULL),
 	OP(COLLECT, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,

@@ -28,7 +28,7 @@ static struct {
 /* Requests that need no answer of xmemd, because the library does the work itself. */
 static bool is_local(unsigned int request, const struct xmem_slot_request *slot)
 {
-	return request == XMEM_IOC_ARM || request == XMEM_IOC_WAIT || request == XMEM_IOC_WAKE ||
+	return request == XMEM_IOC_WAIT ||
 	       (request == XMEM_IOC_SLOT && slot->op == XMEM_OP_RESOLVE);
 }
 

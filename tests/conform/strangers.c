@@ -141,10 +141,10 @@ static void waits_for_odd_moments(void *name)
 	u32 i;
 
 	raw_start(&raw, name, XMEM_ROLE_READER);
-	SAME(raw_request(&raw, XMEM_IOC_ARM, &request), 0);
+	SAME(raw_wait(&raw, XMEM_OP_ARM, &request), 0);
 	for (i = 0; i < 3; i++) {
 		request.deadline_ns = past[i];
-		SAME(raw_request(&raw, XMEM_IOC_WAIT, &request), -ETIMEDOUT);
+		SAME(raw_wait(&raw, XMEM_OP_WAIT, &request), -ETIMEDOUT);
 	}
 	raw_close(&raw);
 }
@@ -165,7 +165,7 @@ static void polls_for_odd_moments(void *name)
 	look = (struct pollfd){ .fd = raw.link.file, .events = POLLOUT };
 	for (i = 0; i < 3; i++) {
 		xm_store(&ring->look_at_ns, late[i]);
-		SAME(raw_request(&raw, XMEM_IOC_ARM, &arm), 0);
+		SAME(raw_wait(&raw, XMEM_OP_ARM, &arm), 0);
 		xm_store(&ring->vain, arm.value);
 		SAME(poll(&look, 1, 100), 0);
 	}

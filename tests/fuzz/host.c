@@ -144,9 +144,8 @@ static int serve(struct xmem_link *link, unsigned int request, void *argument)
 	case XMEM_IOC_UNSUBSCRIBE:
 		return xm_host_unsubscribe(&fuzz.host, FUZZ_READER, argument);
 	case XMEM_IOC_SLOT:		return slot(argument);
-	case XMEM_IOC_WAIT:		return -ETIMEDOUT;
-	case XMEM_IOC_ARM:
-	case XMEM_IOC_WAKE:		return 0;
+	case XMEM_IOC_WAIT:
+		return ((struct xmem_wait_request *)argument)->op == XMEM_OP_WAIT ? -ETIMEDOUT : 0;
 	}
 	return -ENOSYS;
 }

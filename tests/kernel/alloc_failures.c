@@ -263,7 +263,7 @@ static struct xmem_wait_request ring_of(const struct world *w)
 static int arm_ring(struct world *w)
 {
 	struct xmem_wait_request request = ring_of(w);
-	int err = raw_request(&w->reader, XMEM_IOC_ARM, &request);
+	int err = raw_wait(&w->reader, XMEM_OP_ARM, &request);
 
 	w->arm_value = request.value;
 	return err;
@@ -276,7 +276,7 @@ static int wait_in_vain(struct world *w)
 
 	request.value = w->arm_value;
 	request.deadline_ns = 1;
-	err = raw_request(&w->reader, XMEM_IOC_WAIT, &request);
+	err = raw_wait(&w->reader, XMEM_OP_WAIT, &request);
 	return err == -ETIMEDOUT ? 0 : err ? err : -EPROTO;
 }
 
@@ -284,7 +284,7 @@ static int wake_ring(struct world *w)
 {
 	struct xmem_wait_request request = ring_of(w);
 
-	return raw_request(&w->writer, XMEM_IOC_WAKE, &request);
+	return raw_wait(&w->writer, XMEM_OP_WAKE, &request);
 }
 
 /* The first claims of a pool need memory. */

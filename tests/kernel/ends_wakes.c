@@ -34,7 +34,7 @@ static const char *arms(struct raw *client, u32 kind, u32 who)
 {
 	struct xmem_wait_request arm = { .size = sizeof(arm), .kind = kind, .client = who };
 
-	SAME(raw_request(client, XMEM_IOC_ARM, &arm), 0);
+	SAME(raw_wait(client, XMEM_OP_ARM, &arm), 0);
 	return NULL;
 }
 
@@ -88,7 +88,7 @@ static const char *wake(const struct side *side)
 		.size = sizeof(wake), .kind = XMEM_WAIT_RING, .client = side->shared->publisher,
 	};
 
-	SAME(raw_request(&publisher[side->loaded], XMEM_IOC_WAKE, &wake), 0);
+	SAME(raw_wait(&publisher[side->loaded], XMEM_OP_WAKE, &wake), 0);
 	return NULL;
 }
 
@@ -316,11 +316,11 @@ static void *waits(void *armed)
 
 	for (;;) {
 		wait.value = wait.deadline_ns = 0;
-		if (raw_request(&crowd.client, XMEM_IOC_ARM, &wait))
+		if (raw_wait(&crowd.client, XMEM_OP_ARM, &wait))
 			return NULL;
 		wait.deadline_ns = ~0ULL;
 		__atomic_store_n((u64 *)armed, wait.value, __ATOMIC_SEQ_CST);
-		raw_request(&crowd.client, XMEM_IOC_WAIT, &wait);
+		raw_wait(&crowd.client, XMEM_OP_WAIT, &wait);
 		__atomic_add_fetch(&crowd.shared->rounds, 1, __ATOMIC_SEQ_CST);
 	}
 }

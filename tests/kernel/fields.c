@@ -260,24 +260,23 @@ static void fill_unsubscribe(struct actor *a, union xm_request *r)
 	r->unsubscribe.publisher = publisher;
 }
 
-static void fill_waiters(struct actor *a, union xm_request *r)
+/* A wait in half of the cases for the value that arm returned. It is never long: see process(). */
+static void fill_wait(struct actor *a, union xm_request *r)
 {
+	r->wait.op = chance(a) % (XMEM_OP_KICK + 1);
+	if (r->wait.op == XMEM_OP_KICK)
+		return;
 	r->wait.kind = chance(a) % 3;
 	if (r->wait.kind == XMEM_WAIT_SLOTS)
 		r->wait.client = a->me->join.client;
 	else if (r->wait.kind == XMEM_WAIT_RING)
 		r->wait.client = chance(a) % 16;
-}
-
-/* In half of the cases the value that arm returned. It never waits for long: see process(). */
-static void fill_wait(struct actor *a, union xm_request *r)
-{
-	union xm_request armed = { .size = sizeof(armed.wait) };
-
-	fill_waiters(a, &armed);
+	if (r->wait.op != XMEM_OP_WAIT)
+		return;
+	r->size = sizeof(r->wait);
 	if (one_in(a, 2))
-		raw_request(a->me, XMEM_IOC_ARM, &armed);
-	*r = armed;
+		raw_wait(a->me, XMEM_OP_ARM, &r->wait);
+	r->wait.op = XMEM_OP_WAIT;
 	r->wait.deadline_ns = one_in(a, 8) ? ~0ULL : raw_now_ns() + chance(a) % 1000000;
 }
 
@@ -420,9 +419,7 @@ static const struct {
 	REQUEST(PAYLOAD, fill_payload, close_payload),
 	REQUEST(SUBSCRIBE, fill_subscribe, NULL),
 	REQUEST(UNSUBSCRIBE, fill_unsubscribe, NULL),
-	REQUEST(ARM, fill_waiters, NULL),
 	REQUEST(WAIT, fill_wait, NULL),
-	REQUEST(WAKE, fill_waiters, NULL),
 	REQUEST(SLOT, fill_slot, NULL),
 	REQUEST(QUERY, NULL, NULL),
 	REQUEST(POOLS, fill_pools, NULL),

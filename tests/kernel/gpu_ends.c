@@ -291,10 +291,10 @@ static const char *holder_is_killed(void)
 	if (wrong)
 		return wrong;
 	wait.client = me.join.client;
-	WANT(!raw_request(&me, XMEM_IOC_ARM, &wait));
+	WANT(!raw_wait(&me, XMEM_OP_ARM, &wait));
 	WANT(gpu_set("gate", "0"));
 	wait.deadline_ns = raw_now_ns() + LONG_NS;
-	WANT(!raw_request(&me, XMEM_IOC_WAIT, &wait));
+	WANT(!raw_wait(&me, XMEM_OP_WAIT, &wait));
 	wrong = check_quarantine_over();
 	kid_reap(&kid);
 	end();

@@ -387,7 +387,7 @@ static int arm_slots(u32 *value)
 	struct xmem_wait_request wait = {
 		.size = sizeof(wait), .kind = XMEM_WAIT_SLOTS, .client = writer.join.client,
 	};
-	int err = raw_request(&writer, XMEM_IOC_ARM, &wait);
+	int err = raw_wait(&writer, XMEM_OP_ARM, &wait);
 
 	*value = wait.value;
 	return err;

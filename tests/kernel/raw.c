@@ -77,6 +77,12 @@ int raw_slot(const struct raw *raw, u32 op, u32 slot)
 	return raw_request(raw, XMEM_IOC_SLOT, &request);
 }
 
+int raw_wait(const struct raw *raw, u32 op, struct xmem_wait_request *request)
+{
+	request->op = op;
+	return raw_request(raw, XMEM_IOC_WAIT, request);
+}
+
 int raw_open(struct raw *raw)
 {
 	*raw = RAW_NONE;

@@ -54,6 +54,8 @@ struct xmem_join_request raw_joining(const char *name, enum xmem_role role);
 int raw_request(const struct raw *raw, unsigned int request, void *argument);
 /* A request about a slot, enum xmem_slot_op. */
 int raw_slot(const struct raw *raw, u32 op, u32 slot);
+/* The request is made with this op, enum xmem_wait_op. */
+int raw_wait(const struct raw *raw, u32 op, struct xmem_wait_request *request);
 /* Gives the client a group, which is writable in raw->map from then on. */
 int raw_map_group(struct raw *raw, unsigned int group);
 bool raw_has_group(const struct raw *raw, unsigned int group);

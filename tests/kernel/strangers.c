@@ -372,10 +372,10 @@ static const char *strangers_wake_nobody(void)
 	static struct raw me;
 
 	GOES_WELL(start_stranger(&me, &wake.client));
-	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
+	SAME(raw_wait(&me, XMEM_OP_WAKE, &wake), -EPERM);
 	wake.kind = XMEM_WAIT_CLIENTS;
 	wake.client = 0;
-	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
+	SAME(raw_wait(&me, XMEM_OP_WAKE, &wake), -EPERM);
 	return NULL;
 }
 
@@ -385,7 +385,7 @@ static const char *strangers_wake_no_owners(void)
 	static struct raw me;
 
 	GOES_WELL(start_stranger(&me, &wake.client));
-	SAME(raw_request(&me, XMEM_IOC_WAKE, &wake), -EPERM);
+	SAME(raw_wait(&me, XMEM_OP_WAKE, &wake), -EPERM);
 	return NULL;
 }
 
@@ -414,11 +414,11 @@ static void *sleeps(void *argument)
 		return NULL;
 	for (;;) {
 		wait.deadline_ns = wait.value = 0;
-		if (raw_request(&me, XMEM_IOC_ARM, &wait))
+		if (raw_wait(&me, XMEM_OP_ARM, &wait))
 			return NULL;
 		atomic_fetch_add(&what->ready, 1);
 		wait.deadline_ns = ~0ULL;
-		if (raw_request(&me, XMEM_IOC_WAIT, &wait))
+		if (raw_wait(&me, XMEM_OP_WAIT, &wait))
 			return NULL;
 		atomic_fetch_add(&what->wakes, 1);
 	}
@@ -662,11 +662,11 @@ static void *waits_until_stopped(void *unused)
 
 	do {
 		wait.value = wait.kicks = wait.deadline_ns = 0;
-		if (raw_request(&stopped.client, XMEM_IOC_ARM, &wait))
+		if (raw_wait(&stopped.client, XMEM_OP_ARM, &wait))
 			return NULL;
 		wait.deadline_ns = ~0ULL;
 	} while (!atomic_load(&stopped.stop) &&
-		 raw_request(&stopped.client, XMEM_IOC_WAIT, &wait) == 0);
+		 raw_wait(&stopped.client, XMEM_OP_WAIT, &wait) == 0);
 	if (atomic_load(&stopped.stop))
 		atomic_fetch_add(&stopped.gone, 1);
 	return NULL;
@@ -676,7 +676,7 @@ static void *waits_until_stopped(void *unused)
 static const char *a_stop_finds_all_threads(void)
 {
 	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
-	struct xmem_wait_request kick = { .size = sizeof(kick), .flags = XMEM_WAKE_OWN };
+	struct xmem_wait_request kick = { .size = sizeof(kick) };
 	u64 until;
 	pthread_t thread;
 	u32 i;
@@ -685,12 +685,12 @@ static const char *a_stop_finds_all_threads(void)
 	for (i = 0; i < WAITERS; i++)
 		SAME(pthread_create(&thread, NULL, waits_until_stopped, NULL), 0);
 	for (i = 0; i < KICKS; i++) {
-		SAME(raw_request(&stopped.client, XMEM_IOC_WAKE, &kick), 0);
+		SAME(raw_wait(&stopped.client, XMEM_OP_KICK, &kick), 0);
 		for (until = raw_now_ns() + i % 16 * 100000; raw_now_ns() < until;)
 			sched_yield();
 	}
 	atomic_store(&stopped.stop, true);
-	SAME(raw_request(&stopped.client, XMEM_IOC_WAKE, &kick), 0);
+	SAME(raw_wait(&stopped.client, XMEM_OP_KICK, &kick), 0);
 	if (!EVENTUALLY(atomic_load(&stopped.gone) == WAITERS))
 		return wrong("%u of %u threads have not heard of the stop",
 			     WAITERS - atomic_load(&stopped.gone), WAITERS);

@@ -227,7 +227,9 @@ START_TEST(what_does_not_count_is_good_for_nothing)
 {
 	struct scene s = scene_make();
 	u64 *state = &xm_slot(s.map, s.slot[1])->state, live = xm_load(state);
-	struct xmem_wait_request wake = { .kind = XMEM_WAIT_SLOTS, .client = s.bob };
+	struct xmem_wait_request wake = {
+		.op = XMEM_OP_WAKE, .kind = XMEM_WAIT_SLOTS, .client = s.bob,
+	};
 	struct xmem_upgrade_request upgrade = {
 		.slot = s.slot[1], .generation = xm_generation(s.token[1]),
 	};
@@ -245,10 +247,10 @@ START_TEST(what_does_not_count_is_good_for_nothing)
 	ck_assert_int_eq(claim(&s, s.alice, XMEM_CLAIM_ADD), 0);
 	ck_assert_int_eq(claim(&s, s.carol, XMEM_CLAIM_TAKE), -EACCES);
 	ck_assert_int_eq(claim(&s, s.alice, XMEM_CLAIM_TAKE), 0);
-	ck_assert_ptr_null(xm_host_waiters(&s.world->host, s.carol, &wake, XM_WAKE, &err));
+	ck_assert_ptr_null(xm_host_waiters(&s.world->host, s.carol, &wake, &err));
 	ck_assert_int_eq(err, -EPERM);
 	ck_assert_int_eq(grant(&s, s.bob, s.carol, incarnation(&s, s.carol)), 0);
-	ck_assert_ptr_nonnull(xm_host_waiters(&s.world->host, s.carol, &wake, XM_WAKE, &err));
+	ck_assert_ptr_nonnull(xm_host_waiters(&s.world->host, s.carol, &wake, &err));
 	ck_assert_int_eq(xm_host_upgrade(&s.world->host, s.carol, &upgrade), 0);
 	scene_free(&s);
 }

@@ -133,7 +133,7 @@ END_TEST
 /* A client that may hold the left slots may hold the next writer's, and wake it. */
 START_TEST(followers_of_the_dead_hold_what_the_next_writer_has)
 {
-	struct xmem_wait_request wake = { .kind = XMEM_WAIT_SLOTS };
+	struct xmem_wait_request wake = { .op = XMEM_OP_WAKE, .kind = XMEM_WAIT_SLOTS };
 	u32 alice, slot;
 	struct left l = left_before_the_end(&alice);
 	u64 token;
@@ -152,7 +152,7 @@ START_TEST(followers_of_the_dead_hold_what_the_next_writer_has)
 	ck_assert_int_eq(xm_get(l.map, l.bob, token), 0);
 	ck_assert(!world_scan(l.world, l.next, slot, true, 0));
 	wake.client = l.next;
-	ck_assert_ptr_nonnull(xm_host_waiters(l.host, l.bob, &wake, XM_WAKE, &err));
+	ck_assert_ptr_nonnull(xm_host_waiters(l.host, l.bob, &wake, &err));
 	world_put(l.world, l.bob, slot);
 	ck_assert(world_scan(l.world, l.next, slot, true, 0));
 	left_free(&l);

@@ -465,13 +465,13 @@ START_TEST(waiters_count_wraps)
 }
 END_TEST
 
-static u32 *waiters(struct world *world, u32 me, u32 kind, u32 client, enum xm_use use,
+static u32 *waiters(struct world *world, u32 me, u32 kind, u32 client, u32 op,
 		    int *err)
 {
-	struct xmem_wait_request request = { .kind = kind, .client = client };
+	struct xmem_wait_request request = { .op = op, .kind = kind, .client = client };
 
 	*err = 0x5a5a;
-	return xm_host_waiters(&world->host, me, &request, use, err);
+	return xm_host_waiters(&world->host, me, &request, err);
 }
 
 START_TEST(waiters_words_and_who_may_arm_them)
@@ -482,50 +482,50 @@ START_TEST(waiters_words_and_who_may_arm_them)
 	u32 reader = world_join(world, XMEM_ROLE_READER, 0);
 	int err;
 
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_CLIENTS, 0, XM_ARM, &err),
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_CLIENTS, 0, XMEM_OP_ARM, &err),
 			 &world->host.map.pool->clients_waiters);
-	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_CLIENTS, 1, XM_ARM, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_CLIENTS, 1, XMEM_OP_ARM, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, 4, XM_ARM, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, 4, XMEM_OP_ARM, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_ptr_null(waiters(world, reader, 3, 0, XM_ARM, &err));
+	ck_assert_ptr_null(waiters(world, reader, 3, 0, XMEM_OP_ARM, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, writer, XM_ARM, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, writer, XMEM_OP_ARM, &err));
 	ck_assert_int_eq(err, -ENOENT);
 	world_subscribe(world, reader, writer, 0);
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, XM_ARM, &err),
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, XMEM_OP_ARM, &err),
 			 &row[writer].ring_waiters);
-	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_ARM, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XMEM_OP_ARM, &err));
 	ck_assert_int_eq(err, -EPERM);
-	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, XM_ARM, &err),
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, XMEM_OP_ARM, &err),
 			 &row[writer].slots_waiters);
 	/*
 	 * A client that may hold something wakes an owner, only the publisher wakes its
 	 * subscribers, and only the host the rest.
 	 */
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAKE, &err),
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XMEM_OP_WAKE, &err),
 			 &row[writer].slots_waiters);
 	xm_set_bit(row[writer].holders, reader, false);
-	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAKE, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XMEM_OP_WAKE, &err));
 	ck_assert_int_eq(err, -EPERM);
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, reader, XM_WAKE, &err),
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_SLOTS, reader, XMEM_OP_WAKE, &err),
 			 &xm_client_row(&world->host.map, reader)->slots_waiters);
 	xm_set_bit(row[writer].holders, reader, true);
-	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_RING, writer, XM_WAKE, &err),
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_RING, writer, XMEM_OP_WAKE, &err),
 			 &row[writer].ring_waiters);
-	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, writer, XM_WAKE, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_RING, writer, XMEM_OP_WAKE, &err));
 	ck_assert_int_eq(err, -EPERM);
-	ck_assert_ptr_null(waiters(world, writer, XMEM_WAIT_CLIENTS, 0, XM_WAKE, &err));
+	ck_assert_ptr_null(waiters(world, writer, XMEM_WAIT_CLIENTS, 0, XMEM_OP_WAKE, &err));
 	ck_assert_int_eq(err, -EPERM);
-	ck_assert_ptr_null(waiters(world, writer, XMEM_WAIT_CLIENTS, 1, XM_WAKE, &err));
+	ck_assert_ptr_null(waiters(world, writer, XMEM_WAIT_CLIENTS, 1, XMEM_OP_WAKE, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XM_WAIT, &err));
+	ck_assert_ptr_null(waiters(world, reader, XMEM_WAIT_SLOTS, writer, XMEM_OP_WAIT, &err));
 	ck_assert_int_eq(err, -EPERM);
-	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, XM_WAIT, &err),
+	ck_assert_ptr_eq(waiters(world, writer, XMEM_WAIT_SLOTS, writer, XMEM_OP_WAIT, &err),
 			 &row[writer].slots_waiters);
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, XM_WAIT, &err),
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_RING, writer, XMEM_OP_WAIT, &err),
 			 &row[writer].ring_waiters);
-	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_CLIENTS, 0, XM_WAIT, &err),
+	ck_assert_ptr_eq(waiters(world, reader, XMEM_WAIT_CLIENTS, 0, XMEM_OP_WAIT, &err),
 			 &world->host.map.pool->clients_waiters);
 	world_free(world);
 }

@@ -49,11 +49,23 @@ struct xmem_unsubscribe_request {
 #define XMEM_UNSUBSCRIBE_MIN	12	/* up to publisher */
 
 /*
- * arm, wait, wake: requests about one waiters word. With OWN a wake is about no word, and kind and
- * client are 0. It ends the waits of the caller's own threads that began with the count of kicks
- * before it. So a thread arms, checks whether it has to stop, and then waits. Another thread that
- * wants it to stop first says so, and then wakes with OWN.
+ * wait: arm a waiters word, wait until it changes, or wake its waiters.
+ *
+ *   ARM   arms the word, and returns its value, which the next wake-up changes
+ *   WAIT  sleeps until the armed word has changed
+ *   WAKE  wakes all waiters of the word, if it is armed
+ *   KICK  is about no word: kind and client are 0. It ends the waits of the caller's own threads
+ *         that began with the count of kicks before it. So a thread arms, checks whether it has to
+ *         stop, and then waits. Another thread that wants it to stop first says so, and then kicks
+ *
+ * The daemon's clients arm words and sleep on them themselves: EOPNOTSUPP.
  */
+enum xmem_wait_op {
+	XMEM_OP_ARM = 0,
+	XMEM_OP_WAIT = 1,
+	XMEM_OP_WAKE = 2,
+	XMEM_OP_KICK = 3,
+};
 enum xmem_wait_kind {
 	XMEM_WAIT_CLIENTS = 0,		/* the client table changes; client must be 0; only the
 					 * host wakes it */
@@ -63,20 +75,19 @@ enum xmem_wait_kind {
 					 * changed; only client may arm it and wait for it; client
 					 * and clients whose holds count wake it */
 };
-#define XMEM_WAKE_OWN	(1u << 0)	/* wake: no word, but the caller's own waits */
 struct xmem_wait_request {
 	__u32 size;
-	__u32 flags;			/* wake: XMEM_WAKE_*; else must be 0 */
+	__u32 flags;			/* must be 0 */
+	__u32 op;			/* enum xmem_wait_op */
 	__u32 kind;			/* enum xmem_wait_kind */
 	__u32 client;
-	__u32 value;			/* arm: out; wait: in, as arm returned it; wake: 0 */
+	__u32 value;			/* ARM: out; WAIT: in, as ARM returned it; else 0 */
+	__u64 deadline_ns;		/* WAIT: CLOCK_MONOTONIC, ~0: none; else 0 */
+	__u32 kicks;			/* ARM: out; WAIT: in, as ARM returned it, or 0: no kick
+					 * ends it; else 0 */
 	__u32 reserved;			/* must be 0 */
-	__u64 deadline_ns;		/* wait: CLOCK_MONOTONIC, ~0: none; arm, wake: 0 */
-	__u32 kicks;			/* arm: out; wait: in, as arm returned it, or 0: no kick
-					 * ends it; wake: 0 */
-	__u32 reserved1;
 };
-#define XMEM_WAIT_MIN		20	/* up to value */
+#define XMEM_WAIT_MIN		24	/* up to value */
 
 /*
  * poll_fd: get a descriptor for poll, select and epoll, level-triggered. It is readable while one
