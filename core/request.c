@@ -22,7 +22,8 @@
 static const struct xm_request_kind kinds[] = {
 	KIND(JOIN, xmem_join_request, XMEM_JOIN_MIN,
 	     .answers = true, .unjoined = true, .flags = JOIN_FLAGS),
-	KIND(POOL_FD, xmem_pool_fd_request, XMEM_POOL_FD_MIN, .answers = true),
+	KIND(POOL_FD, xmem_pool_fd_request, XMEM_POOL_FD_MIN,
+	     .answers = true, .unjoined = true, .flags = XMEM_POOL_FD_NARROW),
 	FULL(ATTACH, xmem_attach_request, XMEM_ATTACH_MIN,
 	     .answers = true, .flags = ATTACH_FLAGS),
 	FULL(PAYLOAD, xmem_payload_request, XMEM_PAYLOAD_MIN, .answers = true,
@@ -43,7 +44,6 @@ static const struct xm_request_kind kinds[] = {
 	     .ops = XMEM_CLAIM_UNDO + 1, .answers = false),
 	KIND(UPGRADE, xmem_upgrade_request, XMEM_UPGRADE_MIN, .answers = true,
 	     .flags = XMEM_UPGRADE_PUBLISH | XMEM_UPGRADE_GIVE_UP | XMEM_UPGRADE_CANCEL),
-	KIND(NARROW, xmem_narrow_request, XMEM_NARROW_MIN, .answers = true, .unjoined = true),
 	KIND(ACCESS, xmem_access_request, XMEM_ACCESS_MIN,
 	     .answers = true, .flags = XMEM_ACCESS_MODE | XMEM_ACCESS_GROUP),
 	KIND(QUOTA, xmem_quota_request, XMEM_QUOTA_MIN,

@@ -31,7 +31,6 @@ union xm_request {
 	struct xmem_poll_fd_request poll_fd;
 	struct xmem_claim_request claim;
 	struct xmem_upgrade_request upgrade;
-	struct xmem_narrow_request narrow;
 	struct xmem_access_request access;
 	struct xmem_quota_request quota;
 	struct xmem_client_request client;

@@ -116,7 +116,8 @@ struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd, u32 *ret_roles)
 	return NULL;
 }
 
-int xd_pool_fd(struct xd_pool *pool, u32 roles)
+/* A new descriptor of the key for @roles, or -errno. */
+static int pool_fd(struct xd_pool *pool, u32 roles)
 {
 	int fd;
 
@@ -130,22 +131,26 @@ int xd_pool_fd(struct xd_pool *pool, u32 roles)
 	return fd < 0 ? -errno : fd;
 }
 
-int xd_narrow_serve(struct xd_call *call)
+int xd_pool_fd_serve(struct xd_call *call)
 {
-	struct xmem_narrow_request *request = &call->request.narrow;
-	struct xd_pool *pool;
-	u32 has;
+	struct xmem_pool_fd_request *request = &call->request.pool_fd;
+	struct xd_pool *pool = call->from->pool;
+	u32 has = call->from->roles;
 	int err;
 
-	if (!request->roles || request->roles & ~XMEM_ROLES_ALL)
+	if (request->flags & XMEM_POOL_FD_NARROW) {
+		pool = call->fd < 0 ? NULL : xd_pool_by_fd(call->daemon, call->fd, &has);
+		if (!pool)
+			return -EBADF;
+	} else if (request->pool_fd || call->fd >= 0) {
 		return -EINVAL;
-	pool = call->fd < 0 ? NULL : xd_pool_by_fd(call->daemon, call->fd, &has);
-	if (!pool)
-		return -EBADF;
+	} else if (!pool) {
+		return -ENOTCONN;
+	}
 	err = xm_roles_narrow(has, request->roles, &request->roles);
 	if (err)
 		return err;
-	call->answer = xd_pool_fd(pool, request->roles);
+	call->answer = pool_fd(pool, request->roles);
 	request->fd = -1;
 	return call->answer < 0 ? call->answer : 0;
 }

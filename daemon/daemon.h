@@ -299,16 +299,14 @@ u32 xd_access_roles(const struct xd_pool *pool);
  */
 int xd_access_permit(const struct xd_pool *pool, const struct xmem_join_request *join, u32 *roles);
 
-/* Serve `access` and `narrow`. 0 or -errno. */
+/* Serve `access` and `pool_fd`. 0 or -errno. */
 int xd_access_serve(struct xd_call *call);
-int xd_narrow_serve(struct xd_call *call);
+int xd_pool_fd_serve(struct xd_call *call);
 
 void xd_keys_init(struct xd_pool *pool);
 void xd_keys_close(struct xd_pool *pool);
 /* The pool of which @fd is a key, and the key's roles; or NULL. */
 struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd, u32 *ret_roles);
-/* A new descriptor of the key for @roles, or -errno. */
-int xd_pool_fd(struct xd_pool *pool, u32 roles);
 
 /* ---- revoking (revoke.c) ---- */
 

@@ -138,18 +138,6 @@ static int serve_join(struct xd_call *call)
 	return 0;
 }
 
-static int serve_pool_fd(struct xd_call *call)
-{
-	struct xmem_pool_fd_request *request = &call->request.pool_fd;
-	int err = xm_roles_narrow(call->from->roles, request->roles, &request->roles);
-
-	if (err)
-		return err;
-	request->fd = -1;
-	call->answer = xd_pool_fd(call->from->pool, request->roles);
-	return call->answer < 0 ? call->answer : 0;
-}
-
 /* ---- payloads ---- */
 
 /*
@@ -471,7 +459,7 @@ static int serve_quota(struct xd_call *call)
 
 static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_JOIN)]	= serve_join,
-	[_IOC_NR(XMEM_IOC_POOL_FD)]	= serve_pool_fd,
+	[_IOC_NR(XMEM_IOC_POOL_FD)]	= xd_pool_fd_serve,
 	[_IOC_NR(XMEM_IOC_ATTACH)]	= serve_attach,
 	[_IOC_NR(XMEM_IOC_PAYLOAD)]	= serve_payload,
 	[_IOC_NR(XMEM_IOC_SUBSCRIBE)]	= serve_subscribe,
@@ -483,7 +471,6 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_POLL_FD)]	= serve_poll_fd,
 	[_IOC_NR(XMEM_IOC_CLAIM)]	= serve_claim,
 	[_IOC_NR(XMEM_IOC_UPGRADE)]	= serve_upgrade,
-	[_IOC_NR(XMEM_IOC_NARROW)]	= xd_narrow_serve,
 	[_IOC_NR(XMEM_IOC_ACCESS)]	= xd_access_serve,
 	[_IOC_NR(XMEM_IOC_QUOTA)]	= serve_quota,
 	[_IOC_NR(XMEM_IOC_CLIENT)]	= serve_client,
@@ -497,10 +484,11 @@ bool xd_needs_all_ends(const struct xd_call *call)
 {
 	switch (call->code) {
 	case XMEM_IOC_JOIN:
-	case XMEM_IOC_NARROW:
 	case XMEM_IOC_POOLS:
 	case XMEM_IOC_QUERY:
 		return true;
+	case XMEM_IOC_POOL_FD:
+		return call->request.pool_fd.flags & XMEM_POOL_FD_NARROW;
 	case XMEM_IOC_QUOTA:
 		return !(call->request.quota.flags & XMEM_QUOTA_REFUSED);
 	case XMEM_IOC_ATTACH:
@@ -524,7 +512,7 @@ int xd_take(struct xd_call *call, u32 request, const void *body, size_t length)
 	if (!kind->unjoined && !call->from->pool)
 		return -ENOTCONN;
 	if (call->fd >= 0 && request != XMEM_IOC_JOIN && request != XMEM_IOC_ATTACH &&
-	    request != XMEM_IOC_NARROW)
+	    request != XMEM_IOC_POOL_FD)
 		return -EINVAL;
 	call->code = request;
 	return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The requests attach, by which a client gets slots of a payload, and detach, by which it gives a
+ * The request attach, by which a client gets slots of a payload, and detaching, by which it gives a
  * slot back. payload.c has the payloads themselves.
  */
 #include <linux/file.h>

@@ -37,7 +37,6 @@ static int (*const xk_ops[])(struct xk_call *call) = {
 	XK_OP(POLL_FD, xk_poll_fd_begin),
 	XK_OP(CLAIM, xk_claim_begin),
 	XK_OP(UPGRADE, xk_upgrade_begin),
-	XK_OP(NARROW, xk_narrow_begin),
 	XK_OP(ACCESS, xk_access_begin),
 	XK_OP(QUOTA, xk_quota_begin),
 	XK_OP(CLIENT, xk_client_begin),
@@ -83,8 +82,6 @@ static int __user *xk_fd_place(const struct xm_request_kind *kind, void __user *
 		return argument + offsetof(struct xmem_pool_fd_request, fd);
 	case XMEM_IOC_POLL_FD:
 		return argument + offsetof(struct xmem_poll_fd_request, fd);
-	case XMEM_IOC_NARROW:
-		return argument + offsetof(struct xmem_narrow_request, fd);
 	}
 	return argument + offsetof(struct xmem_payload_request, fd);
 }

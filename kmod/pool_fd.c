@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Descriptors of a pool: pool_fd makes one, narrow makes another with fewer roles from one, and a
- * join with XMEM_JOIN_FD takes one. Each is a use of the pool.
+ * Descriptors of a pool: pool_fd makes one, of a client's pool or with fewer roles from another, and
+ * a join with XMEM_JOIN_FD takes one. Each is a use of the pool.
  *
  * A file of this kind never changes, because several processes may share it: descriptors can be
  * sent over sockets.
@@ -96,28 +96,28 @@ static u32 xk_client_roles(const struct xk_client *client)
 	return client->roles & xk_access_roles(client->pool);
 }
 
+/* The pool of a client, with a use for the caller, and the roles that the client may pass on. */
+static struct xk_pool *xk_pool_of_client(struct xk_client *client, u32 *ret_roles)
+{
+	struct xk_pool *pool;
+	int err = xk_client_check(client);
+
+	if (err)
+		return ERR_PTR(err);
+	*ret_roles = xk_client_roles(client);
+	err = xk_client_lock(client);
+	/* The client may be ending, but the pool is used until end_work has this lock. */
+	if (err)
+		return ERR_PTR(err);
+	pool = xk_pool_get_used(client->pool);
+	mutex_unlock(&client->pool->lock);
+	return IS_ERR(pool) ? ERR_PTR(-ENOTCONN) : pool;
+}
+
 int xk_pool_fd_begin(struct xk_call *call)
 {
 	struct xmem_pool_fd_request *request = &call->u.pool_fd;
-	struct xk_pool *pool = call->client->pool;
-	u32 has = xk_client_roles(call->client);
-	int err = has ? xm_roles_narrow(has, request->roles, &request->roles) : -EACCES;
-
-	if (!err)
-		err = xk_client_lock(call->client);
-	/* The client may be ending, but the pool is used until end_work has this lock. */
-	if (err)
-		return err;
-	pool = xk_pool_get_used(pool);
-	mutex_unlock(&call->client->pool->lock);
-	if (IS_ERR(pool))
-		return -ENOTCONN;
-	return xk_pool_give(call, pool, request->roles);
-}
-
-int xk_narrow_begin(struct xk_call *call)
-{
-	struct xmem_narrow_request *request = &call->u.narrow;
+	bool narrow = request->flags & XMEM_POOL_FD_NARROW;
 	struct xk_pool *pool;
 	u32 has;
 	int err;
@@ -125,12 +125,13 @@ int xk_narrow_begin(struct xk_call *call)
 	/* A process that was given a client's file, to poll it, gets nothing else by it. */
 	if (call->client && call->client->mm != current->mm)
 		return -EPERM;
-	if (!request->roles || request->roles & ~XMEM_ROLES_ALL)
+	if (!narrow && request->pool_fd)
 		return -EINVAL;
-	pool = xk_pool_of_fd(request->pool_fd, &has);
+	pool = narrow ? xk_pool_of_fd(request->pool_fd, &has) :
+			xk_pool_of_client(call->client, &has);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
-	err = xm_roles_narrow(has, request->roles, &request->roles);
+	err = has ? xm_roles_narrow(has, request->roles, &request->roles) : -EACCES;
 	if (err) {
 		xk_pool_unuse(pool);
 		return err;

@@ -42,9 +42,9 @@
  *   evict.c          the requests evict, drain and grant
  *   pool_fd.c        descriptors of a pool
  *   join.c           the requests join and writer
- *   attach.c         the requests attach and detach
+ *   attach.c         the request attach, and detaching
  *   subscribe.c      the requests subscribe and unsubscribe
- *   slot.c           the requests resolve, collect and renew
+ *   slot.c           the request slot
  *   query.c          the requests query, pools and quota
  *   inplace.c        the request upgrade
  *   poll.c           poll(), and the request poll_fd
@@ -375,7 +375,6 @@ int xk_grant_begin(struct xk_call *call);
 /* pool_fd.c */
 struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles);
 int xk_pool_fd_begin(struct xk_call *call);
-int xk_narrow_begin(struct xk_call *call);
 
 /* join.c */
 int xk_join_begin(struct xk_call *call);

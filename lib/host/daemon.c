@@ -62,7 +62,6 @@ static int *file_out(struct daemon_link *daemon, unsigned int request, union xm_
 	case XMEM_IOC_POOL_FD:	return &argument->pool_fd.fd;
 	case XMEM_IOC_PAYLOAD:		return &argument->payload.fd;
 	case XMEM_IOC_POLL_FD:		return &argument->poll_fd.fd;
-	case XMEM_IOC_NARROW:		return &argument->narrow.fd;
 	}
 	return NULL;
 }

@@ -351,8 +351,8 @@ static int file_in(unsigned int request, const union xm_request *argument)
 		return argument->join.pool_fd;
 	if (request == XMEM_IOC_ATTACH)
 		return argument->attach.fd;
-	if (request == XMEM_IOC_NARROW)
-		return argument->narrow.pool_fd;
+	if (request == XMEM_IOC_POOL_FD && argument->pool_fd.flags & XMEM_POOL_FD_NARROW)
+		return argument->pool_fd.pool_fd;
 	return -1;
 }
 

@@ -44,8 +44,8 @@ static int not_narrowed(int err, const struct xmem_link *link)
 XMEM_API int xmem_pool_fd_narrow(int fd, uint32_t roles)
 {
 	XL_CALL;
-	struct xmem_narrow_request request = {
-		.size = sizeof(request), .pool_fd = fd, .roles = roles,
+	struct xmem_pool_fd_request request = {
+		.size = sizeof(request), .flags = XMEM_POOL_FD_NARROW, .pool_fd = fd, .roles = roles,
 	};
 	struct xmem_link link;
 	int err;
@@ -58,7 +58,7 @@ XMEM_API int xmem_pool_fd_narrow(int fd, uint32_t roles)
 	err = xl_check_environment();
 	if (err)
 		return err;
-	err = xl_ask_host(&link, XMEM_IOC_NARROW, &request);
+	err = xl_ask_host(&link, XMEM_IOC_POOL_FD, &request);
 	if (err)
 		return not_narrowed(err, &link);
 	xl_file_forget(request.fd);	/* the caller owns it now */

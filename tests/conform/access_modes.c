@@ -280,7 +280,12 @@ TEST(P4_a_client_passes_on_no_more_than_it_has)
 	SAME(request.roles, BOTH);
 	request.roles = 1;
 	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &request), -EINVAL);
-	request.roles = 0;
+	request = (struct xmem_pool_fd_request){ .size = sizeof(request), .pool_fd = all };
+	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &request), -EINVAL);	/* without NARROW */
+	request.pool_fd = 0;
+	request.flags = XMEM_POOL_FD_NARROW << 1;
+	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &request), -EINVAL);
+	request.flags = 0;
 	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &request), 0);
 	SAME(request.roles, XMEM_MAY_READ);
 	lets_in(request.fd, XMEM_MAY_READ);

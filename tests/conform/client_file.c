@@ -364,17 +364,18 @@ TEST(P4_a_full_pool_has_room_again_after_an_end)
 
 static void narrow_by_anothers_file(void *file)
 {
-	struct xmem_narrow_request narrow = {
-		.size = sizeof(narrow), .roles = 1u << XMEM_ROLE_READER,
+	struct xmem_pool_fd_request narrow = {
+		.size = sizeof(narrow), .flags = XMEM_POOL_FD_NARROW,
+		.roles = 1u << XMEM_ROLE_READER,
 	};
 	struct xmem_pool *own = open_reader(new_name());
 	int device;
 
 	CHECK((narrow.pool_fd = xmem_pool_fd(own)) >= 0);
-	CHECK(ioctl(*(int *)file, XMEM_IOC_NARROW, &narrow) < 0);
+	CHECK(ioctl(*(int *)file, XMEM_IOC_POOL_FD, &narrow) < 0);
 	SAME(errno, EPERM);
 	device = open("/dev/xmem", O_RDWR | O_CLOEXEC);
-	CHECK(device >= 0 && !ioctl(device, XMEM_IOC_NARROW, &narrow));
+	CHECK(device >= 0 && !ioctl(device, XMEM_IOC_POOL_FD, &narrow));
 	close(narrow.fd);
 	close(narrow.pool_fd);
 	close(device);
@@ -385,8 +386,9 @@ static void narrow_by_anothers_file(void *file)
 TEST(P10_narrow_by_anothers_file_is_refused)
 {
 	struct xmem_pool_fd_request give = { .size = sizeof(give) };
-	struct xmem_narrow_request narrow = {
-		.size = sizeof(narrow), .roles = 1u << XMEM_ROLE_READER,
+	struct xmem_pool_fd_request narrow = {
+		.size = sizeof(narrow), .flags = XMEM_POOL_FD_NARROW,
+		.roles = 1u << XMEM_ROLE_READER,
 	};
 	struct raw raw;
 	int file;
@@ -399,7 +401,7 @@ TEST(P10_narrow_by_anothers_file_is_refused)
 	close(file);
 	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &give), 0);
 	narrow.pool_fd = give.fd;
-	SAME(raw_request(&raw, XMEM_IOC_NARROW, &narrow), 0);
+	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &narrow), 0);
 	close(narrow.fd);
 	close(give.fd);
 	raw_close(&raw);

@@ -196,13 +196,11 @@ static void make_claim(struct caller *caller, void *request)
 
 static void make_narrow(struct caller *caller, void *request)
 {
-	((struct xmem_narrow_request *)request)->pool_fd = caller->key;
-	((struct xmem_narrow_request *)request)->roles = 1u << XMEM_ROLE_READER;
-}
+	struct xmem_pool_fd_request *narrow = request;
 
-static void undo_narrow(struct caller *caller, void *request)
-{
-	close(((struct xmem_narrow_request *)request)->fd);
+	narrow->flags = XMEM_POOL_FD_NARROW;
+	narrow->pool_fd = caller->key;
+	narrow->roles = 1u << XMEM_ROLE_READER;
 }
 
 /* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
@@ -213,7 +211,7 @@ static void undo_narrow(struct caller *caller, void *request)
 	  __VA_ARGS__ }
 
 static const struct kind kinds[] = {
-	KIND(POOL_FD, xmem_pool_fd_request, roles, XMEM_POOL_FD_MIN,
+	KIND(POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
 	     0, make_nothing, undo_pool_file),
 	KIND(ATTACH, xmem_attach_request, handle, XMEM_ATTACH_MIN,
 	     0, make_attach, undo_attach),
@@ -243,8 +241,8 @@ static const struct kind kinds[] = {
 	     -ENOENT, make_claim, NULL),
 	KIND(UPGRADE, xmem_upgrade_request, metadata, XMEM_UPGRADE_MIN,
 	     -EPERM, make_upgrade, NULL),
-	KIND(NARROW, xmem_narrow_request, reserved, XMEM_NARROW_MIN,
-	     0, make_narrow, undo_narrow),
+	OP(NARROW, POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
+	   0, make_narrow, undo_pool_file),
 	KIND(ACCESS, xmem_access_request, owner_uid, XMEM_ACCESS_MIN,
 	     0, make_nothing, NULL),
 	KIND(CLIENT, xmem_client_request, incarnation, XMEM_CLIENT_MIN,
@@ -489,7 +487,7 @@ static void all_say(struct raw *raw, int want)
 	for (i = 0; i < KINDS; i++) {
 		int err;
 
-		if (kinds[i].request == XMEM_IOC_NARROW)
+		if (!strcmp(kinds[i].name, "NARROW"))
 			continue;	/* for all that have the descriptor, joined or not */
 		err = raw_request(raw, kinds[i].request, good[i]);
 		if (err != want)

@@ -140,11 +140,11 @@ static int open_pool_file(struct world *w)
 /* The other client joins by a file that admits only readers. */
 static int narrow_pool_file(struct world *w)
 {
-	struct xmem_narrow_request narrow = {
-		.size = sizeof(narrow), .pool_fd = w->pool_fd,
+	struct xmem_pool_fd_request narrow = {
+		.size = sizeof(narrow), .flags = XMEM_POOL_FD_NARROW, .pool_fd = w->pool_fd,
 		.roles = 1u << XMEM_ROLE_READER,
 	};
-	int err = raw_request(&w->writer, XMEM_IOC_NARROW, &narrow);
+	int err = raw_request(&w->writer, XMEM_IOC_POOL_FD, &narrow);
 
 	if (err)
 		return err;

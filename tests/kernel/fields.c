@@ -133,12 +133,10 @@ static void fill_access(struct actor *a, union xm_request *r)
 static void fill_pool_fd(struct actor *a, union xm_request *r)
 {
 	r->pool_fd.roles = one_in(a, 2) ? 0 : chance(a) % 4;
-}
-
-static void fill_narrow(struct actor *a, union xm_request *r)
-{
-	r->narrow.pool_fd = a->pool_fd;
-	r->narrow.roles = 1 + chance(a) % XMEM_ROLES_ALL;
+	if (a->pool_fd < 0 || one_in(a, 2))
+		return;
+	r->pool_fd.flags = XMEM_POOL_FD_NARROW;
+	r->pool_fd.pool_fd = a->pool_fd;
 }
 
 static void fill_quota(struct actor *a, union xm_request *r)
@@ -373,23 +371,16 @@ static void keep_polled(struct actor *a, union xm_request *r)
 	*place = r->poll_fd.fd;
 }
 
+/* In half of the cases later joins use the descriptor with fewer roles. */
 static void keep_pool_fd(struct actor *a, union xm_request *r)
 {
-	if (a->pool_fd >= 0)
-		close(a->pool_fd);
-	a->pool_fd = r->pool_fd.fd;
-}
-
-/* In half of the cases later joins use the descriptor with fewer roles. */
-static void keep_narrowed(struct actor *a, union xm_request *r)
-{
-	if (one_in(a, 2)) {
-		close(r->narrow.fd);
+	if (r->pool_fd.flags & XMEM_POOL_FD_NARROW && one_in(a, 2)) {
+		close(r->pool_fd.fd);
 		return;
 	}
 	if (a->pool_fd >= 0)
 		close(a->pool_fd);
-	a->pool_fd = r->narrow.fd;
+	a->pool_fd = r->pool_fd.fd;
 }
 
 static void map_groups(struct actor *a, union xm_request *r)
@@ -426,7 +417,6 @@ static const struct {
 	REQUEST(POLL_FD, fill_poll_fd, keep_polled),
 	REQUEST(CLAIM, fill_claim, NULL),
 	REQUEST(UPGRADE, fill_upgrade, NULL),
-	REQUEST(NARROW, fill_narrow, keep_narrowed),
 	REQUEST(ACCESS, fill_access, NULL),
 	REQUEST(QUOTA, fill_quota, NULL),
 	REQUEST(CLIENT, fill_client, NULL),

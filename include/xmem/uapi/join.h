@@ -95,36 +95,27 @@ struct xmem_join_request {
 
 /*
  * pool_fd: make a descriptor by which a process may join this pool in the descriptor's roles. It
- * gives no other right. narrow makes another one of it, for fewer roles. A mask of roles has the
- * bit 1 << role (enum xmem_role) of each. With a descriptor for writers alone no process joins as a
- * reader (EACCES), but a writer also reads. A descriptor that was passed on cannot be taken back.
+ * gives no other right. A mask of roles has the bit 1 << role (enum xmem_role) of each. With a
+ * descriptor for writers alone no process joins as a reader (EACCES), but a writer also reads. A
+ * descriptor that was passed on cannot be taken back.
+ *
+ * With NARROW the descriptor is made from another one, and mostly for fewer roles. The old one
+ * stays as it is, because other processes may have it too. The caller need not have joined, and the
+ * mode need not admit it. From a client's file only that client narrows (EPERM), because the new
+ * descriptor counts in the quota of that file's user.
  */
 #define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
+#define XMEM_POOL_FD_NARROW	(1u << 0)
 struct xmem_pool_fd_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__s32 fd;			/* out; close-on-exec */
-	__u32 reserved;			/* must be 0 */
-	__u32 roles;			/* in: roles that the client may pass on (EACCES); 0: all of
-					 * these; out: the descriptor's */
-};
-#define XMEM_POOL_FD_MIN	12	/* up to fd */
-
-/*
- * narrow: make a descriptor for fewer roles from a descriptor of a pool. The old one stays as it
- * is, because other processes may have it too. The caller need not have joined, and the mode need
- * not admit it. From a client's file only that client narrows (EPERM), because the new descriptor
- * counts in the quota of that file's user.
- */
-struct xmem_narrow_request {
-	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__s32 pool_fd;			/* of pool_fd or narrow */
-	__u32 roles;			/* not 0, and only roles of that descriptor (EACCES) */
+	__u32 flags;			/* XMEM_POOL_FD_* */
+	__s32 pool_fd;			/* with NARROW: of pool_fd; else 0 */
+	__u32 roles;			/* in: roles that the client may pass on, or that pool_fd
+					 * has (EACCES); 0: all of these; out: the descriptor's */
 	__s32 fd;			/* out; close-on-exec */
 	__u32 reserved;			/* must be 0 */
 };
-#define XMEM_NARROW_MIN		20	/* up to fd */
+#define XMEM_POOL_FD_MIN	20	/* up to fd */
 
 /*
  * access: change the permission to join from now on; without a flag only report it. Only the pool's

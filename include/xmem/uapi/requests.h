@@ -41,11 +41,11 @@
  *               host knows it
  *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
- *   EPERM       the caller's mm is not the one that joined (narrow: by a client's file); join,
+ *   EPERM       the caller's mm is not the one that joined (NARROW: by a client's file); join,
  *               access, evict, drain: only the pool's owner may do that, or the group is not
  *               the caller's; or the client's role, or its part in the slot or ring, does not
  *               allow it
- *   EACCES      join, pool_fd, narrow: the caller has roles in the pool, but not that one;
+ *   EACCES      join, pool_fd: the caller has roles in the pool, but not that one;
  *               join: /dev/xmem is open for reading only, and the role is writer;
  *               claim, grant: the caller's holds there do not count (struct xmem_group_row);
  *               payload: the file was attached with less access than is asked for, or a reader
@@ -60,7 +60,7 @@
  *   ESTALE      subscribe, evict, grant: that incarnation has ended; slot requests: the slot
  *               has another tenancy
  *   ESHUTDOWN   join: the pool is drained
- *   EBADF       the descriptor is not open; join, narrow: it is not a pool's
+ *   EBADF       the descriptor is not open; join, pool_fd: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
  *               not to be shared, a dma-buf; with CUDA it is not a device file that the host
  *               takes; payload: a flag for files and a CUDA payload, or the reverse
@@ -160,14 +160,13 @@ struct xmem_pools_request {
 #define XMEM_IOC_POLL_FD	_IO(XMEM_IOC_TYPE, 0x0a)
 #define XMEM_IOC_CLAIM		_IO(XMEM_IOC_TYPE, 0x0b)
 #define XMEM_IOC_UPGRADE	_IO(XMEM_IOC_TYPE, 0x0c)
-#define XMEM_IOC_NARROW		_IO(XMEM_IOC_TYPE, 0x0d)
-#define XMEM_IOC_ACCESS		_IO(XMEM_IOC_TYPE, 0x0e)
-#define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x0f)
-#define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x10)
-#define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x11)
-#define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x12)
-#define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x13)
-#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x14)
+#define XMEM_IOC_ACCESS		_IO(XMEM_IOC_TYPE, 0x0d)
+#define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x0e)
+#define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x0f)
+#define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x10)
+#define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x11)
+#define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x12)
+#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x13)
 
 /* The daemon's datagrams, in both directions; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {
