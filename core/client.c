@@ -114,9 +114,9 @@ int xm_evict_check(const struct xm_map *map, u32 me, const struct xmem_evict_req
 {
 	const struct xmem_client_row *row;
 
-	if (request->reserved1)
+	if (request->evicted)
 		return -EINVAL;
-	if (request->flags & XMEM_EVICT_WHY)
+	if (request->op != XMEM_OP_EVICT)
 		return request->client || request->reason || request->incarnation ? -EINVAL : 0;
 	if (request->reason != XMEM_REASON_EVICTED && request->reason != XMEM_REASON_LIMBO)
 		return -EINVAL;

@@ -217,7 +217,7 @@ int xm_host_client(const struct xm_host *host, struct xmem_client_request *reque
 
 /*
  * Check an `evict` request of client @me. -EINVAL; -ESTALE: the other client has ended, as far as
- * the rows say. A request with WHY names no client.
+ * the rows say.
  */
 int xm_evict_check(const struct xm_map *map, u32 me, const struct xmem_evict_request *request);
 

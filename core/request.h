@@ -35,7 +35,6 @@ union xm_request {
 	struct xmem_quota_request quota;
 	struct xmem_client_request client;
 	struct xmem_evict_request evict;
-	struct xmem_drain_request drain;
 	struct xmem_grant_request grant;
 	struct xmem_writer_request writer;
 };

@@ -312,7 +312,6 @@ struct xd_pool *xd_pool_by_fd(struct xd_daemon *daemon, int fd, u32 *ret_roles);
 
 /* Serve `evict`, `drain` and `grant`. 0 or -errno. */
 int xd_evict_serve(struct xd_call *call);
-int xd_drain_serve(struct xd_call *call);
 int xd_grant_serve(struct xd_call *call);
 
 /* ---- pools (pool.c) ---- */

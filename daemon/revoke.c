@@ -15,23 +15,11 @@ int xd_evict_serve(struct xd_call *call)
 	if (!from->pool)
 		return -ENOTCONN;
 	err = xm_evict_check(&from->pool->host.map, from->client, request);
-	if (err)
+	if (err || request->op == XMEM_OP_WHY)	/* Clients are never evicted here. */
 		return err;
-	/* Clients are never evicted here, so this one has not been. */
-	if (request->flags & XMEM_EVICT_WHY)
-		return 0;
-	return -EOPNOTSUPP;
-}
-
-int xd_drain_serve(struct xd_call *call)
-{
-	const struct xmem_drain_request *request = &call->request.drain;
-
-	if (request->evicted)
-		return -EINVAL;
-	if (request->flags & XMEM_DRAIN_EVICT)
+	if (request->op != XMEM_OP_DRAIN)
 		return -EOPNOTSUPP;
-	call->from->pool->drained = true;
+	from->pool->drained = true;
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The requests evict, by which the pool's owner or an administrator ends another client, and drain,
- * after which nobody may join the pool. This file checks who may do so; leave.c ends clients. Also
+ * The request evict, by which the pool's owner or an administrator ends other clients, or drains
+ * the pool, so that nobody may join it. This file checks who may do so; leave.c ends clients. Also
  * the request grant, by which a writer lets others hold what it owns.
  */
 #include "xk.h"
@@ -25,22 +25,11 @@ static int xk_evict_permit(const struct xk_client *client)
 	return xk_access_administers(client->pool) ? 0 : -EPERM;
 }
 
-int xk_evict_begin(struct xk_call *call)
+static int xk_evict(struct xk_client *me, const struct xmem_evict_request *request)
 {
-	struct xmem_evict_request *request = &call->u.evict;
-	struct xk_client *me = call->client, *client;
+	struct xk_client *client;
 	bool first;
-	int err;
 
-	if (!me)
-		return -ENOTCONN;
-	err = request->flags & XMEM_EVICT_WHY ? 0 : xk_evict_permit(me);
-	if (!err)
-		err = xm_evict_check(&me->pool->host.map, me->id, request);
-	if (err)
-		return err;
-	if (request->flags & XMEM_EVICT_WHY)
-		return xk_evict_why(me, request);
 	client = xk_client_of(me->pool, xm_index(request->client, me->pool->host.map.clients));
 	if (!client)
 		return -ESTALE;
@@ -73,24 +62,42 @@ static u32 xk_evict_others(const struct xk_client *me)
 	return evicted;
 }
 
-int xk_drain_begin(struct xk_call *call)
+static int xk_drain(struct xk_client *me, struct xmem_evict_request *request)
 {
-	struct xmem_drain_request *request = &call->u.drain;
-	struct xk_client *me = call->client;
-	int err = request->evicted ? -EINVAL : xk_evict_permit(me);
+	int err = xk_client_lock(me);
 
-	if (!err)
-		err = xk_client_lock(me);
 	if (err)
 		return err;
 	WRITE_ONCE(me->pool->drained, true);
 	mutex_unlock(&me->pool->lock);
-	if (!(request->flags & XMEM_DRAIN_EVICT))
+	if (request->op == XMEM_OP_DRAIN)
 		return 0;
 	request->evicted = xk_evict_others(me);
 	if (request->evicted)
 		xk_end_wait(me->pool);
 	return 0;
+}
+
+int xk_evict_begin(struct xk_call *call)
+{
+	struct xmem_evict_request *request = &call->u.evict;
+	struct xk_client *me = call->client;
+	int err;
+
+	if (!me)
+		return -ENOTCONN;
+	err = request->op == XMEM_OP_WHY ? 0 : xk_evict_permit(me);
+	if (!err)
+		err = xm_evict_check(&me->pool->host.map, me->id, request);
+	if (err)
+		return err;
+	switch (request->op) {
+	case XMEM_OP_EVICT:
+		return xk_evict(me, request);
+	case XMEM_OP_WHY:
+		return xk_evict_why(me, request);
+	}
+	return xk_drain(me, request);
 }
 
 int xk_grant_begin(struct xk_call *call)

@@ -41,7 +41,6 @@ static int (*const xk_ops[])(struct xk_call *call) = {
 	XK_OP(QUOTA, xk_quota_begin),
 	XK_OP(CLIENT, xk_client_begin),
 	XK_OP(EVICT, xk_evict_begin),
-	XK_OP(DRAIN, xk_drain_begin),
 	XK_OP(GRANT, xk_grant_begin),
 	XK_OP(WRITER, xk_writer_begin),
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Descriptors of a pool: pool_fd makes one, of a client's pool or with fewer roles from another, and
- * a join with XMEM_JOIN_FD takes one. Each is a use of the pool.
+ * Descriptors of a pool: pool_fd makes one, of a client's pool or with fewer roles from another,
+ * and a join with XMEM_JOIN_FD takes one. Each is a use of the pool.
  *
  * A file of this kind never changes, because several processes may share it: descriptors can be
  * sent over sockets.

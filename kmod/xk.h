@@ -39,7 +39,7 @@
  *   claims.c         claims: their memory, and their deadlines
  *   moved.c          the pages of a client that has ended
  *   leave.c          the end of a client and of a pool
- *   evict.c          the requests evict, drain and grant
+ *   evict.c          the requests evict and grant
  *   pool_fd.c        descriptors of a pool
  *   join.c           the requests join and writer
  *   attach.c         the request attach, and detaching
@@ -369,7 +369,6 @@ void xk_client_closed(struct xk_client *client);
 
 /* evict.c */
 int xk_evict_begin(struct xk_call *call);
-int xk_drain_begin(struct xk_call *call);
 int xk_grant_begin(struct xk_call *call);
 
 /* pool_fd.c */

@@ -13,7 +13,7 @@
 /* NULL: the host itself has gone, or this client was not ended by another process. */
 static const char *why_ended(struct xmem_pool *pool)
 {
-	struct xmem_evict_request request = { .size = sizeof(request), .flags = XMEM_EVICT_WHY };
+	struct xmem_evict_request request = { .size = sizeof(request), .op = XMEM_OP_WHY };
 
 	if (pool->link.backend != &xmem_backend_kmod ||
 	    xl_request(pool, XMEM_IOC_EVICT, &request))

@@ -45,7 +45,8 @@ XMEM_API int xmem_pool_fd_narrow(int fd, uint32_t roles)
 {
 	XL_CALL;
 	struct xmem_pool_fd_request request = {
-		.size = sizeof(request), .flags = XMEM_POOL_FD_NARROW, .pool_fd = fd, .roles = roles,
+		.size = sizeof(request), .flags = XMEM_POOL_FD_NARROW, .pool_fd = fd,
+		.roles = roles,
 	};
 	struct xmem_link link;
 	int err;

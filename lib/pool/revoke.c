@@ -50,7 +50,10 @@ XMEM_API int xmem_pool_evict(struct xmem_pool *pool, uint32_t client, uint64_t i
 XMEM_API int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags)
 {
 	XL_CALL;
-	struct xmem_drain_request request = { .size = sizeof(request) };
+	struct xmem_evict_request request = {
+		.size = sizeof(request),
+		.op = flags & XMEM_DRAIN_EVICTS ? XMEM_OP_DRAIN_EVICT : XMEM_OP_DRAIN,
+	};
 	int err;
 	XL_USE(pool);
 
@@ -60,11 +63,9 @@ XMEM_API int xmem_pool_drain(struct xmem_pool *pool, uint32_t flags)
 		return xl_fail_not_alive(pool);
 	if (flags & ~XMEM_DRAIN_EVICTS)
 		return xl_fail(EINVAL, "unknown flags 0x%x", flags);
-	if (flags & XMEM_DRAIN_EVICTS)
-		request.flags = XMEM_DRAIN_EVICT;
 	if (xl_host_died(pool))
 		return xl_fail_died(pool);
-	err = xl_request(pool, XMEM_IOC_DRAIN, &request);
+	err = xl_request(pool, XMEM_IOC_EVICT, &request);
 	if (err)
 		return xl_fail(-err, "%s", hint(err));
 	return request.evicted;

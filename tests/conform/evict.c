@@ -455,7 +455,7 @@ TEST(API_evict_refuses_what_makes_no_sense)
 	struct xmem_pool *pool = open_reader(name), *other = open_reader(name);
 	unsigned int id = xmem_pool_client(other), own = xmem_pool_client(pool);
 	uint64_t incarnation = incarnation_of(pool, id);
-	struct xmem_evict_request why = { .size = sizeof(why), .flags = XMEM_EVICT_WHY };
+	struct xmem_evict_request why = { .size = sizeof(why), .op = XMEM_OP_WHY };
 	struct raw raw;
 
 	SAME(xmem_pool_evict(NULL, id, incarnation), -EINVAL);
@@ -476,7 +476,13 @@ TEST(API_evict_refuses_what_makes_no_sense)
 	SAME(why.reason, XMEM_REASON_NONE);
 	why.client = 1;
 	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), -EINVAL);
-	why.flags = 0;
+	why.op = XMEM_OP_DRAIN;
+	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), -EINVAL);
+	why = (struct xmem_evict_request){ .size = sizeof(why), .op = XMEM_OP_DRAIN, .evicted = 1 };
+	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), -EINVAL);
+	why = (struct xmem_evict_request){ .size = sizeof(why), .op = XMEM_OP_DRAIN_EVICT + 1 };
+	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), -EINVAL);
+	why = (struct xmem_evict_request){ .size = sizeof(why), .client = 1 };
 	why.incarnation = incarnation;
 	SAME(raw_request(&raw, XMEM_IOC_EVICT, &why), -EINVAL);	/* no reason */
 	raw_close(&raw);

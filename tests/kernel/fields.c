@@ -152,20 +152,15 @@ static void fill_evict(struct actor *a, union xm_request *r)
 {
 	const struct xm_map *map = &a->me->map;
 
-	if (one_in(a, 4)) {
-		r->evict.flags = XMEM_EVICT_WHY;
+	r->evict.op = chance(a) % (XMEM_OP_DRAIN_EVICT + 1);
+	if (r->evict.op != XMEM_OP_EVICT) {
+		r->evict.evicted = r->evict.op != XMEM_OP_WHY && !one_in(a, 16);
 		return;
 	}
 	r->evict.client = chance(a) % (one_in(a, 2) ? 4 : 16);
 	r->evict.reason = one_in(a, 2) ? XMEM_REASON_EVICTED : XMEM_REASON_LIMBO;
 	r->evict.incarnation = one_in(a, 4) && r->evict.client < map->clients ?
 		xm_load(&xm_client_row(map, r->evict.client)->incarnation) : 1 + chance(a) % 64;
-}
-
-static void fill_drain(struct actor *a, union xm_request *r)
-{
-	r->drain.flags = one_in(a, 2) ? XMEM_DRAIN_EVICT : 0;
-	r->drain.evicted = one_in(a, 16) ? 0 : 1;	/* seldom valid */
 }
 
 /* Often for a client that exists and a slot that the caller may hold, so that many succeed. */
@@ -421,7 +416,6 @@ static const struct {
 	REQUEST(QUOTA, fill_quota, NULL),
 	REQUEST(CLIENT, fill_client, NULL),
 	REQUEST(EVICT, fill_evict, NULL),
-	REQUEST(DRAIN, fill_drain, NULL),
 	REQUEST(GRANT, fill_grant, NULL),
 	REQUEST(WRITER, NULL, NULL),
 };

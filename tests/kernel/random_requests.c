@@ -35,7 +35,7 @@ static struct tally {
 /* These processes are root and may end any client, so they spare the bystander's pool. */
 static bool spares_the_bystander(const struct actor *a, const struct xm_request_kind *kind)
 {
-	return (kind->request != XMEM_IOC_EVICT && kind->request != XMEM_IOC_DRAIN) ||
+	return kind->request != XMEM_IOC_EVICT ||
 	       strcmp((const char *)a->me->map.pool->name, KEPT);
 }
 

@@ -28,57 +28,54 @@ struct xmem_client_request {
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
 /*
- * evict: end another client, as if its process had unmapped its area. Its requests fail with
- * ENOTCONN, calls in which it slept or polled return, its holds, claims and subscriptions end, and
- * its slots are the host's. Before that it loses all pages of the pool that it has mapped: it reads
- * zeros there, and no other process sees its stores, so it gets no signal. It need not run for
- * that, and costs no other client anything afterwards. Payloads that it has mapped stay mapped, but
- * contents that it held may be replaced. Pages that it has pinned (vmsplice) stay readable for it
- * until their clients end. When the request is answered all this is done.
+ * evict: end other clients.
  *
- * Only the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made, may evict
- * (EPERM). ESTALE: that incarnation has ended. The daemon cannot take away mappings of a live
- * process: EOPNOTSUPP.
+ *   EVICT        ends another client, as if its process had unmapped its area. Its requests fail
+ *                with ENOTCONN, calls in which it slept or polled return, its holds, claims and
+ *                subscriptions end, and its slots are the host's. Before that it loses all pages of
+ *                the pool that it has mapped: it reads zeros there, and no other process sees its
+ *                stores, so it gets no signal. It need not run for that, and costs no other client
+ *                anything afterwards. Payloads that it has mapped stay mapped, but contents that it
+ *                held may be replaced. Pages that it has pinned (vmsplice) stay readable for it
+ *                until their clients end. When the request is answered all this is done. ESTALE:
+ *                that incarnation has ended
+ *   WHY          ends no client, and tells why the client of this file was ended (the file's own mm
+ *                may ask, even when its client has ended)
+ *   DRAIN        no process joins the pool any more (ESHUTDOWN), by name or by a descriptor. Its
+ *                clients stay. After the last client, and the last descriptor of the pool, the pool
+ *                is gone and its name is free. This cannot be undone; a second drain is allowed
+ *   DRAIN_EVICT  drains, and ends all clients but those of the caller's mm as EVICT does, with
+ *                reason DRAINED
  *
- * With WHY the request ends no client, and tells why the client of this file was ended (the file's
- * own mm may ask, even when its client has ended); client, incarnation and reason are 0 then.
+ * Only the pool's owner, and CAP_SYS_ADMIN in the user namespace in which it was made, may evict or
+ * drain (EPERM). The daemon cannot take away mappings of a live process, so EVICT and DRAIN_EVICT
+ * change nothing there (EOPNOTSUPP).
  */
+enum xmem_evict_op {
+	XMEM_OP_EVICT = 0,
+	XMEM_OP_WHY = 1,
+	XMEM_OP_DRAIN = 2,
+	XMEM_OP_DRAIN_EVICT = 3,
+};
 enum xmem_reason {
 	XMEM_REASON_NONE = 0,		/* no other client and no host has ended it */
-	XMEM_REASON_EVICTED = 1,	/* by evict */
-	XMEM_REASON_DRAINED = 2,	/* by drain */
-	XMEM_REASON_LIMBO = 3,		/* by evict, because of the slots of ended clients that it
+	XMEM_REASON_EVICTED = 1,	/* by EVICT */
+	XMEM_REASON_DRAINED = 2,	/* by DRAIN_EVICT */
+	XMEM_REASON_LIMBO = 3,		/* by EVICT, because of the slots of ended clients that it
 					 * held */
 };
-#define XMEM_EVICT_WHY	(1u << 0)
 struct xmem_evict_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_EVICT_* */
-	__u32 client;			/* client id, not the caller's own (EINVAL) */
-	__u32 reason;			/* in: EVICTED or LIMBO, for the client and for traces;
-					 * WHY: 0; out: enum xmem_reason */
-	__u64 incarnation;		/* of that client */
-	__u32 reserved;			/* must be 0 */
-	__u32 reserved1;
+	__u32 flags;			/* must be 0 */
+	__u32 op;			/* enum xmem_evict_op */
+	__u32 client;			/* EVICT: client id, not the caller's own (EINVAL); else
+					 * 0 */
+	__u64 incarnation;		/* EVICT: of that client; else 0 */
+	__u32 reason;			/* in: EVICT: EVICTED or LIMBO, for the client and for
+					 * traces; else 0; WHY: out: enum xmem_reason */
+	__u32 evicted;			/* in: 0; DRAIN_EVICT: out: how many clients have ended */
 };
-#define XMEM_EVICT_MIN		24	/* up to incarnation */
-
-/*
- * drain: no process joins the pool any more (ESHUTDOWN), by name or by a descriptor. Its clients
- * stay. After the last client, and the last descriptor of the pool, the pool is gone and its name
- * is free. This cannot be undone; a second drain is allowed. The clients that may evict may drain.
- *
- * EVICT: all clients but those of the caller's mm are ended as by evict, with reason DRAINED.
- * EOPNOTSUPP (daemon): nothing has changed.
- */
-#define XMEM_DRAIN_EVICT	(1u << 0)
-struct xmem_drain_request {
-	__u32 size;
-	__u32 flags;			/* XMEM_DRAIN_* */
-	__u32 evicted;			/* in: 0; out: how many clients have been ended */
-	__u32 reserved;			/* must be 0 */
-};
-#define XMEM_DRAIN_MIN		12	/* up to evicted */
+#define XMEM_EVICT_MIN		28	/* up to reason */
 
 /*
  * grant: holds of another client count from now on, on the slots that the caller has and on those

@@ -22,7 +22,7 @@
  *   - The answer is cut to the caller's size. Fields that the host does not know stay as the
  *     caller had them.
  *
- * Structs of requests that do several things (wait, slot, claim) have an `op` behind the
+ * Structs of requests that do several things (wait, slot, claim, evict) have an `op` behind the
  * flags. The host refuses unknown ops and flags, and reserved fields that are not 0. A request that
  * fails changes nothing, with one exception: EFAULT, when another thread makes the struct
  * unwritable while the host serves the request. Then the request has had its effect: new slots, a
@@ -89,8 +89,8 @@
  *   EOPNOTSUPP  subscribe: that ring does not wait for subscribers; upgrade: the slot's
  *               payload is not shared; arm, wait, resolve (daemon): the client does that
  *               itself; join, access (daemon): its pools are one user's, so it has no other
- *               owner, no other group, and no mode for others; evict, drain with EVICT
- *               (daemon): it cannot take away mappings of a live process
+ *               owner, no other group, and no mode for others; evict (daemon): it cannot take
+ *               away mappings of a live process
  *   ENOMEM      there is not enough memory
  */
 #define XMEM_IOC_TYPE	0xE8
@@ -164,9 +164,8 @@ struct xmem_pools_request {
 #define XMEM_IOC_QUOTA		_IO(XMEM_IOC_TYPE, 0x0e)
 #define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x0f)
 #define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x10)
-#define XMEM_IOC_DRAIN		_IO(XMEM_IOC_TYPE, 0x11)
-#define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x12)
-#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x13)
+#define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x11)
+#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x12)
 
 /* The daemon's datagrams, in both directions; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {
