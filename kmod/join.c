@@ -5,6 +5,7 @@
  * client.
  */
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/pid.h>
 
@@ -125,6 +126,9 @@ static int xk_client_enter(struct xk_call *call, struct xk_client *client, struc
 	if (err)
 		return err;
 	xk_unmap_place(pool, XMEM_MAX_GROUPS + client->id);
+#ifdef XMEM_DEBUG
+	usleep_range(500, 1000);	/* others may evict the client in this time */
+#endif
 	/*
 	 * Nothing stops the join any more, not even a signal: all that it needs has been made and
 	 * checked, and only a client that has joined gives its place back.
