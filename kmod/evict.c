@@ -68,7 +68,7 @@ static int xk_drain(struct xk_client *me, struct xmem_evict_request *request)
 
 	if (err)
 		return err;
-	WRITE_ONCE(me->pool->drained, true);
+	xk_pool_close(me->pool);
 	mutex_unlock(&me->pool->lock);
 	if (request->op == XMEM_OP_DRAIN)
 		return 0;

@@ -15,13 +15,16 @@
 
 /* ---- the client enters the pool ---- */
 
-/* Find an id that no client has, even one that has ended or is still joining. */
+/*
+ * Find an id that no client has, even one that has ended or is still joining. While the owner has
+ * no client, others leave it the first free id, so that it can always join, evict and drain.
+ */
 static int xk_free_id(const struct xk_pool *pool)
 {
-	u32 c;
+	u32 leave = !atomic_read(&pool->owners), c;
 
 	for (c = 0; c < pool->host.map.clients; c++)
-		if (!pool->client[c])
+		if (!pool->client[c] && !leave--)
 			return c;
 	return -EUSERS;
 }
@@ -176,8 +179,6 @@ static struct xk_pool *xk_pool_permit(const struct xmem_join_request *join, u32 
 		return pool;
 	*ret_roles = xk_access_roles_by_file(pool, *ret_roles);
 	err = xm_role_permit(*ret_roles, join->role, true);
-	if (!err && READ_ONCE(pool->drained))
-		err = -ESHUTDOWN;
 	if (!err) {
 		xk_pool_joins(pool);
 		return pool;

@@ -153,6 +153,8 @@ struct xk_pool {
 
 	atomic_t owners;		/* number of its owner's clients that are joining or have
 					 * not ended */
+	u32 descriptors;		/* pools_lock: of pool_fd. All together are one use, until
+					 * the pool is drained */
 	struct llist_head drops;	/* files to be dropped: keep.c */
 	struct work_struct drop_work;	/* keep.c; holds a reference while it is queued */
 
@@ -165,8 +167,8 @@ struct xk_pool {
 	wait_queue_head_t lock_queue;	/* a long holder that waits until a waiter has had the
 					 * lock */
 	bool dead;			/* pool->lock: it has been emptied */
-	bool drained;			/* set under pool->lock, for good: nobody may join; also
-					 * read without the lock */
+	bool drained;			/* set under pool->lock and pools_lock, for good: nobody may
+					 * join; also read without a lock */
 	bool reap_all;			/* pool->lock: end_work is to look at all slots */
 	DECLARE_BITMAP(asked, XMEM_MAX_SLOTS);	/* atomic: slots that end_work is to look at */
 	struct xk_concerned concerned;	/* pool->lock: clients to be woken after that */

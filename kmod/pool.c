@@ -24,11 +24,7 @@
 
 struct workqueue_struct *xk_wq;
 static DEFINE_SPINLOCK(pools_lock);
-/*
- * Under pools_lock: all used pools, by serial. XA_ZERO_ENTRY: another pool has its name, so nobody
- * finds it here.
- */
-static DEFINE_XARRAY(pools);
+static DEFINE_XARRAY(pools);		/* pools_lock: all used pools, by serial */
 static DEFINE_HASHTABLE(names, 8);	/* pools_lock: the pools that have a name */
 static u32 names_seed __read_mostly;
 static u64 last_serial;			/* pools_lock */
@@ -263,6 +259,60 @@ void xk_pool_unuse(struct xk_pool *pool)
 	xk_pool_put(pool);
 }
 
+/* ---- descriptors of a pool (pool_fd.c) ---- */
+
+/*
+ * The pool that a descriptor is of, with a use for the caller. -ESHUTDOWN: it is drained, or has
+ * ended. No use is taken then, not even for a moment, because it could keep the pool.
+ */
+struct xk_pool *xk_pool_of_serial(u64 serial)
+{
+	struct xk_pool *pool;
+
+	spin_lock(&pools_lock);
+	pool = xa_load(&pools, serial);
+	if (!pool || pool->drained || !refcount_inc_not_zero(&pool->users))
+		pool = ERR_PTR(-ESHUTDOWN);
+	spin_unlock(&pools_lock);
+	return pool;
+}
+
+/* Another descriptor of the pool, of which the caller has a use. */
+void xk_pool_descriptor_add(struct xk_pool *pool)
+{
+	spin_lock(&pools_lock);
+	if (!pool->descriptors++ && !pool->drained)
+		refcount_inc(&pool->users);
+	spin_unlock(&pools_lock);
+}
+
+void xk_pool_descriptor_drop(u64 serial)
+{
+	struct xk_pool *pool;
+	bool last;
+
+	spin_lock(&pools_lock);
+	pool = xa_load(&pools, serial);
+	last = pool && !--pool->descriptors && !pool->drained;
+	spin_unlock(&pools_lock);
+	if (last)
+		xk_pool_unuse(pool);
+}
+
+/* From now on nobody joins, and no descriptor keeps the pool: it ends with its last client. */
+void xk_pool_close(struct xk_pool *pool)
+{
+	bool kept;
+
+	lockdep_assert_held(&pool->lock);
+	spin_lock(&pools_lock);
+	kept = pool->descriptors && !pool->drained;
+	WRITE_ONCE(pool->drained, true);
+	spin_unlock(&pools_lock);
+	if (kept)
+		xk_pool_unuse(pool);
+}
+
 /* The caller does not join after all, and drops its use. */
 void xk_pool_unjoin(struct xk_pool *pool)
 {
@@ -297,9 +347,16 @@ bool xk_pool_is_shown(struct xk_pool *pool)
 	return xk_access_owns(pool) || xk_access_roles(pool);
 }
 
+/* Has another pool taken the name of a drained pool? Then nobody can join it, by any name. */
+static bool xk_pool_is_lost(const struct xk_pool *pool)
+{
+	return READ_ONCE(pool->drained) && xk_header(pool)->name[0] &&
+	       hlist_unhashed_lockless(&pool->named);
+}
+
 /*
- * The pool with the lowest serial above @serial that the caller may join by its name, or NULL. It
- * gets a reference.
+ * The pool with the lowest serial above @serial that the caller may join by its name or number, or
+ * NULL. It gets a reference.
  */
 struct xk_pool *xk_pool_after(u64 serial)
 {
@@ -307,7 +364,7 @@ struct xk_pool *xk_pool_after(u64 serial)
 	struct xk_pool *pool;
 
 	while ((pool = xk_pool_next(serial))) {
-		if (pool->net == net && xk_pool_is_shown(pool))
+		if (pool->net == net && xk_pool_is_shown(pool) && !xk_pool_is_lost(pool))
 			break;
 		serial = pool->serial;
 		xk_pool_put(pool);
@@ -437,16 +494,6 @@ bool xk_pool_is_callers(const struct xmem_join_request *join)
 	return uid_eq(xk_pool_owner(join), current_fsuid());
 }
 
-/* Take the pool's name away; it gets a reference, for the caller. Its clients go on. */
-static struct xk_pool *xk_pool_delist(struct xk_pool *pool)
-{
-	lockdep_assert_held(&pools_lock);
-	hash_del(&pool->named);
-	xa_store(&pools, pool->serial, XA_ZERO_ENTRY, 0);	/* it keeps its place */
-	xk_pool_get(pool);
-	return pool;
-}
-
 /* Let others find the pool, which gets a serial. 0 or -ENOMEM. */
 static int xk_pool_list(struct xk_pool *pool)
 {
@@ -477,7 +524,11 @@ struct xk_pool *xk_pool_enlist(struct xk_pool *new, const struct xmem_join_reque
 		pool = ERR_PTR(xk_pool_list(new)) ?: new;
 	}
 	if (pool == new) {
-		*ret_old = old ? xk_pool_delist(old) : NULL;
+		*ret_old = old;
+		if (old) {	/* its clients go on, and its number finds it */
+			hash_del(&old->named);
+			xk_pool_get(old);
+		}
 		*ret_roles = XMEM_ROLES_ALL;
 		xk_pool_joins(new);
 	}
@@ -493,9 +544,7 @@ void xk_pool_relist(struct xk_pool *old)
 {
 	spin_lock(&pools_lock);
 	if (refcount_read(&old->users) &&
-	    !xk_pool_of_name(old->net, old->owner, xk_header(old)->name)) {
-		xa_store(&pools, old->serial, old, 0);
+	    !xk_pool_of_name(old->net, old->owner, xk_header(old)->name))
 		xk_pool_name(old);
-	}
 	spin_unlock(&pools_lock);
 }

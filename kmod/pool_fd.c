@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Descriptors of a pool: pool_fd makes one, of a client's pool or with fewer roles from another,
- * and a join with XMEM_JOIN_FD takes one. Each is a use of the pool.
+ * and a join with XMEM_JOIN_FD takes one. They keep the pool in use until it is drained. After its
+ * end they keep nothing of it.
  *
  * A file of this kind never changes, because several processes may share it: descriptors can be
  * sent over sockets.
@@ -14,7 +15,7 @@
 #include "xk.h"
 
 struct xk_pool_file {
-	struct xk_pool *pool;		/* with a use and a reference */
+	u64 serial;			/* of the pool */
 	u32 roles;			/* in which a process that has it may join */
 };
 
@@ -22,8 +23,7 @@ static int xk_pool_fd_release(struct inode *inode, struct file *file)
 {
 	struct xk_pool_file *own = file->private_data;
 
-	xk_pool_unuse(own->pool);
-	xk_pool_put(own->pool);
+	xk_pool_descriptor_drop(own->serial);
 	kfree(own);
 	return 0;
 }
@@ -31,8 +31,12 @@ static int xk_pool_fd_release(struct inode *inode, struct file *file)
 static void xk_pool_fd_show(struct seq_file *m, struct file *file)
 {
 	const struct xk_pool_file *own = file->private_data;
+	struct xk_pool *pool = xk_pool_of_serial(own->serial);
 
-	xk_fdinfo_pool(m, own->pool);
+	if (!IS_ERR(pool)) {
+		xk_fdinfo_pool(m, pool);
+		xk_pool_unuse(pool);
+	}
 	xk_fdinfo_roles(m, own->roles);
 }
 
@@ -50,19 +54,18 @@ static int xk_pool_give(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	int err = -ENOMEM;
 
 	if (!own)
-		goto err_use;
-	own->pool = pool;
-	own->roles = roles;
+		goto out;
+	*own = (struct xk_pool_file){ .serial = pool->serial, .roles = roles };
 	call->give = anon_inode_getfile("[xmem-pool]", &xk_pool_fd_fops, own,
 					O_RDWR | O_CLOEXEC);
-	if (!IS_ERR(call->give)) {
-		xk_pool_get(pool);
-		return 0;
+	err = PTR_ERR_OR_ZERO(call->give);
+	if (err) {
+		call->give = NULL;
+		kfree(own);
+	} else {
+		xk_pool_descriptor_add(pool);
 	}
-	err = PTR_ERR(call->give);
-	call->give = NULL;
-	kfree(own);
-err_use:
+out:
 	xk_pool_unuse(pool);
 	return err;
 }
@@ -78,7 +81,7 @@ struct xk_pool *xk_pool_of_fd(int fd, u32 *ret_roles)
 	if (file->f_op == &xk_pool_fd_fops) {
 		const struct xk_pool_file *own = file->private_data;
 
-		pool = xk_pool_get_used(own->pool);
+		pool = xk_pool_of_serial(own->serial);
 		*ret_roles = own->roles;
 	}
 	fput(file);

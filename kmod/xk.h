@@ -83,10 +83,10 @@
  * the pages through xk_pool.look, between xk_look_begin and xk_look_end (pages.c). The fields of
  * the structs that they read are written only once.
  *
- * Lifetime. A pool is *used* by its clients that have not ended and by descriptors of the pool.
- * When the last use goes, the name is free at once, and end_work empties the pool. The struct and
- * the pool table stay as long as anything points to them (kref), so a request can read host words
- * without a lock.
+ * Lifetime. A pool is *used* by its clients that have not ended and, until it is drained, by
+ * descriptors of the pool. When the last use goes, the name is free at once, and end_work empties
+ * the pool. The struct and the pool table stay as long as anything points to them (kref), so a
+ * request can read host words without a lock. A descriptor has only the pool's serial number.
  *
  * A join makes a client's file on an inode of its own. All mappings of the client are in the
  * address space of that inode, so they cost nobody else anything once the client has ended.
@@ -233,6 +233,10 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool);
 void xk_pool_joins(struct xk_pool *pool);
 void xk_pool_unjoin(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
+struct xk_pool *xk_pool_of_serial(u64 serial);
+void xk_pool_descriptor_add(struct xk_pool *pool);
+void xk_pool_descriptor_drop(u64 serial);
+void xk_pool_close(struct xk_pool *pool);
 void xk_pool_uncharge(struct xk_pool *pool);
 
 /* client.c */

@@ -128,6 +128,103 @@ TEST_WITHIN(P10_a_pool_counts_for_its_maker, 60)
 	kill_child(guest);
 }
 
+/* ---- the maker's remedy ---- */
+
+/* The number of this user's pool whose name another pool has taken. */
+static void find_nameless(char ret[32])
+{
+	struct xmem_pool_entry entry = { .size = sizeof(entry) };
+
+	do {
+		entry.size = sizeof(entry);
+		SAME(xmem_pool_next(entry.number, &entry), 0);
+	} while (entry.owner_uid != geteuid() || entry.name[0]);
+	snprintf(ret, 32, "@%llu", (unsigned long long)entry.number);
+}
+
+static void make_and_drain(void *argument)
+{
+	const struct xmem_pool_options existing = {
+		.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+	};
+	struct scene *scene = argument;
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_WRITER, .mode = 0644, .clients = 3,
+	};
+	struct xmem_pool *pool, *again;
+	char number[32];
+
+	become(scene->owner);
+	pool = xmem_pool_open(scene->name[0], &options);
+	CHECK(pool);
+	tell_parent(1);
+	hear_parent();				/* the guest has the other places */
+	xmem_pool_close(pool);
+	tell_parent(1);
+	hear_parent();				/* it has not got the third */
+	again = make(scene->name[0], 0600);	/* it has taken the name */
+	CHECK(again);
+	find_nameless(number);
+	EVENTUALLY((pool = xmem_pool_open(number, &existing)));
+	WORKED(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS));
+	xmem_pool_close(pool);
+	xmem_pool_close(again);
+	tell_parent(1);
+	hear_parent();
+}
+
+static void stay(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool[2];
+	int fd;
+
+	become(scene->guest);
+	pool[0] = visit(scene, 0);
+	pool[1] = visit(scene, 0);
+	CHECK(pool[0] && pool[1]);
+	fd = xmem_pool_fd(pool[0]);
+	CHECK(fd >= 0);
+	tell_parent(1);
+	hear_parent();				/* the owner has left */
+	REFUSED(visit(scene, 0), EUSERS);
+	REFUSED(open_by_fd(fd, 0), EUSERS);
+	tell_parent(1);
+	hear_parent();				/* it has drained the pool */
+	REFUSED(open_by_fd(fd, 0), ESHUTDOWN);
+	SAME(xmem_pool_fd_narrow(fd, R), -ESHUTDOWN);
+	xmem_pool_close(pool[0]);
+	xmem_pool_close(pool[1]);
+	tell_parent(1);
+	hear_parent();				/* it still has the descriptor */
+	close(fd);
+}
+
+/* The owner can always join its pool, and nobody keeps what it drains. */
+TEST_WITHIN(P10_what_the_maker_drains_counts_no_more, 60)
+{
+	struct scene scene = { .owner = new_user(), .name = { new_name() } };
+	struct child *owner = spawn(make_and_drain, &scene), *guest;
+
+	scene.guest = scene.owner + 10000;
+	hear(owner);
+	guest = spawn(stay, &scene);
+	hear(guest);
+	tell(owner, 1);
+	hear(owner);
+	SAME(seen(scene.owner, "pools"), 1);
+	tell(guest, 1);
+	hear(guest);
+	tell(owner, 1);
+	hear(owner);
+	EVENTUALLY(!seen(scene.owner, "pools"));
+	tell(guest, 1);
+	hear(guest);
+	kill_child(owner);
+	EVENTUALLY(has_nothing(scene.owner));
+	kill_child(guest);
+}
+
 /* ---- what a guest passes on ---- */
 
 static void make_for_all(void *argument)

@@ -445,6 +445,7 @@ static void *joins_with_others(void *unused)
 	int err;
 
 	(void)unused;
+	join.slots = 4096;
 	join.clients = 2;
 	err = raw_open(&me);
 	pthread_barrier_wait(&at_once.barrier);

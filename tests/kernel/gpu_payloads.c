@@ -256,12 +256,12 @@ static const char *file_counts_until_it_is_released(void)
 /* Else a client could make one pool after the other, and leave any number of files. */
 static const char *file_counts_after_its_pool(void)
 {
-	struct xmem_attach_request gpu;
+	struct xmem_attach_request gpu, next = gpu_attaching(gpu_file(), 0, 1, 1, 3);
 	const char *wrong = limit_the_writer("1");
 
 	if (wrong)
 		return wrong;
-	WANT(!gpu_attach(&writer, 0, &gpu) && gpu_set("gate", "1"));
+	WANT(next.fd >= 0 && !gpu_attach(&writer, 0, &gpu) && gpu_set("gate", "1"));
 	raw_end(&other);
 	raw_end(&writer);
 	WANT(!raw_pool_exists(GPU_NAME) && !raw_pools_shown(0));
@@ -269,8 +269,9 @@ static const char *file_counts_after_its_pool(void)
 	wrong = limit_the_writer("1");
 	if (wrong)
 		return wrong;
-	WANT(gpu_attach(&writer, 0, &gpu) == -EDQUOT);
-	WANT(gpu_set("gate", "0") && EVENTUALLY(!gpu_attach(&writer, 0, &gpu)));
+	WANT(attach(&next) == -EDQUOT);
+	WANT(gpu_set("gate", "0") && EVENTUALLY(!attach(&next)));
+	close(next.fd);
 	return NULL;
 }
 

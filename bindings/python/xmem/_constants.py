@@ -609,8 +609,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_tensor_view", "xmem_image_view", "xmem_strings_view", "xmem_tensor_check",
     ),
     "ESHUTDOWN": (
-        "xmem_pool_open", "xmem_pool_reopen", "xmem_publish", "xmem_set_ref_count",
-        "xmem_wait_contents",
+        "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_publish",
+        "xmem_set_ref_count", "xmem_wait_contents",
     ),
     "ESTALE": (
         "xmem_subscribe", "xmem_get", "xmem_retract", "xmem_pool_evict", "xmem_pool_grant",

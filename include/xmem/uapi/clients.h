@@ -42,8 +42,9 @@ struct xmem_client_request {
  *   WHY          ends no client, and tells why the client of this file was ended (the file's own mm
  *                may ask, even when its client has ended)
  *   DRAIN        no process joins the pool any more (ESHUTDOWN), by name or by a descriptor. Its
- *                clients stay. After the last client, and the last descriptor of the pool, the pool
- *                is gone and its name is free. This cannot be undone; a second drain is allowed
+ *                clients stay. After the last client (daemon: and the last descriptor of the pool)
+ *                the pool is gone and its name is free. This cannot be undone; a second drain is
+ *                allowed
  *   DRAIN_EVICT  drains, and ends all clients but those of the caller's mm as EVICT does, with
  *                reason DRAINED
  *

@@ -59,7 +59,7 @@
  *   EOWNERDEAD  payload: it ends with its owner, which has ended
  *   ESTALE      subscribe, evict, grant: that incarnation has ended; slot requests: the slot
  *               has another tenancy
- *   ESHUTDOWN   join: the pool is drained
+ *   ESHUTDOWN   join; pool_fd with NARROW (kernel): the pool is drained
  *   EBADF       the descriptor is not open; join, pool_fd: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
  *               not to be shared, a dma-buf; with CUDA it is not a device file that the host
