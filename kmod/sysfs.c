@@ -127,7 +127,7 @@ static int xk_print_slot(struct xk_pool *pool, u32 s, char *line, int bytes)
 		return scnprintf(line, bytes, "%5u     -", s);
 	holds = xk_count_holds(map, s, holders);
 	n = scnprintf(line, bytes, owner == XMEM_OWNER_HOST ? "%5u  host" : "%5u %5u", s, owner);
-	return n + scnprintf(line + n, bytes - n, " %-8s %15llu %8llu %12llu %08x %6u %6llu %*pb",
+	return n + scnprintf(line + n, bytes - n, " %-8s %12llu %8llu %10llu %08x %6u %6llu %*pb",
 			     states[xm_state(word)] ?: "wrong", xm_generation(word),
 			     xm_load(&row->payload), xm_load(&row->length), xm_load(&row->traits),
 			     xm_claims_of(map, s), holds, (int)map->clients, holders);
@@ -230,16 +230,17 @@ static ssize_t xk_lines_read(struct file *file, struct kobject *kobj,
 	return err ?: done;
 }
 
-#define XK_POOL_LINES(name_, heading_, count_, print_)						\
+#define XK_POOL_LINES(name_, count_, print_, heading_)						\
 static struct xk_lines xk_pool_##name_ = {							\
 	.attr = { .attr = { .name = #name_, .mode = 0444 }, .read = xk_lines_read },		\
-	.heading = heading_, .count = count_, .print = print_,					\
+	.count = count_, .print = print_, .heading = heading_,					\
 }
 
-XK_POOL_LINES(buffers, " slot owner state         generation  payload       length   traits claims "
-	      " holds holders", xk_slots, xk_print_slot);
-XK_POOL_LINES(clients, "client state      role        pid        uid incarnation label",
-	      xk_clients, xk_print_client);
+static const char buffers_heading[] =
+	" slot owner state      generation  payload     length   traits claims  holds holders";
+XK_POOL_LINES(buffers, xk_slots, xk_print_slot, buffers_heading);
+XK_POOL_LINES(clients, xk_clients, xk_print_client,
+	      "client state      role        pid        uid incarnation label");
 
 static XK_BIN_CONST struct bin_attribute *XK_BIN_CONST xk_pool_bin_attrs[] = {
 	&xk_pool_buffers.attr, &xk_pool_clients.attr,
