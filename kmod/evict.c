@@ -11,6 +11,7 @@ static int xk_evict_why(const struct xk_client *client, struct xmem_evict_reques
 {
 	if (client->mm != current->mm)
 		return -EPERM;
+	/* pairs with xk_set_ended */
 	request->reason = smp_load_acquire(&client->ended) ? client->reason : XMEM_REASON_NONE;
 	return 0;
 }

@@ -40,7 +40,7 @@ static void xk_set_ended(struct xk_client *client)
 	client->ended_ns = ktime_get_ns();
 	if (client->owns)
 		atomic_dec(&client->pool->owners);
-	smp_store_release(&client->ended, true);
+	smp_store_release(&client->ended, true);	/* after the reason and the time */
 }
 
 /*
@@ -54,7 +54,7 @@ static void xk_client_ended(struct xk_client *client)
 	if (client->incarnation &&
 	    xm_client_release(&pool->host.map, client->id, &client->had_holds))
 		xk_wake_owners(pool);
-	smp_store_release(&client->let_go, true);
+	smp_store_release(&client->let_go, true);	/* pairs with xk_end_clients */
 	xk_pool_unuse(pool);
 	xk_end_ask(pool, client, false);
 }
@@ -255,7 +255,7 @@ static bool xk_end_clients(struct xk_pool *pool)
 	for (c = 0; c < pool->host.map.clients; c++) {
 		struct xk_client *client = pool->client[c];
 
-		if (!client || !smp_load_acquire(&client->let_go) ||
+		if (!client || !smp_load_acquire(&client->let_go) || /* after its last store */
 		    xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ALIVE)
 			continue;
 		xk_end_client(pool, client, &done);

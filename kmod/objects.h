@@ -122,6 +122,7 @@ struct xk_queue {
 	spinlock_t lock;		/* the lines, and what waits in them */
 	struct xk_line line[];		/* lock; see XK_LINE_* */
 };
+
 #define XK_POLL_ALL	(EPOLLIN | EPOLLRDNORM | EPOLLOUT | EPOLLWRNORM | EPOLLHUP)
 
 /* After this much work end_work lets others take the pool's lock. */
@@ -148,7 +149,7 @@ struct xk_pool {
 	struct xk_payer *payer;		/* the maker's; with a reference */
 	atomic_long_t pages;		/* number of its own pages, for sysfs */
 
-	spinlock_t access_lock;
+	spinlock_t access_lock;		/* like pages_lock: the locks are listed in xk.h */
 	struct xk_access access;	/* access_lock */
 
 	atomic_t owners;		/* number of its owner's clients that are joining or have
@@ -191,7 +192,7 @@ struct xk_pool {
 					 * closing ones */
 	u64 opening_last;		/* pool->lock: last number of an OPEN */
 
-	spinlock_t pages_lock;
+	spinlock_t pages_lock;		/* see xk.h */
 	struct xk_chunk *table;		/* immutable */
 	/* Written under both locks, read under either. */
 	struct xk_chunk *area[XMEM_MAX_CLIENTS];

@@ -55,7 +55,7 @@ static void xk_unmap_places_of(struct xk_client *client, const struct xk_places 
 /* Does the client still see what others see? An evicted client does as long as it can store. */
 static bool xk_sees_others(const struct xk_client *client)
 {
-	return !smp_load_acquire(&client->ended) ||
+	return !smp_load_acquire(&client->ended) ||	/* pairs with xk_set_ended */
 	       READ_ONCE(client->evicting) == XK_EVICT_STORES;
 }
 
@@ -132,6 +132,7 @@ void xk_unmap_evicted(struct xk_pool *pool)
 
 	for (c = 0; c < pool->host.map.clients; c++) {
 		client = READ_ONCE(pool->client[c]);
+		/* pairs with xk_set_ended */
 		if (client && smp_load_acquire(&client->ended) && READ_ONCE(client->evicting))
 			__set_bit(c, evicted);
 	}
@@ -150,7 +151,7 @@ void xk_unmap_evicted(struct xk_pool *pool)
 		client = READ_ONCE(pool->client[c]);
 		xk_unmap_ended(client);
 		xk_set_evicting(client, XK_EVICT_OVER);
-		smp_store_release(&client->let_go, true);
+		smp_store_release(&client->let_go, true);	/* pairs with xk_end_clients */
 	}
 	wake_up_all(&xk_evicted_queue);
 }

@@ -175,7 +175,7 @@ plants() {
 		'docs/abi does not: sysfs .*poolN/guests 0444'
 	plant kmod/sysfs.c 's/^static CLASS_ATTR_RO\(users\)/static CLASS_ATTR_RO(people)/' \
 		'docs/abi does not: sysfs .*xmem/people 0444'
-	plant kmod/limits.c 's/(max_pools, .*)0644/\10444/' \
+	plant kmod/users.c 's/(named\(max_pools, .*)0644/\10444/' \
 		'docs/abi does not: sysfs .*max_pools 0444'
 	plant kmod/fdinfo.c 's/xmem-holds:/xmem-references:/' 'docs/abi does not: fdinfo xmem-refer'
 	plant kmod/ioctl.c '/XK_OP\(WAIT,/d' 'the code does not: served XMEM_IOC_WAIT'
@@ -186,7 +186,7 @@ plants() {
 		'docs/abi does not: struct xmem_join_request'
 	plant include/xmem/uapi/pages.h 's/(XMEM_CLIENT_ZOMBIE) = 2/\1 = 3/' \
 		'docs/abi does not: constant XMEM_CLIENT_ZOMBIE 0x3'
-	plant include/xmem/uapi/pages.h 's/total_bytes;(.*of all parts)/all_bytes;\1/' \
+	plant include/xmem/uapi/pages.h 's/total_bytes;/all_bytes;/' \
 		'the code does not: field xmem_pool_header total_bytes'
 	plant docs/abi/sysfs.txt 's,poolN/payloads,poolN/ghosts,' \
 		'the code does not: sysfs .*ghosts'

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs static checks on the module: checkpatch --strict and the kernel's semantic patches
-# (coccinelle), both from the source of the kernel whose headers are installed. "make kmod-check"
-# runs sparse. A finding without an excuse, which is a line in static-excused.txt, is a failure. An
-# excuse without a finding is reported. A line "TOOL||N" of that file says how many excused findings
-# there may be: the number may only fall.
-#   tests/check-static.sh [checkpatch] [coccinelle]       both, or one
+# Runs static checks on the module: checkpatch --strict, kernel-doc, and the kernel's semantic
+# patches (coccinelle). All are from the source of the kernel whose headers are installed. "make
+# kmod-check" runs sparse. A finding without an excuse, which is a line in static-excused.txt, is a
+# failure. An excuse without a finding is reported. A line "TOOL||N" of that file says how many
+# excused findings there may be: the number may only fall.
+#   tests/check-static.sh [checkpatch] [kernel-doc] [coccinelle]      all, or some
 #   tests/check-static.sh --plants ...    checks a copy with bugs, each of which must be found
 set -uo pipefail
 # shellcheck source=tests/vm/common.sh
@@ -17,7 +17,7 @@ kmod=kmod			# the folder that is checked
 plants=''
 if [ "${1:-}" = --plants ]; then plants=yes; shift; fi
 tools=("$@")
-[ $# -gt 0 ] || tools=(checkpatch coccinelle)
+[ $# -gt 0 ] || tools=(checkpatch kernel-doc coccinelle)
 
 pass() { echo "PASS $1"; passed=$((passed + 1)); }
 fail() { echo "FAIL $1"; failed=$((failed + 1)); }
@@ -51,6 +51,15 @@ run_checkpatch() {
 		perl "$scripts/scripts/checkpatch.pl" --no-tree --strict --terse --show-types \
 			--max-line-length=100 -f "$file"
 	done | sed -nE 's/^([^:]+:[0-9]+): [A-Z]+:([A-Z_]+): .*/\1: \2/p'
+}
+
+# It also finds each struct of the UAPI header that has no comment for kernel-doc.
+run_kernel-doc() {
+	perl "$scripts/scripts/kernel-doc" -none "$kmod"/*.[ch] include/xmem/uapi/*.h 2>&1 |
+		sed -nE 's/^([^:]+:[0-9]+): warning: (.*)/\1: \2/p'
+	awk '/^\/\*\*/ { doc = 1 }
+		/^struct xmem_.* \{/ { if (!doc) print FILENAME ":" FNR ": NO_KERNEL_DOC" }
+		!/^( \*|\/\*)/ { doc = 0 }' include/xmem/uapi/*.h
 }
 
 # Two of them are in OCaml, which would need its compiler: one is for a chip, and one for
@@ -140,6 +149,10 @@ plant() {
 		#include <linux/mutex.h>
 		#include <linux/slab.h>
 		static DEFINE_MUTEX(lock);
+		/**
+		 * struct plant - one field has no comment
+		 */
+		struct plant { int field; };
 		int plant(char *text);
 		int plant(char *text)
 		{
@@ -164,7 +177,7 @@ ran=()
 [ -z "$plants" ] || plant
 for tool in "${tools[@]}"; do
 	case $tool in
-	checkpatch) need perl:perl ;;
+	checkpatch | kernel-doc) need perl:perl ;;
 	coccinelle) need spatch:coccinelle ;;
 	*) die "no such tool: $tool" ;;
 	esac
@@ -173,6 +186,7 @@ for tool in "${tools[@]}"; do
 	ran+=("$tool")
 	case $plants$tool in
 	yescheckpatch) found checkpatch BRACES; found checkpatch SPACING ;;
+	yeskernel-doc) found kernel-doc 'not described' ;;
 	yescoccinelle) found coccinelle 'reference preceded by free'; found coccinelle lock ;;
 	*) judge "$tool" ;;
 	esac
