@@ -78,10 +78,13 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	return 0;
 }
 
-int xm_host_writer(const struct xm_host *host, u32 me, bool *ret_new)
+int xm_host_writer(const struct xm_host *host, u32 me, const struct xmem_grant_request *request,
+		   bool *ret_new)
 {
 	struct xmem_client_row *row = xm_client_row(&host->map, me);
 
+	if (request->client || request->incarnation || request->slot)
+		return -EINVAL;
 	*ret_new = row->role == XMEM_ROLE_EITHER;
 	if (row->role == XMEM_ROLE_READER)
 		return -EPERM;

@@ -182,11 +182,9 @@ int xm_host_grant(const struct xm_host *host, u32 me, const struct xmem_grant_re
 {
 	int err;
 
-	if (request->reserved1)
-		return -EINVAL;
 	if (xm_client_row(&host->map, me)->role != XMEM_ROLE_WRITER)
 		return -EPERM;
-	if (request->flags & XMEM_GRANT_FORWARDED)
+	if (request->op == XMEM_OP_FORWARD)
 		err = request->client || request->incarnation ? -EINVAL :
 		      xm_grant_followers(host, me, request->slot);
 	else

@@ -183,8 +183,12 @@ struct xm_joiner {
 /* Check @join (xm_host_join_check), let the client join, and fill in the outputs of @join. */
 int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *join,
 		 const struct xm_joiner *who);
-/* A client becomes a writer. *ret_new: it was none before; the caller wakes waiters for writers. */
-int xm_host_writer(const struct xm_host *host, u32 me, bool *ret_new);
+/*
+ * The request `grant` with WRITER: a client becomes a writer. *ret_new: it was none before; the
+ * caller wakes waiters for writers.
+ */
+int xm_host_writer(const struct xm_host *host, u32 me, const struct xmem_grant_request *request,
+		   bool *ret_new);
 
 /*
  * Whose holds count in which group (holders.c). These functions only add clients as long as a
@@ -205,7 +209,7 @@ void xm_holders_give(struct xm_host *host, u32 group, u32 owner);
 /* The client no longer exists, so it holds nothing. */
 void xm_holders_leave(const struct xm_host *host, u32 client);
 
-/* The request `grant`, with the errors of uapi.h. */
+/* The request `grant` with GRANT or FORWARD, with the errors of uapi.h. */
 int xm_host_grant(const struct xm_host *host, u32 me, const struct xmem_grant_request *request);
 
 /*

@@ -52,9 +52,7 @@ static const struct xm_request_kind kinds[] = {
 	     .answers = true, .flags = XMEM_CLIENT_LIMBO),
 	FULL(EVICT, xmem_evict_request, XMEM_EVICT_MIN, .ops = XMEM_OP_DRAIN_EVICT + 1,
 	     .answers = 1 << XMEM_OP_WHY | 1 << XMEM_OP_DRAIN_EVICT, .unjoined = true),
-	KIND(GRANT, xmem_grant_request, XMEM_GRANT_MIN,
-	     .answers = false, .flags = XMEM_GRANT_FORWARDED),
-	FULL(WRITER, xmem_writer_request, XMEM_WRITER_MIN, .answers = false),
+	KIND(GRANT, xmem_grant_request, XMEM_GRANT_MIN, .ops = XMEM_OP_WRITER + 1),
 };
 
 const struct xm_request_kind *xm_request_find(u32 request)

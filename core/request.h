@@ -36,7 +36,6 @@ union xm_request {
 	struct xmem_client_request client;
 	struct xmem_evict_request evict;
 	struct xmem_grant_request grant;
-	struct xmem_writer_request writer;
 };
 
 /* One kind of request, as this version knows it. */

@@ -331,7 +331,6 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 
 /* Make @from a client of the pool. 0 or -errno. */
 int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_join_request *join);
-int xd_writer_serve(struct xd_call *call);
 
 /*
  * @from's client has ended: drop its holds, claims and descriptors. After the last noted end a reap

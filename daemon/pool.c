@@ -225,22 +225,6 @@ int xd_pool_join(struct xd_pool *pool, struct xd_connection *from, struct xmem_j
 	return 0;
 }
 
-int xd_writer_serve(struct xd_call *call)
-{
-	struct xd_connection *from = call->from;
-	bool new;
-	int err = xm_host_writer(&from->pool->host, from->client, &new);
-
-	if (err)
-		return err;
-	from->role = XMEM_ROLE_WRITER;
-	if (new) {
-		xd_wake(&from->pool->host.map.pool->clients_waiters);
-		xd_wake_rings(from->pool);
-	}
-	return 0;
-}
-
 /* Has the client's process exited, with all its threads, files and mappings? */
 static bool has_exited(const struct xd_connection *from)
 {

@@ -476,7 +476,6 @@ static int (*const servers[])(struct xd_call *call) = {
 	[_IOC_NR(XMEM_IOC_CLIENT)]	= serve_client,
 	[_IOC_NR(XMEM_IOC_EVICT)]	= xd_evict_serve,
 	[_IOC_NR(XMEM_IOC_GRANT)]	= xd_grant_serve,
-	[_IOC_NR(XMEM_IOC_WRITER)]	= xd_writer_serve,
 };
 
 bool xd_needs_all_ends(const struct xd_call *call)

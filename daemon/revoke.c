@@ -26,7 +26,19 @@ int xd_evict_serve(struct xd_call *call)
 /* All clients are of one user, so a client already has whatever is granted to it. */
 int xd_grant_serve(struct xd_call *call)
 {
-	const struct xd_connection *from = call->from;
+	const struct xmem_grant_request *request = &call->request.grant;
+	struct xd_connection *from = call->from;
+	const struct xm_host *host = &from->pool->host;
+	bool new = false;
+	int err;
 
-	return xm_host_grant(&from->pool->host, from->client, &call->request.grant);
+	if (request->op != XMEM_OP_WRITER)
+		return xm_host_grant(host, from->client, request);
+	err = xm_host_writer(host, from->client, request, &new);
+	if (new) {
+		from->role = XMEM_ROLE_WRITER;
+		xd_wake(&host->map.pool->clients_waiters);
+		xd_wake_rings(from->pool);
+	}
+	return err;
 }

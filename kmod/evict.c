@@ -2,7 +2,8 @@
 /*
  * The request evict, by which the pool's owner or an administrator ends other clients, or drains
  * the pool, so that nobody may join it. This file checks who may do so; leave.c ends clients. Also
- * the request grant, by which a writer lets others hold what it owns.
+ * the request grant, by which a writer lets others hold what it owns, and a client becomes a
+ * writer.
  */
 #include "xk.h"
 
@@ -103,12 +104,24 @@ int xk_evict_begin(struct xk_call *call)
 
 int xk_grant_begin(struct xk_call *call)
 {
+	const struct xmem_grant_request *request = &call->u.grant;
 	struct xk_client *client = call->client;
+	struct xm_host *host = &client->pool->host;
+	bool new = false;
 	int err = xk_client_lock(client);
 
 	if (err)
 		return err;
-	err = xm_host_grant(&client->pool->host, client->id, &call->u.grant);
+	if (request->op != XMEM_OP_WRITER)
+		err = xm_host_grant(host, client->id, request);
+	else
+		err = xm_host_writer(host, client->id, request, &new);
+	if (new)
+		WRITE_ONCE(client->role, XMEM_ROLE_WRITER);
 	mutex_unlock(&client->pool->lock);
+	if (new) {
+		xk_wake(client->pool, XMEM_WAIT_CLIENTS, 0);
+		xk_wake_newcomers(client->pool);
+	}
 	return err;
 }

@@ -42,7 +42,6 @@ static int (*const xk_ops[])(struct xk_call *call) = {
 	XK_OP(CLIENT, xk_client_begin),
 	XK_OP(EVICT, xk_evict_begin),
 	XK_OP(GRANT, xk_grant_begin),
-	XK_OP(WRITER, xk_writer_begin),
 };
 
 /* Copy the caller's struct, of the size that it gives, into ours, of the size that we know. */

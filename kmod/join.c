@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The request join, which makes a client of a pool, with a file of its own, and the pool if need
- * be; and the request writer, by which a client that may be either becomes a writer. leave.c ends a
- * client.
+ * be. leave.c ends a client.
  */
 #include <linux/cred.h>
 #include <linux/delay.h>
@@ -314,25 +313,6 @@ static int xk_join(struct xk_call *call, struct xk_pool *pool, u32 roles)
 	xk_join_fill_access(pool, roles, join);
 	call->give = file;
 	join->fd = -1;	/* until the descriptor is installed */
-	return 0;
-}
-
-int xk_writer_begin(struct xk_call *call)
-{
-	struct xk_client *client = call->client;
-	bool new;
-	int err = xk_client_lock(client);
-
-	if (err)
-		return err;
-	err = xm_host_writer(&client->pool->host, client->id, &new);
-	if (!err)
-		WRITE_ONCE(client->role, XMEM_ROLE_WRITER);
-	mutex_unlock(&client->pool->lock);
-	if (err || !new)
-		return err;
-	xk_wake(client->pool, XMEM_WAIT_CLIENTS, 0);
-	xk_wake_newcomers(client->pool);
 	return 0;
 }
 

@@ -41,7 +41,7 @@
  *   leave.c          the end of a client and of a pool
  *   evict.c          the requests evict and grant
  *   pool_fd.c        descriptors of a pool
- *   join.c           the requests join and writer
+ *   join.c           the request join
  *   attach.c         the request attach, and detaching
  *   subscribe.c      the requests subscribe and unsubscribe
  *   slot.c           the request slot
@@ -381,7 +381,6 @@ int xk_pool_fd_begin(struct xk_call *call);
 
 /* join.c */
 int xk_join_begin(struct xk_call *call);
-int xk_writer_begin(struct xk_call *call);
 
 /* attach.c */
 int xk_attach_begin(struct xk_call *call);

@@ -73,7 +73,7 @@ static XL_COLD int room_failed(struct xmem_pool *pool, int err)
 int xl_register_stage(struct xmem_pool *pool, u32 slot)
 {
 	struct xmem_grant_request request = {
-		.size = sizeof(request), .flags = XMEM_GRANT_FORWARDED, .slot = slot,
+		.size = sizeof(request), .op = XMEM_OP_FORWARD, .slot = slot,
 	};
 	int err;
 

@@ -30,7 +30,7 @@ static void allow_acquire(struct xmem_pool *pool)
 /* Ask the host, which may be stopped, for as long as xmem.h says. */
 static int ask_to_write(struct xmem_pool *pool, int64_t timeout_ns)
 {
-	struct xmem_writer_request request = { .size = sizeof(request) };
+	struct xmem_grant_request request = { .size = sizeof(request), .op = XMEM_OP_WRITER };
 	u64 least = xl_deadline(xl_ask_ns / 5), until = xl_deadline(timeout_ns);
 	int err;
 
@@ -40,7 +40,7 @@ static int ask_to_write(struct xmem_pool *pool, int64_t timeout_ns)
 		until = xl_ask_patiently(0);
 	else if (until < least)
 		until = least;
-	err = xl_request_until(pool, XMEM_IOC_WRITER, &request, until);
+	err = xl_request_until(pool, XMEM_IOC_GRANT, &request, until);
 	xl_ask_record(pool, err);
 	return err == -ETIMEDOUT && !timeout_ns ? -EAGAIN : err;
 }

@@ -303,7 +303,7 @@ TEST(P10_a_file_that_is_open_for_reading_lets_nobody_write)
 	struct xmem_pool_fd_request pass = {
 		.size = sizeof(pass), .roles = 1u << XMEM_ROLE_WRITER,
 	};
-	struct xmem_writer_request writer = { .size = sizeof(writer) };
+	struct xmem_grant_request writer = { .size = sizeof(writer), .op = XMEM_OP_WRITER };
 	const char *name = new_name();
 	struct xmem_pool *pool;
 	struct raw raw;
@@ -319,7 +319,7 @@ TEST(P10_a_file_that_is_open_for_reading_lets_nobody_write)
 	SAME(raw_join(&raw, name, XMEM_ROLE_EITHER, 0), 0);
 	SAME(raw.link.join.role, XMEM_ROLE_READER);
 	SAME(raw.link.join.roles, 1u << XMEM_ROLE_READER);
-	SAME(raw_request(&raw, XMEM_IOC_WRITER, &writer), -EPERM);
+	SAME(raw_request(&raw, XMEM_IOC_GRANT, &writer), -EPERM);
 	SAME(raw_request(&raw, XMEM_IOC_POOL_FD, &pass), -EACCES);
 	raw_close(&raw);
 	xmem_pool_close(pool);

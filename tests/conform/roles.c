@@ -242,23 +242,29 @@ TEST(API_a_client_that_wants_to_read_only_becomes_no_writer)
 
 TEST(P4_the_request_to_write)
 {
-	struct xmem_writer_request request = { .size = sizeof(request) };
+	struct xmem_grant_request request = { .size = sizeof(request), .op = XMEM_OP_WRITER };
 	const char *name = new_name();
 	struct xmem_pool *pool = open_reader(name);
 	struct raw raw;
 	uint64_t writers;
 
 	raw_start(&raw, name, XMEM_ROLE_READER);
-	SAME(raw_request(&raw, XMEM_IOC_WRITER, &request), -EPERM);
+	SAME(raw_request(&raw, XMEM_IOC_GRANT, &request), -EPERM);
 	raw_close(&raw);
 	raw_start(&raw, name, XMEM_ROLE_EITHER);
 	writers = xm_load(&raw.map.pool->writers);
 	request.flags = 1;
-	SAME(raw_request(&raw, XMEM_IOC_WRITER, &request), -EINVAL);
+	SAME(raw_request(&raw, XMEM_IOC_GRANT, &request), -EINVAL);
 	request.flags = 0;
+	request.slot = 1;
+	SAME(raw_request(&raw, XMEM_IOC_GRANT, &request), -EINVAL);
+	request.slot = 0;
+	request.op++;
+	SAME(raw_request(&raw, XMEM_IOC_GRANT, &request), -EINVAL);
+	request.op--;
 	SAME(xm_load(&raw.map.pool->writers), writers);
-	SAME(raw_request(&raw, XMEM_IOC_WRITER, &request), 0);
-	SAME(raw_request(&raw, XMEM_IOC_WRITER, &request), 0);
+	SAME(raw_request(&raw, XMEM_IOC_GRANT, &request), 0);
+	SAME(raw_request(&raw, XMEM_IOC_GRANT, &request), 0);
 	SAME(xm_load(&raw.map.pool->writers), writers + 1);
 	raw_close(&raw);
 	xmem_pool_close(pool);

@@ -184,7 +184,7 @@ static u32 owned_slot(const struct xm_map *map)
 static const char *strangers_let_nobody_in(void)
 {
 	struct xmem_grant_request grant = {
-		.size = sizeof(grant), .flags = XMEM_GRANT_FORWARDED,
+		.size = sizeof(grant), .op = XMEM_OP_FORWARD,
 	};
 	struct xmem_join_request join;
 	struct scene scene;
@@ -200,7 +200,7 @@ static const char *strangers_let_nobody_in(void)
 	SAME(raw_request(&me, XMEM_IOC_GRANT, &grant), -EACCES);
 	xm_store(xm_hold(&me.map, me.join.client, grant.slot), 1);
 	SAME(raw_request(&me, XMEM_IOC_GRANT, &grant), -EACCES);
-	grant.flags = grant.slot = 0;
+	grant.op = grant.slot = 0;
 	grant.client = me.join.client;
 	grant.incarnation = me.join.incarnation;
 	SAME(raw_request(&me, XMEM_IOC_GRANT, &grant), 0);

@@ -168,8 +168,10 @@ static void fill_grant(struct actor *a, union xm_request *r)
 {
 	const struct xm_map *map = &a->me->map;
 
-	if (one_in(a, 2)) {
-		r->grant.flags = XMEM_GRANT_FORWARDED;
+	r->grant.op = chance(a) % (XMEM_OP_WRITER + 1);
+	if (r->grant.op == XMEM_OP_WRITER)
+		return;
+	if (r->grant.op == XMEM_OP_FORWARD) {
 		r->grant.slot = chance(a) % (one_in(a, 8) ? 2 * map->slots : map->slots);
 		if (one_in(a, 2) && r->grant.slot < map->slots)
 			xm_store(xm_hold(map, a->me->join.client, r->grant.slot), 1);
@@ -417,7 +419,6 @@ static const struct {
 	REQUEST(CLIENT, fill_client, NULL),
 	REQUEST(EVICT, fill_evict, NULL),
 	REQUEST(GRANT, fill_grant, NULL),
-	REQUEST(WRITER, NULL, NULL),
 };
 #define KINDS	ARRAY(kinds)
 

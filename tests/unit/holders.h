@@ -99,7 +99,7 @@ static inline int grant(const struct scene *s, u32 me, u32 client, u64 incarnati
 
 static inline int stage(const struct scene *s, u32 me, u32 slot)
 {
-	struct xmem_grant_request request = { .flags = XMEM_GRANT_FORWARDED, .slot = slot };
+	struct xmem_grant_request request = { .op = XMEM_OP_FORWARD, .slot = slot };
 	int err = xm_host_grant(&s->world->host, me, &request);
 
 	world_is_valid(s->world);

@@ -122,10 +122,9 @@ START_TEST(grants)
 		{ .client = 8, .incarnation = 1 },
 		{ .client = reader },
 		{ .client = reader, .incarnation = incarnation(&s, reader), .slot = 1 },
-		{ .client = reader, .incarnation = incarnation(&s, reader), .reserved1 = 1 },
-		{ .flags = XMEM_GRANT_FORWARDED, .slot = 256 },
-		{ .flags = XMEM_GRANT_FORWARDED, .slot = s.slot[1], .client = 1 },
-		{ .flags = XMEM_GRANT_FORWARDED, .slot = s.slot[1], .incarnation = 1 },
+		{ .op = XMEM_OP_FORWARD, .slot = 256 },
+		{ .op = XMEM_OP_FORWARD, .slot = s.slot[1], .client = 1 },
+		{ .op = XMEM_OP_FORWARD, .slot = s.slot[1], .incarnation = 1 },
 	};
 	u32 i;
 

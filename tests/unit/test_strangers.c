@@ -45,7 +45,7 @@ static void forward(const struct scene *s, u32 me)
 static void stage_forwards(struct scene *s)
 {
 	struct xmem_grant_request request = {
-		.flags = XMEM_GRANT_FORWARDED, .slot = s->slot,
+		.op = XMEM_OP_FORWARD, .slot = s->slot,
 	};
 	struct xm_follow follow = world_subscribe(s->world, s->stage, s->owner, 0);
 	struct xm_publication what;

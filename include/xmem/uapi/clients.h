@@ -79,37 +79,36 @@ struct xmem_evict_request {
 #define XMEM_EVICT_MIN		28	/* up to reason */
 
 /*
- * grant: holds of another client count from now on, on the slots that the caller has and on those
- * that it gets later. It is for clients of other users that receive tokens in the programs' own
- * way; subscribers do not need it. It lasts until one of the two ends, and does nothing if it was
- * so before. Only writers may do it (EPERM). ESTALE: that incarnation has ended.
+ * grant: rights of clients.
  *
- * With FORWARDED the caller is about to forward a slot of another owner, which it holds (EPERM).
- * The caller becomes a stage of the slot's group, and all clients that follow its ring, now or
- * later, may hold the slots of that owner. If a stage does not send this request, only clients that
- * may hold those slots anyway receive what it forwards, and the others lose it. The request is
- * needed once for each group, before the entry is complete.
+ *   GRANT    holds of another client count from now on, on the slots that the caller has and on
+ *            those that it gets later. It is for clients of other users that receive tokens in the
+ *            programs' own way; subscribers do not need it. It lasts until one of the two ends, and
+ *            does nothing if it was so before. ESTALE: that incarnation has ended
+ *   FORWARD  the caller is about to forward a slot of another owner, which it holds (EPERM). The
+ *            caller becomes a stage of the slot's group, and all clients that follow its ring, now
+ *            or later, may hold the slots of that owner. If a stage does not send this request,
+ *            only clients that may hold those slots anyway receive what it forwards, and the others
+ *            lose it. The request is needed once for each group, before the entry is complete
+ *   WRITER   a client that has joined as EITHER becomes a writer. The host wakes clients that wait
+ *            for writers. If the client is a writer already, nothing changes
+ *
+ * GRANT and FORWARD are for writers; none of them is for readers (EPERM).
  */
-#define XMEM_GRANT_FORWARDED	(1u << 0)
+enum xmem_grant_op {
+	XMEM_OP_GRANT = 0,
+	XMEM_OP_FORWARD = 1,
+	XMEM_OP_WRITER = 2,
+};
 struct xmem_grant_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_GRANT_* */
-	__u32 client;			/* client id; FORWARDED: 0 */
-	__u32 slot;			/* FORWARDED: the slot; else 0 */
-	__u64 incarnation;		/* of that client; FORWARDED: 0 */
-	__u32 reserved;			/* must be 0 */
-	__u32 reserved1;		/* must be 0 */
-};
-#define XMEM_GRANT_MIN		24	/* up to incarnation */
-
-/*
- * writer: a client that has joined as EITHER becomes a writer. The host wakes clients that wait for
- * writers. If the client is a writer already, nothing changes. EPERM: it is a reader.
- */
-struct xmem_writer_request {
-	__u32 size;
 	__u32 flags;			/* must be 0 */
+	__u32 op;			/* enum xmem_grant_op */
+	__u32 client;			/* GRANT: client id; else 0 */
+	__u64 incarnation;		/* GRANT: of that client; else 0 */
+	__u32 slot;			/* FORWARD: the slot; else 0 */
+	__u32 reserved;			/* must be 0 */
 };
-#define XMEM_WRITER_MIN		8
+#define XMEM_GRANT_MIN		28	/* up to slot */
 
 #endif

@@ -151,7 +151,7 @@ enum xmem_client_state {
 enum xmem_role {
 	XMEM_ROLE_READER = 1,		/* may subscribe, receive, get, put */
 	XMEM_ROLE_WRITER = 2,		/* may also attach and publish; it has a ring */
-	XMEM_ROLE_EITHER = 3,		/* a reader that becomes a writer by XMEM_IOC_WRITER */
+	XMEM_ROLE_EITHER = 3,		/* a reader that becomes a writer by XMEM_OP_WRITER */
 };
 
 /**

@@ -22,9 +22,9 @@
  *   - The answer is cut to the caller's size. Fields that the host does not know stay as the
  *     caller had them.
  *
- * Structs of requests that do several things (wait, slot, claim, evict) have an `op` behind the
- * flags. The host refuses unknown ops and flags, and reserved fields that are not 0. A request that
- * fails changes nothing, with one exception: EFAULT, when another thread makes the struct
+ * Structs of requests that do several things (wait, slot, claim, evict, grant) have an `op` behind
+ * the flags. The host refuses unknown ops and flags, and reserved fields that are not 0. A request
+ * that fails changes nothing, with one exception: EFAULT, when another thread makes the struct
  * unwritable while the host serves the request. Then the request has had its effect: new slots, a
  * subscription or an upgrade are the client's, and go with its file. But no descriptor is left, a
  * join without its descriptor ends, and memory of a GPU that was to be opened is not open.
@@ -42,9 +42,9 @@
  *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
  *   EPERM       the caller's mm is not the one that joined (NARROW: by a client's file); join,
- *               access, evict, drain: only the pool's owner may do that, or the group is not
- *               the caller's; or the client's role, or its part in the slot or ring, does not
- *               allow it
+ *               access, evict: only the pool's owner may do that, or the group is not the
+ *               caller's; or the client's role, or its part in the slot or ring, does not allow
+ *               it
  *   EACCES      join, pool_fd: the caller has roles in the pool, but not that one;
  *               join: /dev/xmem is open for reading only, and the role is writer;
  *               claim, grant: the caller's holds there do not count (struct xmem_group_row);
@@ -165,7 +165,6 @@ struct xmem_pools_request {
 #define XMEM_IOC_CLIENT		_IO(XMEM_IOC_TYPE, 0x0f)
 #define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x10)
 #define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x11)
-#define XMEM_IOC_WRITER		_IO(XMEM_IOC_TYPE, 0x12)
 
 /* The daemon's datagrams, in both directions; descriptors travel as SCM_RIGHTS. */
 struct xmem_message {
