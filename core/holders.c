@@ -14,11 +14,6 @@
  */
 #include "host.h"
 
-static bool xm_is_there(const struct xm_map *map, u32 client)
-{
-	return xm_client_row(map, client)->state != XMEM_CLIENT_NONE;
-}
-
 /* Let @client hold what @owner has, now and later. */
 static void xm_let_hold(const struct xm_host *host, u32 owner, u32 client)
 {
@@ -57,7 +52,7 @@ void xm_holders_join(struct xm_host *host, u32 client, u32 user)
 
 	host->user_of[client] = user;
 	for (c = 0; c < map->clients; c++) {
-		if (c != client && !xm_is_there(map, c)) {
+		if (c != client && xm_client_row(map, c)->state == XMEM_CLIENT_NONE) {
 			xm_set_bit(row->holders, c, false);
 			continue;
 		}
@@ -112,13 +107,6 @@ void xm_holders_give(struct xm_host *host, u32 group, u32 owner)
 	xm_set_bit(row->stages, owner, true);	/* its subscribers are holders already */
 }
 
-/* Mostly the bit is not set; without a store the cache line stays with its readers. */
-static void xm_drop_bit(u64 *words, u32 bit)
-{
-	if (xm_bit(words, bit))
-		xm_set_bit(words, bit, false);
-}
-
 void xm_holders_leave(const struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
@@ -126,11 +114,11 @@ void xm_holders_leave(const struct xm_host *host, u32 client)
 
 	xm_set_bit(map->pool->counted, client, false);
 	for (c = 0; c < map->clients; c++)
-		xm_drop_bit(xm_client_row(map, c)->holders, client);
+		xm_set_bit(xm_client_row(map, c)->holders, client, false);
 	for (g = 0; g < map->groups; g++) {
-		xm_drop_bit(xm_group_row(map, g)->holders, client);
+		xm_set_bit(xm_group_row(map, g)->holders, client, false);
 		if (!host->one_user)
-			xm_drop_bit(xm_group_row(map, g)->stages, client);
+			xm_set_bit(xm_group_row(map, g)->stages, client, false);
 	}
 }
 

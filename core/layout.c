@@ -69,6 +69,12 @@ int xm_host_layout(const struct xmem_join_request *join, u64 page, struct xmem_p
 	return 0;
 }
 
+void xm_set_bit(u64 *words, u32 bit, bool on)
+{
+	if (xm_bit(words, bit) != on)
+		xm_store_release(&words[bit / 64], xm_load(&words[bit / 64]) ^ 1ULL << bit % 64);
+}
+
 void xm_map_pool(struct xm_map *map, void *base, const struct xmem_pool_header *pool)
 {
 	map->pool = base;

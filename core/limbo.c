@@ -37,16 +37,10 @@ bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed)
 	       xm_others_hold(map, owner, slot);
 }
 
-static void xm_earlier(u64 *ns, u64 other)
-{
-	if (other && (!*ns || other < *ns))
-		*ns = other;
-}
-
 void xm_limbo_count_overdue(const struct xm_map *map, u32 group, struct xm_limbo *sum)
 {
 	u32 i, owner, before = XMEM_OWNER_NONE, culprit;
-	u64 passed = 0;
+	u64 passed = 0, since;
 
 	for (i = 0; i < XMEM_GROUP_SLOTS; i++) {
 		u32 slot = group * XMEM_GROUP_SLOTS + i;
@@ -61,7 +55,9 @@ void xm_limbo_count_overdue(const struct xm_map *map, u32 group, struct xm_limbo
 			continue;
 		sum->overdue++;
 		sum->overdue_bytes += xm_load(&xm_slot_row(map, slot)->length);
-		xm_earlier(&sum->overdue_ns, xm_load(&xm_ring(map, owner)->limbo_ns));
+		since = xm_load(&xm_ring(map, owner)->limbo_ns);
+		if (since && (!sum->overdue_ns || since < sum->overdue_ns))
+			sum->overdue_ns = since;
 	}
 }
 

@@ -12,7 +12,7 @@ u32 xm_demote(const struct xm_map *map, u32 owner, u64 place)
 
 	xm_subscribers(map, owner, true, words);
 	while (xm_next_client(map, words, &c)) {
-		struct xmem_cursor *note = xm_demotion(map, owner, c);
+		struct xmem_cursor *note = xm_cursor_of(map, owner, c);
 
 		cursor = xm_load_acquire(xm_cursor(map, c, owner));
 		if (cursor >= place || xm_is_demoted(map, owner, c, cursor))

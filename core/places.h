@@ -216,10 +216,15 @@ static inline u32 *xm_hold(const struct xm_map *map, u32 client, u32 slot)
 	return xm_hold_in(map, xm_area(map, client), client, slot);
 }
 
+/* In the area of @client: its cursor in the ring of @other, and its demotion of @other. */
+static inline struct xmem_cursor *xm_cursor_of(const struct xm_map *map, u32 client, u32 other)
+{
+	return (void *)((char *)xm_area(map, client) + (size_t)other * map->cursor_stride);
+}
+
 static inline u64 *xm_cursor(const struct xm_map *map, u32 client, u32 publisher)
 {
-	return &((struct xmem_cursor *)((char *)xm_area(map, client) +
-					(size_t)publisher * map->cursor_stride))->position;
+	return &xm_cursor_of(map, client, publisher)->position;
 }
 
 static inline struct xmem_ring *xm_ring(const struct xm_map *map, u32 client)
@@ -227,10 +232,15 @@ static inline struct xmem_ring *xm_ring(const struct xm_map *map, u32 client)
 	return (struct xmem_ring *)((char *)xm_area(map, client) + map->ring_offset);
 }
 
+/* @entries: the first entry of a ring. */
+static inline struct xmem_entry *xm_entry_at(const struct xm_map *map, char *entries, u64 place)
+{
+	return (void *)(entries + (place & map->ring_mask) * map->entry_stride);
+}
+
 static inline struct xmem_entry *xm_entry(const struct xm_map *map, u32 client, u64 place)
 {
-	return (void *)((char *)xm_area(map, client) + map->entries_offset +
-			(place & map->ring_mask) * map->entry_stride);
+	return xm_entry_at(map, (char *)xm_area(map, client) + map->entries_offset, place);
 }
 
 static inline bool xm_bit(const u64 *words, u32 bit)
@@ -238,19 +248,7 @@ static inline bool xm_bit(const u64 *words, u32 bit)
 	return xm_load(&words[bit / 64]) >> bit % 64 & 1;
 }
 
-/* For a bitmap with one writer. */
-static inline void xm_set_bit(u64 *words, u32 bit, bool on)
-{
-	u64 word = xm_load(&words[bit / 64]);
-
-	word = on ? word | 1ULL << bit % 64 : word & ~(1ULL << bit % 64);
-	xm_store_release(&words[bit / 64], word);
-}
-
-/* Has the host ended? Then nobody notices any more that a client ends, and nothing is reclaimed. */
-static inline bool xm_host_died(const struct xm_map *map)
-{
-	return __builtin_expect(!(xm_load(&map->pool->host) & XMEM_HOST_ALIVE), 0);
-}
+/* For a bitmap with one writer. Without a change its cache line stays with its readers. */
+void xm_set_bit(u64 *words, u32 bit, bool on);
 
 #endif

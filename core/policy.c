@@ -4,7 +4,7 @@
 
 bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor)
 {
-	const struct xmem_cursor *note = xm_demotion(map, owner, client);
+	const struct xmem_cursor *note = xm_cursor_of(map, owner, client);
 
 	return xm_load(&note->demoted_incarnation) ==
 		       xm_load(&xm_client_row(map, client)->incarnation) &&

@@ -89,12 +89,6 @@ static inline bool xm_is_subscriber(const struct xm_map *map, u32 publisher, u32
 	       xm_load_acquire(xm_cursor(map, client, publisher)) != XMEM_CURSOR_NONE;
 }
 
-static inline struct xmem_cursor *xm_demotion(const struct xm_map *map, u32 owner, u32 client)
-{
-	return (struct xmem_cursor *)((char *)xm_area(map, owner) +
-				      (size_t)client * map->cursor_stride);
-}
-
 /* The subscribers of @owner, or only those that it waits for, as a bitmap. */
 void xm_subscribers(const struct xm_map *map, u32 owner, bool waits, u64 *ret);
 /* Take the next subscriber out of *words. false: there is none left. */

@@ -98,15 +98,6 @@ int xm_poll_take(const struct xm_map *map, u32 me, const struct xmem_poll_fd_req
 
 /* ---- one ring ---- */
 
-/* Does the client say that it has yet to receive publications from before its subscription? */
-static bool xm_has_history(const struct xm_map *map, u32 me, u32 publisher)
-{
-	const struct xmem_cursor *cursor = (const struct xmem_cursor *)
-		((const char *)xm_area(map, me) + (size_t)publisher * map->cursor_stride);
-
-	return xm_load(&cursor->history);
-}
-
 /* @incarnation: 0 stands for the present client of that id. */
 static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u64 incarnation)
 {
@@ -115,18 +106,9 @@ static bool xm_ring_readable(const struct xm_map *map, u32 me, u32 publisher, u6
 
 	if (!xm_bit(row->subscribers, me) || (incarnation && incarnation != now))
 		return true;	/* the host has dropped the ring */
-	if (xm_has_history(map, me, publisher))
-		return true;
+	if (xm_load(&xm_cursor_of(map, me, publisher)->history))
+		return true;	/* there are publications from before the subscription */
 	return xm_ready(map, publisher, now, xm_load_acquire(xm_cursor(map, me, publisher)));
-}
-
-/* ---- the client's own ring ---- */
-
-/* Have the client's subscribers changed since its program last looked at them? */
-static bool xm_subscribers_changed(const struct xm_map *map, u32 me)
-{
-	return xm_load(&xm_ring(map, me)->changes_seen) !=
-	       xm_load_acquire(&xm_client_row(map, me)->subscriber_changes);
 }
 
 /* ---- all that a descriptor is about ---- */
@@ -195,16 +177,18 @@ bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
 		 const struct xm_poll *poll)
 {
 	const u64 *rings = xm_poll_rings(followed, poll);
-	u32 i;
+	u32 i, me = poll->client;
 
+	/* Have they changed since the program last looked at them? */
 	if (poll->kind == XMEM_POLL_SUBSCRIBERS)
-		return xm_subscribers_changed(map, poll->client);
+		return xm_load(&xm_ring(map, me)->changes_seen) !=
+		       xm_load_acquire(&xm_client_row(map, me)->subscriber_changes);
 	if (poll->kind == XMEM_POLL_RING)
-		return xm_ring_readable(map, poll->client, poll->publisher, poll->incarnation);
+		return xm_ring_readable(map, me, poll->publisher, poll->incarnation);
 	if (xm_load(poll->kind == XMEM_POLL_JOINT ? &followed->ended_joint : &followed->ended))
 		return true;
 	for (i = 0; i < map->clients; i++)
-		if (xm_bit(rings, i) && xm_ring_readable(map, poll->client, i, 0))
+		if (xm_bit(rings, i) && xm_ring_readable(map, me, i, 0))
 			return true;
-	return xm_poll_joins(followed, poll) && xm_writer_to_follow(map, poll->client);
+	return xm_poll_joins(followed, poll) && xm_writer_to_follow(map, me);
 }

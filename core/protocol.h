@@ -5,22 +5,7 @@
  * All of core/ is pure: it takes no lock, allocates nothing, opens no file, reads no clock and logs
  * nothing. The host provides the pages. env.h and struct xm_map (places.h) say how they are
  * reached. The module, the library, the daemon and the tests compile the same files.
- *
- *   pool        a table of slots and the clients that use it
- *   slot        one place in the table; only its *owner* publishes and reclaims it
- *   group       64 slots with one owner, which alone writes the page with their state words
- *   area        the pages that one client alone writes: its cursors, its ring and its holds
- *   generation  a number that rises with each new content of a slot
- *   tenancy     a range of generations, which the host gives to a slot
- *   token       generation << 16 | slot; it names one content of one slot for ever
- *   hold        how many references to one slot a client has; a word in that client's area
- *   ring        a publisher's log of its last publications; each subscriber has a *cursor* in it
- *   entry       one publication in a ring; nobody can receive a *void* entry; a *marked* entry is
- *               meant for one subscriber, or names a slot that the publisher does not own
- *   scan        how an owner finds out that nobody uses its LIVE slots any more
- *   limbo       contents that other clients still use although their owner has ended or wants
- *               them back
- *   claim       a reference that is set aside for a client yet unknown: a number for each slot
+ * docs/design.md has the words.
  *
  * A slot's state word is generation << 16 | scan number << 3 | state:
  *

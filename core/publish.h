@@ -32,8 +32,7 @@ static inline struct xm_publisher_words xm_publisher_words(const struct xm_map *
 static xm_inline bool xm_put_entry(const struct xm_map *map, const struct xm_publisher_words *words,
 				   u64 place, struct xm_publication *what, u64 mark, u64 addressee)
 {
-	struct xmem_entry *entry = (struct xmem_entry *)
-		(words->entries + (place & map->ring_mask) * map->entry_stride);
+	struct xmem_entry *entry = xm_entry_at(map, words->entries, place);
 
 	what->sequence = place;
 	/* A release, so that it comes after the store of the tail by the last publication. */

@@ -118,8 +118,7 @@ static xm_inline int xm_receive_try(const struct xm_map *map, const struct xm_fo
 				 struct xm_tried *ret)
 {
 	u64 place = follow->place, position, slot;
-	const struct xmem_entry *entry = (const struct xmem_entry *)
-		(words->entries + (place & map->ring_mask) * map->entry_stride);
+	const struct xmem_entry *entry = xm_entry_at(map, words->entries, place);
 	const struct xmem_slot_row *row;
 
 	ret->position = position = xm_load_acquire(&entry->position);

@@ -12,12 +12,6 @@ static u64 xm_place_of(const struct xm_map *map, u64 tail, u32 i)
 	return tail - 1 - ((tail - 1 - i) & map->ring_mask);
 }
 
-static struct xmem_entry *xm_own_entry(const struct xm_map *map,
-				       const struct xm_publisher_words *words, u32 i)
-{
-	return (struct xmem_entry *)(words->entries + (size_t)i * map->entry_stride);
-}
-
 /*
  * Open the entries that name @token. *ret_first becomes the position word of the entry at the
  * position @first; all other entries are marked. Returns the number of entries.
@@ -30,7 +24,7 @@ static u32 xm_open_entries(const struct xm_map *map, const struct xm_publisher_w
 
 	*ret_first = 0;
 	for (i = 0; i <= map->ring_mask; i++) {
-		struct xmem_entry *entry = xm_own_entry(map, words, i);
+		struct xmem_entry *entry = xm_entry_at(map, words->entries, i);
 		u64 shown = xm_load(&entry->position);
 
 		if (!shown || shown & XMEM_ENTRY_VOID || xm_load(&entry->token) != token ||
@@ -54,7 +48,7 @@ static void xm_close_entries(const struct xm_map *map, const struct xm_publisher
 	u32 i;
 
 	for (i = 0; i <= map->ring_mask; i++) {
-		struct xmem_entry *entry = xm_own_entry(map, words, i);
+		struct xmem_entry *entry = xm_entry_at(map, words->entries, i);
 		u64 position = xm_place_of(map, tail, i) + 1;
 
 		if (!tail || xm_load(&entry->position) || xm_load(&entry->token) != token)

@@ -61,8 +61,7 @@ bool xm_forward(const struct xm_map *map, u32 me, const struct xm_publisher_word
 
 u64 xm_overwritten(const struct xm_map *map, const struct xm_publisher_words *words, u64 place)
 {
-	const struct xmem_entry *entry = (const struct xmem_entry *)
-		(words->entries + (place & map->ring_mask) * map->entry_stride);
+	const struct xmem_entry *entry = xm_entry_at(map, words->entries, place);
 	u64 position = xm_load(&entry->position);
 
 	if (!(position & XMEM_ENTRY_MARKED) || position & XMEM_ENTRY_VOID)

@@ -249,31 +249,18 @@ static int xk_attach_any(struct xk_client *client, struct xmem_attach_request *r
 	return xk_attach_new(client, request);
 }
 
-/*
- * The ring of an ended client may be passed by all subscribers although the module does not know
- * yet.
- */
-static void xk_bury_ended(struct xk_pool *pool)
-{
-	bool any = false;
-	u32 c;
-
-	if (xk_pool_lock_killable(pool))
-		return;
-	for (c = 0; !any && c < pool->host.map.clients; c++)
-		any = xm_host_can_bury(&pool->host, c);
-	if (any)
-		xk_reclaim_all(pool);
-	mutex_unlock(&pool->lock);
-}
-
 /* The attach lacks something: will the cleanup that is under way free some? This waits for it. */
 static bool xk_attach_again(struct xk_call *call, int err, u64 done)
 {
+	struct xk_pool *pool = call->client->pool;
+
 	if (err != -ENOSPC)
 		return xk_ends_retry(call, err);
-	xk_bury_ended(call->client->pool);
-	return xk_end_retry(call->client->pool, done);
+	if (xk_pool_lock_killable(pool))
+		return false;
+	xk_bury_ended(pool);
+	mutex_unlock(&pool->lock);
+	return xk_end_retry(pool, done);
 }
 
 int xk_attach_begin(struct xk_call *call)

@@ -9,7 +9,6 @@
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
 #include <linux/module.h>
-#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
@@ -28,57 +27,34 @@ static struct xk_drivers drivers = { .count = 1, .number = { MKDEV(195, 255) } }
 
 /* ---- the parameter ---- */
 
-/* Parse one "major:minor". Changes @text. */
-static int xk_driver_parse(char *text, dev_t *number)
+/* Parse a list of "major:minor", separated by commas; it may be empty. */
+static int xk_drivers_parse(const char *text, struct xk_drivers *list)
 {
-	char *minor_text = strchr(text, ':');
 	unsigned int major, minor;
-	int err;
+	int length;
 
-	if (!minor_text)
-		return -EINVAL;
-	*minor_text++ = 0;
-	err = kstrtouint(text, 10, &major);
-	if (!err)
-		err = kstrtouint(minor_text, 10, &minor);
-	if (err)
-		return err;
-	if (major >= 1U << (32 - MINORBITS) || minor > MINORMASK)
-		return -ERANGE;
-	*number = MKDEV(major, minor);
-	return 0;
-}
-
-/* Parse a list of them, separated by commas; it may be empty. Changes @text. */
-static int xk_drivers_parse(char *text, struct xk_drivers *list)
-{
-	char *word;
-	int err;
-
-	text = strim(text);
+	text = skip_spaces(text);
 	if (!*text)
 		return 0;
-	while ((word = strsep(&text, ","))) {
+	for (;; text++) {
+		if (sscanf(text, "%u:%u%n", &major, &minor, &length) != 2)
+			return -EINVAL;
+		if (major >= 1U << (32 - MINORBITS) || minor > MINORMASK)
+			return -ERANGE;
 		if (list->count == XK_MAX_DRIVERS)
 			return -ENOSPC;
-		err = xk_driver_parse(word, &list->number[list->count]);
-		if (err)
-			return err;
-		list->count++;
+		list->number[list->count++] = MKDEV(major, minor);
+		text += length;
+		if (*text != ',')
+			return *skip_spaces(text) ? -EINVAL : 0;
 	}
-	return 0;
 }
 
 static int xk_drivers_set(const char *value, const struct kernel_param *param)
 {
 	struct xk_drivers list = { .count = 0 };
-	char *text = kstrdup(value, GFP_KERNEL);
-	int err;
+	int err = xk_drivers_parse(value, &list);
 
-	if (!text)
-		return -ENOMEM;
-	err = xk_drivers_parse(text, &list);
-	kfree(text);
 	if (err)
 		return err;
 	spin_lock(&drivers_lock);

@@ -28,22 +28,6 @@ static int xk_free_id(const struct xk_pool *pool)
 	return -EUSERS;
 }
 
-/* Will an id be free after a run of end_work: has a client ended, or can one be buried? */
-static bool xk_id_pending(const struct xk_pool *pool)
-{
-	const struct xk_client *client;
-	u32 c;
-
-	for (c = 0; c < pool->host.map.clients; c++) {
-		client = pool->client[c];
-		if (client && READ_ONCE(client->ended) &&
-		    (xm_client_row(&pool->host.map, c)->state != XMEM_CLIENT_ZOMBIE ||
-		     xm_host_can_bury(&pool->host, c)))
-			return true;
-	}
-	return false;
-}
-
 /*
  * End the clients whose address space has gone without notice. This is so for a process that shared
  * its descriptors and never mapped its area.
@@ -78,9 +62,8 @@ static int xk_client_id(struct xk_pool *pool)
 	xk_end_the_gone(pool);
 	if (xk_pool_lock_killable(pool))
 		return -EINTR;
-	if (!xk_id_pending(pool))
+	if (!xk_bury_ended(pool))
 		return xk_free_id(pool);
-	xk_reclaim_all(pool);
 	mutex_unlock(&pool->lock);
 	if (xk_end_wait(pool) || xk_pool_lock_killable(pool))
 		return -EINTR;

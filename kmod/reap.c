@@ -297,6 +297,27 @@ void xk_reclaim_all(struct xk_pool *pool)
 	xk_end_ask(pool, NULL, false);
 }
 
+/*
+ * Has end_work yet to end a client, or can it bury one? All subscribers may have passed the ring of
+ * an ended client, and the module does not know yet. If so, end_work is asked for that.
+ */
+bool xk_bury_ended(struct xk_pool *pool)
+{
+	const struct xk_client *client;
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++) {
+		client = pool->client[c];
+		if (!client || !READ_ONCE(client->ended) ||
+		    (xm_client_row(&pool->host.map, c)->state == XMEM_CLIENT_ZOMBIE &&
+		     !xm_host_can_bury(&pool->host, c)))
+			continue;
+		xk_reclaim_all(pool);
+		return true;
+	}
+	return false;
+}
+
 /* Empty a pool that nobody uses: zombies and held slots go, too. */
 void xk_empty_pool(struct xk_pool *pool)
 {

@@ -347,6 +347,7 @@ void xk_late_free(struct xk_pool *pool, struct xk_client *client);
 bool xk_reclaim_slot(struct xk_pool *pool, u32 slot);
 void xk_reclaim_later(struct xk_pool *pool, u32 slot);
 void xk_reclaim_all(struct xk_pool *pool);
+bool xk_bury_ended(struct xk_pool *pool);
 void xk_reap(struct xk_pool *pool);
 void xk_reap_finish(struct xk_pool *pool);
 void xk_lock_yield(struct xk_pool *pool, u32 *done, u32 weight);
