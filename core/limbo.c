@@ -14,17 +14,6 @@ u32 xm_wanting_owner(const struct xm_map *map, u32 slot)
 	return owner;
 }
 
-static bool xm_others_hold(const struct xm_map *map, u32 owner, u32 slot)
-{
-	u32 c;
-
-	for (c = 0; c < map->clients; c++)
-		if (c != owner && map->area[c] && xm_holds_count(map, c, slot) &&
-		    xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
-			return true;
-	return false;
-}
-
 bool xm_is_kept(const struct xm_map *map, u32 owner, u32 slot, u64 passed)
 {
 	const struct xmem_slot_word *word = xm_slot(map, slot);

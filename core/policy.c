@@ -83,7 +83,18 @@ u64 xm_passed(const struct xm_map *map, u32 owner, u32 *ret_culprit)
 	return passed;
 }
 
-/* ---- slots for an attach ---- */
+/* ---- slots ---- */
+
+bool xm_others_hold(const struct xm_map *map, u32 me, u32 slot)
+{
+	u32 c;
+
+	for (c = 0; c < map->clients; c++)
+		if (c != me && map->area[c] && xm_holds_count(map, c, slot) &&
+		    xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT)
+			return true;
+	return false;
+}
 
 u32 xm_spare_slots(const struct xm_map *map, u32 owner, u32 group)
 {

@@ -103,6 +103,9 @@ bool xm_is_demoted(const struct xm_map *map, u32 owner, u32 client, u64 cursor);
  */
 u32 xm_demote(const struct xm_map *map, u32 owner, u64 place);
 
+/* Does a client other than @me hold @slot? */
+bool xm_others_hold(const struct xm_map *map, u32 me, u32 slot);
+
 /*
  * xm_spare_slots: how many slots of @group could an attach of @owner get? None if another client
  * owns the group. xm_has_slots: would an attach of @count slots find enough? The host decides in

@@ -38,18 +38,9 @@ static bool xm_upgrade_in_flight(const struct xm_map *map, u32 tenant, u64 posit
  */
 static bool xm_upgrade_used(const struct xm_map *map, u32 me, u32 slot)
 {
-	u32 c, count, mine = 0;
-
-	for (c = 0; c < map->clients; c++) {
-		if (!map->area[c] || !xm_holds_count(map, c, slot))
-			continue;
-		count = xm_load_acquire(xm_hold(map, c, slot)) & XM_HOLD_COUNT;
-		if (c == me)
-			mine = count;
-		else if (count)
-			return true;
-	}
-	return mine != 1 || xm_claims_of(map, slot) ||
+	return xm_others_hold(map, me, slot) ||
+	       (xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT) != 1 ||
+	       xm_claims_of(map, slot) ||
 	       xm_group_forwarded(map, slot / XMEM_GROUP_SLOTS, 1ULL << slot % XMEM_GROUP_SLOTS,
 				  0, NULL);
 }
