@@ -121,16 +121,17 @@ static int xk_print_slot(struct xk_pool *pool, u32 s, char *line, int bytes)
 	u64 word = xm_load_acquire(&xm_slot(map, s)->state), holds;
 	DECLARE_BITMAP(holders, XMEM_MAX_CLIENTS);
 	u32 owner = xm_load(&row->owner);
-	int n;
+	char who[12] = "host";
 
 	if (owner == XMEM_OWNER_NONE)
 		return scnprintf(line, bytes, "%5u     -", s);
 	holds = xk_count_holds(map, s, holders);
-	n = scnprintf(line, bytes, owner == XMEM_OWNER_HOST ? "%5u  host" : "%5u %5u", s, owner);
-	return n + scnprintf(line + n, bytes - n, " %-8s %12llu %8llu %10llu %08x %6u %6llu %*pb",
-			     states[xm_state(word)] ?: "wrong", xm_generation(word),
-			     xm_load(&row->payload), xm_load(&row->length), xm_load(&row->traits),
-			     xm_claims_of(map, s), holds, (int)map->clients, holders);
+	if (owner != XMEM_OWNER_HOST)
+		snprintf(who, sizeof(who), "%u", owner);
+	return scnprintf(line, bytes, "%5u %5s %-8s %12llu %8llu %10llu %08x %6u %6llu %*pb", s,
+			 who, states[xm_state(word)] ?: "wrong", xm_generation(word),
+			 xm_load(&row->payload), xm_load(&row->length), xm_load(&row->traits),
+			 xm_claims_of(map, s), holds, (int)map->clients, holders);
 }
 
 /* The next client of the id may have the process by now: then the second look differs. */
