@@ -51,6 +51,7 @@ struct kind {
 	uint32_t size;
 	uint32_t older;			/* without its last field */
 	uint32_t least;
+	uint32_t op;			/* 0: it has none, or it is op 0 */
 	int answer;
 	void (*make)(struct caller *caller, void *request);
 	void (*undo)(struct caller *caller, void *request);
@@ -116,47 +117,24 @@ static void make_unsubscribe(struct caller *caller, void *request)
 	((struct xmem_unsubscribe_request *)request)->publisher = caller->publisher;
 }
 
-static void make_arm(struct caller *caller, void *request)
+static void make_waiters(struct caller *caller, void *request)
 {
 	((struct xmem_wait_request *)request)->kind = XMEM_WAIT_SLOTS;
 	((struct xmem_wait_request *)request)->client = caller->raw.link.join.client;
-}
-
-static void make_wake(struct caller *caller, void *request)
-{
-	make_arm(caller, request);
-	((struct xmem_wait_request *)request)->op = XMEM_OP_WAKE;
 }
 
 static void make_wait(struct caller *caller, void *request)
 {
 	struct xmem_wait_request *sleep = request;
 
-	make_arm(caller, sleep);
-	sleep->op = XMEM_OP_WAIT;
+	make_waiters(caller, sleep);
 	sleep->value = 0xfffffffe;	/* long past, so it does not sleep */
 	sleep->deadline_ns = ~0ULL;
 }
 
-static void make_slot(struct caller *caller, struct xmem_slot_request *request, uint32_t op)
+static void make_slot(struct caller *caller, void *request)
 {
-	request->op = op;
-	request->slot = caller->attached.slot[0];
-}
-
-static void make_resolve(struct caller *caller, void *request)
-{
-	make_slot(caller, request, XMEM_OP_RESOLVE);
-}
-
-static void make_collect(struct caller *caller, void *request)
-{
-	make_slot(caller, request, XMEM_OP_COLLECT);
-}
-
-static void make_renew(struct caller *caller, void *request)
-{
-	make_slot(caller, request, XMEM_OP_RENEW);
+	((struct xmem_slot_request *)request)->slot = caller->attached.slot[0];
 }
 
 static void make_upgrade(struct caller *caller, void *request)
@@ -174,7 +152,6 @@ static void make_detach(struct caller *caller, void *request)
 	struct xmem_attach_request attach;
 
 	SAME(raw_attach(&caller->raw, caller->memfd, 1, &attach), 0);
-	make_slot(caller, request, XMEM_OP_DETACH);
 	((struct xmem_slot_request *)request)->slot = attach.slot[0];
 }
 
@@ -204,10 +181,10 @@ static void make_narrow(struct caller *caller, void *request)
 }
 
 /* @last: the struct's last field, which an older caller does not know; @least: its minimum. */
-#define KIND(name, type, last, least, ...) OP(name, name, type, last, least, __VA_ARGS__)
-/* One op of a request. */
-#define OP(name, request, type, last, least, ...) \
-	{ #name, XMEM_IOC_##request, sizeof(struct type), offsetof(struct type, last), least, \
+#define KIND(name, ...)		ROW(name, name, 0, __VA_ARGS__)
+#define OP(name, request, ...)	ROW(name, request, XMEM_OP_##name, __VA_ARGS__)
+#define ROW(name, request, op, type, last, least, ...) \
+	{ #name, XMEM_IOC_##request, sizeof(struct type), offsetof(struct type, last), least, op, \
 	  __VA_ARGS__ }
 
 static const struct kind kinds[] = {
@@ -222,17 +199,17 @@ static const struct kind kinds[] = {
 	KIND(UNSUBSCRIBE, xmem_unsubscribe_request, incarnation, XMEM_UNSUBSCRIBE_MIN,
 	     0, make_unsubscribe, NULL),
 	OP(ARM, WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
-	   0, make_arm, NULL),
+	   0, make_waiters, NULL),
 	KIND(WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
 	     0, make_wait, NULL),
 	OP(WAKE, WAIT, xmem_wait_request, deadline_ns, XMEM_WAIT_MIN,
-	   0, make_wake, NULL),
+	   0, make_waiters, NULL),
 	OP(RESOLVE, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
-	   -EPERM, make_resolve, NULL),
+	   -EPERM, make_slot, NULL),
 	OP(COLLECT, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
-	   0, make_collect, NULL),
+	   0, make_slot, NULL),
 	OP(RENEW, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
-	   0, make_renew, NULL),
+	   0, make_slot, NULL),
 	OP(DETACH, SLOT, xmem_slot_request, generation, XMEM_SLOT_MIN,
 	   0, make_detach, NULL),
 	KIND(POLL_FD, xmem_poll_fd_request, reserved, XMEM_POLL_FD_MIN,
@@ -241,8 +218,8 @@ static const struct kind kinds[] = {
 	     -ENOENT, make_claim, NULL),
 	KIND(UPGRADE, xmem_upgrade_request, metadata, XMEM_UPGRADE_MIN,
 	     -EPERM, make_upgrade, NULL),
-	OP(NARROW, POOL_FD, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
-	   0, make_narrow, undo_pool_file),
+	ROW(NARROW, POOL_FD, 0, xmem_pool_fd_request, reserved, XMEM_POOL_FD_MIN,
+	    0, make_narrow, undo_pool_file),
 	KIND(ACCESS, xmem_access_request, owner_uid, XMEM_ACCESS_MIN,
 	     0, make_nothing, NULL),
 	KIND(CLIENT, xmem_client_request, incarnation, XMEM_CLIENT_MIN,
@@ -260,6 +237,13 @@ static const struct kind *kind_of(const char *name)
 	FAIL("no such kind");
 }
 
+static void make(struct caller *caller, const struct kind *kind, void *request)
+{
+	kind->make(caller, request);
+	if (kind->op)
+		((union xm_request *)request)->op = kind->op;
+}
+
 /*
  * Send a good request of @size bytes, and check the answer. If it is longer than the host's struct,
  * @tail fills the rest. The bytes behind the caller's size must never change.
@@ -270,7 +254,7 @@ static int ask(struct caller *caller, const struct kind *kind, uint32_t size, in
 	uint32_t known = size < kind->size ? size : kind->size;
 	int err;
 
-	kind->make(caller, space);
+	make(caller, kind, space);
 	memset((char *)space + known, size < kind->size ? 0xa5 : tail, sizeof(space) - known);
 	memcpy(space, &size, sizeof(size));
 	memcpy(before, space, sizeof(space));
@@ -475,7 +459,7 @@ static void make_all(struct caller *caller)
 
 	memset(good, 0, sizeof(good));
 	for (i = 0; i < KINDS; i++) {
-		kinds[i].make(caller, good[i]);
+		make(caller, &kinds[i], good[i]);
 		memcpy(good[i], &kinds[i].size, sizeof(kinds[i].size));
 	}
 }
@@ -632,7 +616,7 @@ TEST(P4_an_answer_that_cannot_be_written_changes_nothing)
 	files = open_files();
 	for (i = 0; i < KINDS; i++) {
 		memset(page, 0, BYTES);
-		kinds[i].make(&caller, page);
+		make(&caller, &kinds[i], page);
 		memcpy(page, &kinds[i].size, sizeof(kinds[i].size));
 		if (!xm_request_answers(xm_request_find(kinds[i].request), (void *)page))
 			continue;
