@@ -446,26 +446,55 @@ struct xm_follow {
 int xm_receive(const struct xm_map *map, u32 me, struct xm_follow *follow,
 	       struct xm_publication *what, struct xm_pending *pending);
 
-/* ---- waiters words: of the host, and in the daemon's pools of the library too ---- */
+/*
+ * ---- waiters words: of the host, and in the daemon's pools of the library too ----
+ *
+ * Each wake-up raises the count by two. It is odd while a waker of the kernel wakes the waiters one
+ * after the other. The word stays armed meanwhile, so others wake them, too, if that waker is
+ * stopped on its way. Model: tests/model/wait.pml.
+ */
+#define XM_WAITERS_WAKING	XMEM_WAITERS_STEP
 
 /* Arm the word and return the value to wait on. The caller tests its condition after this (I5). */
 static inline u32 xm_arm(u32 *waiters)
 {
-	u32 old;
+	u32 old, armed;
 
-	do
+	do {
 		old = xm_load(waiters);
-	while (!xm_cas_full(waiters, old, old | XMEM_WAITERS_ARMED));
-	return old | XMEM_WAITERS_ARMED;
+		armed = old & XM_WAITERS_WAKING ? old + XMEM_WAITERS_STEP :
+						  old | XMEM_WAITERS_ARMED;
+	} while (!xm_cas_full(waiters, old, armed));
+	return armed;
 }
 
-/* Has nobody disarmed the word since xm_arm returned @value? */
+/* Has nobody begun to wake the waiters since xm_arm returned @value? */
 static inline bool xm_still_armed(u32 *waiters, u32 value)
 {
 	return !((xm_load_acquire(waiters) ^ value) & ~XMEM_WAITERS_ARMED);
 }
 
-/* Disarm the word and count the wake-up. true: clients sleep, and the caller wakes all of them. */
+/* true: clients sleep; the caller wakes all of them, and then calls xm_wake_end with *ret_claim. */
+static inline bool xm_wake_begin(u32 *waiters, u32 *ret_claim)
+{
+	u32 old;
+
+	do {
+		old = xm_load(waiters);
+		if (!(old & XMEM_WAITERS_ARMED))
+			return false;
+		*ret_claim = old | XM_WAITERS_WAKING;
+	} while (old != *ret_claim && !xm_cas_full(waiters, old, *ret_claim));
+	return true;
+}
+
+/* Disarm the word, unless it was armed, or disarmed, meanwhile. */
+static inline void xm_wake_end(u32 *waiters, u32 claim)
+{
+	xm_cas_full(waiters, claim, claim + XMEM_WAITERS_STEP - XMEM_WAITERS_ARMED);
+}
+
+/* Disarm the word in one step. true: clients sleep, and the caller wakes all of them. */
 static inline bool xm_disarm(u32 *waiters)
 {
 	u32 old;
@@ -474,7 +503,8 @@ static inline bool xm_disarm(u32 *waiters)
 		old = xm_load(waiters);
 		if (!(old & XMEM_WAITERS_ARMED))
 			return false;
-	} while (!xm_cas_full(waiters, old, (old + XMEM_WAITERS_STEP) & ~XMEM_WAITERS_ARMED));
+	} while (!xm_cas_full(waiters, old, (old | XM_WAITERS_WAKING) + XMEM_WAITERS_STEP -
+			      XMEM_WAITERS_ARMED));
 	return true;
 }
 

@@ -230,7 +230,7 @@ static int xk_attach_new(struct xk_client *client, struct xmem_attach_request *r
 		err = xk_attach(client, new, request);
 		if (!err)
 			return 0;
-		xk_payload_discard(new);
+		xk_payload_put(new);
 	}
 	/*
 	 * The file has not been kept. A caller that has closed it meanwhile waits for its release.
@@ -288,7 +288,8 @@ int xk_attach_begin(struct xk_call *call)
  * The slot's group stays with the client until it ends, because nobody else gets pages
  * that the client could write.
  */
-static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request)
+static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_request *request,
+			    struct xk_payload **ret_gone)
 {
 	struct xk_pool *pool = client->pool;
 	u64 id = xm_host_payload_of(&pool->host, request->slot);
@@ -298,17 +299,19 @@ static int xk_detach_locked(struct xk_client *client, const struct xmem_slot_req
 	count = xm_host_detach(&pool->host, client->id, request, payload ? payload->slots : 0,
 			       &id);
 	if (count > 0)
-		xk_payload_drop_slots(pool, id, count);
+		*ret_gone = xk_payload_drop_slots(pool, id, count);
 	return count < 0 ? count : 0;
 }
 
 int xk_detach(struct xk_client *client, const struct xmem_slot_request *request)
 {
+	struct xk_payload *gone = NULL;
 	int err = xk_client_lock(client);
 
 	if (err)
 		return err;
-	err = xk_detach_locked(client, request);
+	err = xk_detach_locked(client, request, &gone);
 	mutex_unlock(&client->pool->lock);
+	xk_keep_drop(gone);
 	return err;
 }

@@ -28,7 +28,6 @@ static void xk_client_free(struct kref *kref)
 	mutex_destroy(&client->attach_lock);
 	put_pid(client->pid);
 	mmdrop(client->mm);
-	xk_end_forget(client);
 	xk_payer_put(client->payer);
 	xk_pool_put(client->pool);
 	kfree(client);
@@ -214,7 +213,6 @@ struct xk_client *xk_client_new(struct xk_pool *pool, u32 role, struct xk_payer 
 	}
 	kref_init(&client->kref);
 	mutex_init(&client->attach_lock);
-	INIT_LIST_HEAD(&client->end_node);
 	atomic_set(&client->kicks, XK_FIRST_KICKS);
 	xk_pool_get(pool);
 	client->payer = own;

@@ -55,12 +55,15 @@ static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
 }
 
 /* Clients that have it open close it when they notice. */
-static void xk_cuda_retire(struct xk_pool *pool, struct xk_payload *payload)
+static struct xk_payload *xk_cuda_retire(struct xk_pool *pool, struct xk_payload *payload)
 {
-	xk_payload_drop_file(payload);
+	if (payload->open)
+		xk_keep_put(payload);
+	payload->open = false;
 	xm_cuda_retire(&pool->host, xk_cuda(payload));
 	xk_wake_rings(pool);
 	xk_cuda_close(pool, payload);
+	return NULL;
 }
 
 static bool xk_cuda_opened(const struct xk_payload *payload, u32 client)
@@ -97,7 +100,7 @@ static int xk_cuda_serve(struct xk_call *call, struct xk_payload *payload)
 	if (!(request->flags & XMEM_PAYLOAD_OPEN))
 		return 0;
 	call->opening = ++pool->opening_last;
-	call->keep = xk_keep_get(payload->keep);
+	call->keep = xk_keep_get(payload);
 	call->passed = true;
 	return 0;
 }
@@ -119,6 +122,7 @@ static void xk_cuda_undo(struct xk_call *call, struct xk_payload *payload)
 const struct xk_kind xk_kind_cuda = {
 	.bytes = sizeof(struct xk_cuda),
 	.device = true,
+	.driver = true,
 	.check = xk_cuda_check,
 	.enter = xk_cuda_enter,
 	.serve = xk_cuda_serve,

@@ -75,6 +75,7 @@ static struct file *xk_dmabuf_open(const struct xk_call *call)
 
 const struct xk_kind xk_kind_dmabuf = {
 	.bytes = sizeof(struct xk_payload),
+	.driver = true,
 	.check = xk_dmabuf_check,
 	.serve = xk_file_serve,
 	.open = xk_dmabuf_open,

@@ -5,10 +5,10 @@
  * A process that ends waits for nobody; end_work of its pool frees what it leaves (leave.c,
  * reap.c). Everything that end_work of a pool is asked for has a number. So a request that lacks
  * something of its pool waits until end_work has done everything up to the last number. A request
- * that lacks something of its user waits for that user's clients and pools: each client that has
- * ended has the number that end_work of its pool must reach, and a pool that has ended counts until
- * its folder is removed. Clients and pools of other users are not waited for. The request waits
- * under no lock, and no longer once it is killed.
+ * that lacks something of its user waits until no work item owes that user anything: end_work for
+ * a client that has ended, the work item that drops the user's files (keep.c), or the one that
+ * removes the folder of a pool that has ended. It waits for nothing of users that its user does not
+ * pay for. The request waits under no lock, and no longer once it is killed.
  *
  * A collect costs its sender next to nothing, but it costs end_work a sweep, for which no control
  * group pays. So after a run that only collects have asked for, further collects wait as long as
@@ -39,8 +39,50 @@ struct workqueue_struct *xk_end_wq;
 
 /* Taken with interrupts off, because a caller of xk_end_ask may hold any lock. */
 static DEFINE_SPINLOCK(ends_lock);
-/* Waiters for clients and pools of their user. Waiters for a single pool are in its end_waiters. */
-static DECLARE_WAIT_QUEUE_HEAD(ends_queue);
+
+/* ---- what users get back ---- */
+
+/* A work item will give the user something back. Any lock may be held. */
+void xk_end_owe(struct xk_user *user)
+{
+	xk_user_ref(user);
+	atomic_inc(&user->owed);
+}
+
+/* It has done so. */
+void xk_end_paid(struct xk_user *user)
+{
+	if (atomic_dec_and_test(&user->owed))
+		wake_up_all(&user->owed_queue);
+	xk_user_put(user);
+}
+
+/* A client ends that has joined, so end_work will call xk_end_serves for it. */
+void xk_end_begins(struct xk_client *client)
+{
+	xk_end_owe(xk_payer_last(client->payer));
+}
+
+/* This run of end_work will have given back all that the client had. */
+void xk_end_serves(struct xk_client *client)
+{
+	struct xk_payer *payer = xk_payer_get(client->payer);
+
+	payer->served = client->pool->served;
+	client->pool->served = payer;
+}
+
+/* The last use of the pool has gone. It counts for its maker until xk_end_left. */
+void xk_end_leaves(struct xk_pool *pool)
+{
+	xk_end_owe(xk_payer_last(pool->payer));
+}
+
+/* The pool does not count any more. */
+void xk_end_left(struct xk_pool *pool)
+{
+	xk_end_paid(xk_payer_last(pool->payer));
+}
 
 /* ---- when it runs ---- */
 
@@ -84,35 +126,20 @@ static void xk_end_hurry(struct xk_pool *pool)
 
 /*
  * Ask for a run of end_work, for a collect or for something else. The caller has a reference to the
- * pool. @client: NULL, or a client that has ended: requests of its user can wait for this run. Any
- * lock may be held.
+ * pool. Any lock may be held.
  */
-void xk_end_ask(struct xk_pool *pool, struct xk_client *client, bool collect)
+void xk_end_ask(struct xk_pool *pool, bool collect)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&ends_lock, flags);
 	WRITE_ONCE(pool->end_asked, pool->end_asked + 1);
-	if (client)
-		client->end_number = pool->end_asked;
-	if (client && list_empty(&client->end_node))
-		list_add_tail(&client->end_node, &client->payer->user[0]->ends);
 	if (!collect) {
 		pool->end_others = pool->end_asked;
 		xk_end_now(pool);
 	} else if (!pool->end_runs) {
 		xk_end_rested(pool);
 	}
-	spin_unlock_irqrestore(&ends_lock, flags);
-}
-
-/* Everything of the client has been given back. Its payer still exists. */
-void xk_end_forget(struct xk_client *client)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&ends_lock, flags);
-	list_del_init(&client->end_node);
 	spin_unlock_irqrestore(&ends_lock, flags);
 }
 
@@ -132,6 +159,7 @@ void xk_end_start(struct xk_pool *pool)
 void xk_end_done(struct xk_pool *pool)
 {
 	u64 now = ktime_get_ns();
+	struct xk_payer *payer;
 
 	spin_lock_irq(&ends_lock);
 	pool->end_runs = false;
@@ -142,7 +170,11 @@ void xk_end_done(struct xk_pool *pool)
 		xk_end_rested(pool);
 	spin_unlock_irq(&ends_lock);
 	wake_up_all(&pool->end_waiters);
-	wake_up_all(&ends_queue);
+	while ((payer = pool->served)) {
+		pool->served = payer->served;
+		xk_end_paid(xk_payer_last(payer));
+		xk_payer_put(payer);
+	}
 }
 
 /* ---- waiting ---- */
@@ -172,61 +204,18 @@ bool xk_end_retry(struct xk_pool *pool, u64 done)
 	return READ_ONCE(pool->end_asked) != done && !xk_end_wait(pool);
 }
 
-/* The last use of the pool has gone. It counts for its maker until xk_end_left. */
-void xk_end_leaves(struct xk_pool *pool)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&ends_lock, flags);
-	pool->payer->user[0]->leaving++;
-	spin_unlock_irqrestore(&ends_lock, flags);
-}
-
-/* The pool does not count any more. */
-void xk_end_left(struct xk_pool *pool)
-{
-	spin_lock_irq(&ends_lock);
-	pool->payer->user[0]->leaving--;
-	spin_unlock_irq(&ends_lock);
-	wake_up_all(&ends_queue);
-}
-
 /*
- * Is a pool of the payer's user on its way out, or is end_work of some pool yet to serve a client
- * of this user that ended before @until?
- */
-static bool xk_is_ending(const struct xk_payer *payer, u64 until)
-{
-	struct xk_client *client, *next;
-	bool any;
-
-	spin_lock_irq(&ends_lock);
-	any = payer->user[0]->leaving;
-	list_for_each_entry_safe(client, next, &payer->user[0]->ends, end_node) {
-		if (client->pool->end_done >= client->end_number) {
-			list_del_init(&client->end_node);
-		} else if (client->ended_ns <= until) {
-			xk_end_hurry(client->pool);
-			any = true;
-			break;
-		}
-	}
-	spin_unlock_irq(&ends_lock);
-	return any;
-}
-
-/*
- * A request lacks something of its user, as its error @err says. true: it tries again. Everything
- * that clients and pools of this user had, which ended before this call, has been given back by
- * now, or the request has waited long enough. A request gets true once.
+ * A request lacks something of its user, as its error @err says. true: it tries again, once. By now
+ * all has been given back that clients and pools of this user had which ended before this call,
+ * unless that takes longer than the request's patience.
  */
 bool xk_ends_retry(struct xk_call *call, int err)
 {
-	u64 now = ktime_get_ns();
+	struct xk_user *user = xk_payer_last(call->payer);
 
 	if (err != -EDQUOT || call->waited)
 		return false;
 	call->waited = true;
-	return wait_event_killable_timeout(ends_queue, !xk_is_ending(call->payer, now),
+	return wait_event_killable_timeout(user->owed_queue, !atomic_read(&user->owed),
 					   XK_ENDS_PATIENCE) >= 0;
 }

@@ -37,7 +37,7 @@ static void xk_exit_work(struct work_struct *work)
 {
 	struct xk_pool *pool = container_of(to_delayed_work(work), struct xk_pool, exit_work);
 
-	xk_end_ask(pool, NULL, false);
+	xk_end_ask(pool, false);
 	xk_pool_put(pool);
 }
 

@@ -191,7 +191,7 @@ int xk_file_serve(struct xk_call *call, struct xk_payload *payload)
 		return -EACCES;
 	request->bytes = payload->bytes;
 	request->traits = payload->traits;
-	call->keep = xk_keep_get(payload->keep);
+	call->keep = xk_keep_get(payload);
 	return 0;
 }
 

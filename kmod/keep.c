@@ -1,170 +1,251 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that the module keeps for clients. A work item of each pool drops them, one after the
- * other, so that neither a system call nor the end of a process waits for the ->release of such a
- * file, which may take any time: that of a GPU's driver may wait for a lock of the driver for
- * seconds.
+ * Payloads and their files: how they are made, charged and dropped. A payload counts for its payer
+ * until its file has been truncated and closed, so whatever waits for that is in the payer's
+ * limits.
  *
- * With an item for each file, a pool with many files would delay the files of other pools. With an
- * item for each pool, a backlog delays only the pool that has it, as long as fewer than
- * XK_DROPPING_POOLS have one. In a pool, a memfd may wait for a file of a driver. The pool's
- * struct stays until the files are dropped. Files of drivers count in a limit until their
- * ->release is over (payload.c). Nothing else waits in this work queue, and only the unload of the
- * module waits for it.
+ * A process that lets the last slot go drops the file itself, without a lock: its control group
+ * pays. A work item does so for a client that has ended, for a process that is being killed, and if
+ * a request for the file ends later. Each user has one such work item. So a user whose files take
+ * long delays nobody else, as long as fewer than XK_AT_ONCE users do so.
+ *
+ * The ->release of a driver's file may take any time: that of a GPU's driver may wait for a lock of
+ * the driver for seconds. No process and no memfd waits for it. Each pool has a work item for such
+ * files, in a work queue of their own, and drops them one after the other. The pool's struct stays
+ * until they are dropped. Only the unload of the module waits for these work items.
  */
 #include <linux/file.h>
+#include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 
-#include "xk.h"
+#include "users.h"
 
-/* How many pools can drop files at a time; each of them may keep a kernel thread for long. */
-#define XK_DROPPING_POOLS	512
+/* How many work items of each queue run at a time; each may keep a kernel thread for long. */
+#define XK_AT_ONCE	512
 
-static struct workqueue_struct *drop_wq;
-
-int __init xk_keep_init(void)
-{
-	drop_wq = alloc_workqueue("xmem_drop", WQ_UNBOUND, XK_DROPPING_POOLS);
-	return drop_wq ? 0 : -ENOMEM;
-}
-
-/* No file is kept any more. This waits for the last ones, which may still be being dropped. */
-void xk_keep_exit(void)
-{
-	destroy_workqueue(drop_wq);
-}
+static struct workqueue_struct *drop_wq, *release_wq;
 
 /* ---- dropping ---- */
 
-/*
- * fput() is not used: called from a kernel thread, it leaves the rest to one work item of the whole
- * kernel. There a slow ->release would delay files that have nothing to do with xmem, and nobody
- * could tell when it is over. fs/file_table.c warns about __fput_sync(): a ->release that it runs
- * must not need anybody that waits for this work item. Only the unload of the module waits for it,
- * and that begins when no file of the module is open any more. The work item holds no lock.
- */
-static void xk_drop(struct xk_keep *keep)
+/* Only its driver counts the bytes of GPU memory. */
+static u64 xk_payload_file_bytes(const struct xk_payload *payload)
 {
-	__fput_sync(keep->file);
-	if (keep->guard)
-		__fput_sync(keep->guard);
-	if (keep->payer) {
-		xk_uncharge(keep->payer, XMEM_QUOTA_USER_FILES, 1);
-		xk_payer_put(keep->payer);
-	}
-	kfree(keep);
-	cond_resched();
+	return payload->kind->device ? 0 : payload->bytes;
 }
 
-/* Drop the file after those that were added before it. The caller has a reference to the pool. */
-static void xk_drop_later(struct xk_keep *keep)
+static void xk_payload_release(struct kref *kref)
 {
-	struct xk_pool *pool = keep->pool;
+	struct xk_payload *payload = container_of(kref, struct xk_payload, kref);
 
-	llist_add(&keep->node, &pool->drops);
-	xk_pool_get(pool);
-	if (!queue_work(drop_wq, &pool->drop_work))
-		xk_pool_put(pool);	/* it is queued already, with a reference */
+	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILE_BYTES, xk_payload_file_bytes(payload));
+	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILES, 1);
+	xk_payer_put(payload->payer);
+	kfree(payload);
+}
+
+/* Drop the reference of the table, or that of the file. */
+void xk_payload_put(struct xk_payload *payload)
+{
+	kref_put(&payload->kref, xk_payload_release);
 }
 
 /*
  * Free all pages of the file, a memfd in ordinary pages, even while processes have it open or
  * mapped. Private copies of pages stay. The range ends with the file. Up to the end of all files,
  * the kernel would start over as long as a client reads the pages again, which makes new ones at
- * its own expense.
+ * its own expense. Requests may still use the file: a client decides how long its request takes.
  */
-static void xk_truncate(struct xk_keep *keep)
+static void xk_truncate(const struct file *file)
 {
-	struct inode *inode = file_inode(keep->file);
+	struct inode *inode = file_inode(file);
 	loff_t end = round_up(i_size_read(inode), PAGE_SIZE);
 
 	/* All mappings of the whole file at once, not for each page. */
 	unmap_mapping_range(inode->i_mapping, 0, end, 0);
 	shmem_truncate_range(inode, 0, end - 1);
-	keep->truncate = false;
-	xk_keep_put(keep);
-	cond_resched();
+}
+
+/*
+ * fput() called from a kernel thread leaves the rest to one work item of the whole kernel. There a
+ * slow ->release would delay files that have nothing to do with xmem, and nobody could tell when it
+ * is over. fs/file_table.c warns about __fput_sync(): a ->release that it runs must not need
+ * anybody that waits for the work items of this file. Only the unload of the module waits for them,
+ * and that begins when no file of the module is open any more. They hold no lock.
+ */
+static void xk_fput(struct file *file)
+{
+	if (current->flags & PF_KTHREAD)
+		__fput_sync(file);
+	else
+		fput(file);
+}
+
+/* Truncate the file if its pages are to go, and drop a use of it. The caller holds no lock. */
+static void xk_use_drop(struct xk_payload *payload)
+{
+	if (payload->truncates)
+		xk_truncate(payload->file);
+	payload->truncates = false;
+	if (!refcount_dec_and_test(&payload->uses))
+		return;
+	xk_fput(payload->file);
+	if (payload->guard)
+		xk_fput(payload->guard);
+	xk_payload_put(payload);
 }
 
 /* Files that are added meanwhile queue the work again. */
+static void xk_drops_run(struct xk_drops *drops)
+{
+	struct xk_payload *payload, *next;
+
+	llist_for_each_entry_safe(payload, next,
+				  llist_reverse_order(llist_del_all(&drops->files)), drop) {
+		xk_use_drop(payload);
+		cond_resched();
+	}
+}
+
 static void xk_drop_work(struct work_struct *work)
 {
-	struct xk_pool *pool = container_of(work, struct xk_pool, drop_work);
-	struct llist_node *all = llist_reverse_order(llist_del_all(&pool->drops));
-	struct xk_keep *keep, *next;
+	struct xk_user *user = container_of(work, struct xk_user, drops.work);
 
-	llist_for_each_entry_safe(keep, next, all, node) {
-		if (keep->truncate)
-			xk_truncate(keep);
-		else
-			xk_drop(keep);
-	}
+	xk_drops_run(&user->drops);
+	xk_end_paid(user);
+}
+
+static void xk_release_work(struct work_struct *work)
+{
+	struct xk_pool *pool = container_of(work, struct xk_pool, releases.work);
+
+	xk_drops_run(&pool->releases);
 	xk_pool_put(pool);
 }
 
 void xk_keep_prepare(struct xk_pool *pool)
 {
-	init_llist_head(&pool->drops);
-	INIT_WORK(&pool->drop_work, xk_drop_work);
-}
-
-/* ---- keeping ---- */
-
-/* Keep the files of @offer for @pool; takes over the caller's references. NULL: no memory. */
-struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer)
-{
-	struct xk_keep *keep = kzalloc(sizeof(*keep), GFP_KERNEL_ACCOUNT);
-
-	if (!keep)
-		return NULL;
-	kref_init(&keep->kref);
-	keep->pool = pool;
-	keep->file = offer->file;
-	keep->guard = offer->guard;
-	return keep;
-}
-
-/* Undo xk_keep_new: the references to the files are the caller's again. */
-void xk_keep_discard(struct xk_keep *keep)
-{
-	kfree(keep);
-}
-
-/* It is a driver's file, whose payload goes: it counts until it is released. */
-void xk_keep_charge(struct xk_keep *keep, struct xk_payer *payer)
-{
-	xk_charge_anyhow(payer, XMEM_QUOTA_USER_FILES, 1);
-	keep->payer = xk_payer_get(payer);
-}
-
-/* The caller has a reference to the pool, which may have been emptied. */
-static void xk_keep_release(struct kref *kref)
-{
-	xk_drop_later(container_of(kref, struct xk_keep, kref));
+	INIT_WORK(&pool->releases.work, xk_release_work);
 }
 
 /*
- * xk_keep_put, after which the pages of the file go, too. They do not wait until requests put their
- * references: a client decides how long its request takes to write the answer.
+ * Give a use of the file to a work item, which drops it. @payload: or NULL. The caller has a
+ * reference to the pool; any lock may be held.
  */
-void xk_keep_truncate(struct xk_keep *keep)
+void xk_keep_later(struct xk_payload *payload)
 {
-	keep->truncate = true;
-	xk_drop_later(keep);
+	struct xk_user *user;
+
+	if (!payload)
+		return;
+	if (payload->kind->driver) {
+		xk_pool_get(payload->pool);
+		llist_add(&payload->drop, &payload->pool->releases.files);
+		if (!queue_work(release_wq, &payload->pool->releases.work))
+			xk_pool_put(payload->pool);	/* it is queued, with a reference */
+		return;
+	}
+	user = xk_payer_last(payload->payer);
+	xk_end_owe(user);
+	llist_add(&payload->drop, &user->drops.files);
+	if (!queue_work(drop_wq, &user->drops.work))
+		xk_end_paid(user);
 }
 
-/* @keep: or NULL. */
-struct xk_keep *xk_keep_get(struct xk_keep *keep)
+/*
+ * As xk_keep_later, for a process that has let the last slot go. It has no lock, and drops the use
+ * itself, unless it would wait for a driver or is being killed.
+ */
+void xk_keep_drop(struct xk_payload *payload)
 {
-	if (keep)
-		kref_get(&keep->kref);
-	return keep;
+	if (!payload || payload->kind->driver || fatal_signal_pending(current))
+		xk_keep_later(payload);
+	else
+		xk_use_drop(payload);
 }
 
-/* @keep: or NULL. Any lock may be held. */
-void xk_keep_put(struct xk_keep *keep)
+int __init xk_keep_init(void)
 {
-	if (keep)
-		kref_put(&keep->kref, xk_keep_release);
+	xk_user_drop_work = xk_drop_work;
+	drop_wq = alloc_workqueue("xmem_drop", WQ_UNBOUND, XK_AT_ONCE);
+	if (!drop_wq)
+		return -ENOMEM;
+	release_wq = alloc_workqueue("xmem_release", WQ_UNBOUND, XK_AT_ONCE);
+	if (release_wq)
+		return 0;
+	destroy_workqueue(drop_wq);
+	return -ENOMEM;
+}
+
+/* No file is kept any more. This waits for the last ones, which may still be being dropped. */
+void xk_keep_exit(void)
+{
+	destroy_workqueue(release_wq);
+	destroy_workqueue(drop_wq);
+}
+
+/* ---- using the file ---- */
+
+/* Under pool->lock: a request uses the file. NULL: there is none, or the last slot has gone. */
+struct xk_payload *xk_keep_get(struct xk_payload *payload)
+{
+	if (!payload->open)
+		return NULL;
+	refcount_inc(&payload->uses);
+	return payload;
+}
+
+/* Any lock may be held. The caller is never the one that drops the file. @payload: or NULL. */
+void xk_keep_put(struct xk_payload *payload)
+{
+	if (payload && !refcount_dec_not_one(&payload->uses))
+		xk_keep_later(payload);
+}
+
+/* ---- making a payload ---- */
+
+static int xk_payload_charge(const struct xk_client *client, const struct xk_payload *payload)
+{
+	const struct xk_pool *pool = client->pool;
+	int err = xk_charge(client->payer, pool, XMEM_QUOTA_USER_FILES, 1);
+
+	if (err)
+		return err;
+	err = xk_charge(client->payer, pool, XMEM_QUOTA_USER_FILE_BYTES,
+			xk_payload_file_bytes(payload));
+	if (err)
+		xk_uncharge(client->payer, XMEM_QUOTA_USER_FILES, 1);
+	return err;
+}
+
+/*
+ * Make a payload that is not in the pool's table or its device table yet. @flags: XMEM_ATTACH_*.
+ * Takes over the caller's references to the files only when it enters the table.
+ */
+struct xk_payload *xk_payload_new(const struct xk_client *client, const struct xk_kind *kind,
+				  const struct xk_offer *offer, u32 flags)
+{
+	struct xk_payload *payload = kzalloc(kind->bytes, GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!payload)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&payload->kref);
+	payload->kind = kind;
+	payload->incarnation = client->incarnation;
+	payload->owner = client->id;
+	payload->bytes = offer->bytes;
+	payload->traits = offer->traits | xm_attach_traits(flags);
+	payload->writable = offer->writable;
+	payload->truncates = xm_attach_truncates(flags, payload->traits);
+	payload->pool = client->pool;
+	payload->file = offer->file;
+	payload->guard = offer->guard;
+	err = xk_payload_charge(client, payload);
+	if (err) {
+		kfree(payload);
+		return ERR_PTR(err);
+	}
+	payload->payer = xk_payer_get(client->payer);
+	return payload;
 }

@@ -40,6 +40,8 @@ static void xk_set_ended(struct xk_client *client)
 	client->ended_ns = ktime_get_ns();
 	if (client->owns)
 		atomic_dec(&client->pool->owners);
+	if (client->incarnation)
+		xk_end_begins(client);
 	smp_store_release(&client->ended, true);	/* after the reason and the time */
 }
 
@@ -56,7 +58,7 @@ static void xk_client_ended(struct xk_client *client)
 		xk_wake_owners(pool);
 	smp_store_release(&client->let_go, true);	/* pairs with xk_end_clients */
 	xk_pool_unuse(pool);
-	xk_end_ask(pool, client, false);
+	xk_end_ask(pool, false);
 }
 
 /* End the client for good, whatever it still maps. Later calls do nothing. */
@@ -97,7 +99,7 @@ bool xk_client_evict(struct xk_client *client, u64 incarnation, u32 reason)
 	trace_xmem_client_evict(pool->number, client->id, client->incarnation, reason);
 	if (joined)
 		xk_pool_unuse(pool);
-	xk_end_ask(pool, client, false);
+	xk_end_ask(pool, false);
 	return true;
 }
 
@@ -113,8 +115,9 @@ void xk_client_joined(struct xk_client *client, u64 incarnation)
 	spin_unlock(&pool->pages_lock);
 	if (!ended)
 		return;
+	xk_end_begins(client);
 	xk_pool_unuse(pool);
-	xk_end_ask(pool, client, false);	/* end_work has not seen this client yet */
+	xk_end_ask(pool, false);	/* end_work has not seen this client yet */
 }
 
 /*
@@ -202,6 +205,7 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *d
 {
 	struct xk_had had;
 
+	xk_end_serves(client);
 	xk_move_pages(pool, client, done);
 	had = xk_count_had(pool, client->id);	/* in the copy, which nobody changes any more */
 	xk_end_concerns(pool, client->id);

@@ -136,6 +136,12 @@ struct xk_concerned {
 	bool owners;			/* wake waiters for a slot, for room, or for subscribers */
 };
 
+/* Payloads whose files a work item drops: keep.c. */
+struct xk_drops {
+	struct llist_head files;
+	struct work_struct work;
+};
+
 struct xk_pool {
 	struct kref kref;
 	refcount_t users;		/* 0: not in the list of pools; end_work empties it */
@@ -156,8 +162,7 @@ struct xk_pool {
 					 * not ended */
 	u32 descriptors;		/* pools_lock: of pool_fd. All together are one use, until
 					 * the pool is drained */
-	struct llist_head drops;	/* files to be dropped: keep.c */
-	struct work_struct drop_work;	/* keep.c; holds a reference while it is queued */
+	struct xk_drops releases;	/* of drivers; the work has a reference while queued */
 
 	struct mutex upgrade_lock;	/* inplace.c */
 	struct mutex lock;		/* taken through the functions of lock.c */
@@ -222,6 +227,7 @@ struct xk_pool {
 							 * clients see old pages */
 	struct xk_chunk *leaving;	/* only end_work uses it: reap.c */
 	struct xk_client *buried;
+	struct xk_payer *served;	/* of clients that this run has ended; with references */
 	struct device *device;		/* sysfs.c; until sysfs_work has removed it */
 	struct work_struct sysfs_work;	/* sysfs.c; holds a reference while it is queued */
 };
@@ -269,27 +275,11 @@ struct xk_client {
 	struct mutex attach_lock;	/* attach.c */
 	struct xm_followed followed;	/* written under pool->lock, read without it */
 
-	struct list_head end_node;	/* ends_lock: in its user's list of ended clients: ends.c */
-	u64 end_number;			/* ends_lock: when end_work has served its end */
-
 	struct xk_pages *old;		/* only end_work: its old pages, when others see copies */
 	struct xk_client *next;		/* only end_work: in the list of buried clients */
 	struct xk_pages *late;		/* pool->lock: old pages that its GPU may write until the
 					 * process has exited */
 	bool exit_watched;		/* pool->lock: exit_work was armed for its process */
-};
-
-/* A file that the module keeps for clients. A work item drops it: see keep.c. */
-struct xk_keep {
-	struct kref kref;
-	struct file *file;
-	struct file *guard;		/* NULL, or another open file that only prevents leases:
-					 * see xk_memfd_own */
-	struct xk_pool *pool;		/* immutable, without a reference */
-	bool truncate;			/* in pool->drops: its pages are to go */
-	struct xk_payer *payer;		/* of a driver's file whose payload has gone: charged until
-					 * it is released, with a reference; or NULL */
-	struct llist_node node;		/* in pool->drops */
 };
 
 /*
@@ -298,6 +288,7 @@ struct xk_keep {
  */
 struct xk_payload {
 	const struct xk_kind *kind;	/* immutable */
+	struct kref kref;		/* of the table, and of the file while it is open */
 	struct hlist_node node;
 	u64 id;
 	u32 slots;			/* number of slots that use it; the last one releases the
@@ -308,9 +299,17 @@ struct xk_payload {
 	u64 bytes;
 	bool kept;			/* that client has ended */
 	bool writable;			/* immutable: the file was attached with write access */
+	bool open;			/* the table uses the file */
+	struct xk_payer *payer;		/* with a reference; immutable, like the next */
+	struct xk_pool *pool;		/* without a reference */
+
+	/* The file that the module keeps for clients: keep.c. */
+	refcount_t uses;		/* by the table, by requests, by a work item */
+	struct file *file;		/* or NULL: there is none */
+	struct file *guard;		/* NULL, or another open file that only prevents leases:
+					 * see xk_memfd_own */
 	bool truncates;			/* its pages go with the last slot */
-	struct xk_keep *keep;		/* with a reference; or NULL: there is no file */
-	struct xk_payer *payer;		/* with a reference */
+	struct llist_node drop;		/* in struct xk_drops */
 };
 
 /* The payload that an attach offers. check replaces the caller's file by the one to be kept. */
@@ -337,6 +336,7 @@ struct xk_kind {
 	 * counts until its file is released, and it has a row in the device table.
 	 */
 	bool device;
+	bool driver;			/* the ->release of its files is a driver's */
 
 	/*
 	 * Accepts what an attach offers, or says why not. -EMEDIUMTYPE: it is of another kind. On
@@ -359,8 +359,8 @@ struct xk_kind {
 	/* The answer did not reach the caller, which has not ended. It may free the payload. */
 	void (*undo)(struct xk_call *call, struct xk_payload *payload);
 
-	/* Its last slot has gone: it calls xk_payload_forget, now or later. */
-	void (*goes)(struct xk_pool *pool, struct xk_payload *payload);
+	/* Its last slot has gone: returns what xk_payload_forget returns, or NULL. */
+	struct xk_payload *(*goes)(struct xk_pool *pool, struct xk_payload *payload);
 	/*
 	 * A client has ended. Does it have this open, so that its process may use it until it has
 	 * exited?
@@ -383,7 +383,7 @@ struct xk_call {
 	int fd;				/* the number of the descriptor; -1: none yet */
 	struct xk_pool *displaced;	/* join: the pool whose name the new pool has taken, with
 					 * a reference; or NULL */
-	struct xk_keep *keep;		/* with a reference while the request is served; or NULL */
+	struct xk_payload *keep;	/* the request uses its file; or NULL */
 	u64 opening;			/* payload: the number of a served OPEN; or 0 */
 };
 

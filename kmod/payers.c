@@ -213,17 +213,6 @@ int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64
 	return refusal.any ? xk_refuse_level(payer, pool, &refusal) : 0;
 }
 
-/* Charge something that cannot be refused any more. Any lock may be held. */
-void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n)
-{
-	u32 i;
-
-	spin_lock(&xk_users_lock);
-	for (i = 0; i < payer->count; i++)
-		payer->user[i]->used[quota] += n;
-	spin_unlock(&xk_users_lock);
-}
-
 /* Any lock may be held. */
 void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n)
 {

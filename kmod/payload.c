@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Payloads, which hold the contents of slots: the pool's table of them, and how they are made and
- * removed. Their kind has all that differs between them (struct xk_kind). attach.c gives their
+ * The pool's table of payloads, which hold the contents of slots. keep.c makes payloads and drops
+ * their files. Their kind has all that differs between them (struct xk_kind). attach.c gives their
  * slots to owners, and opened.c gives clients access to them.
  */
-#include <linux/slab.h>
-
 #include "xk.h"
 
 /* ---- the table ---- */
@@ -35,6 +33,11 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 {
 	lockdep_assert_held(&pool->lock);
 	payload->traits = what->traits;
+	payload->open = payload->file;
+	if (payload->open) {
+		kref_get(&payload->kref);
+		refcount_set(&payload->uses, 1);
+	}
 	pool->host.last_payload = payload->id;
 	++*xk_payload_count(pool, payload);
 	if (payload->kind->enter)
@@ -43,55 +46,36 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 	xm_host_payload_add(&pool->host, payload->bytes, payload->traits);
 }
 
-/* Only its driver counts the bytes of GPU memory. */
-static u64 xk_payload_file_bytes(const struct xk_payload *payload)
+/*
+ * Remove it from the table. Returns it if the caller is to give up the table's use of its file
+ * (keep.c), else NULL.
+ */
+struct xk_payload *xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
 {
-	return payload->kind->device ? 0 : payload->bytes;
-}
+	bool open = payload->open;
 
-static void xk_payload_free(struct xk_payload *payload)
-{
-	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILE_BYTES, xk_payload_file_bytes(payload));
-	xk_uncharge(payload->payer, XMEM_QUOTA_USER_FILES, 1);
-	xk_payer_put(payload->payer);
-	kfree(payload);
-}
-
-/* Drop the payload's file, if it has one. A driver's file still counts until it is released. */
-void xk_payload_drop_file(struct xk_payload *payload)
-{
-	if (payload->keep && payload->kind->device)
-		xk_keep_charge(payload->keep, payload->payer);
-	if (payload->truncates)
-		xk_keep_truncate(payload->keep);
-	else
-		xk_keep_put(payload->keep);
-	payload->keep = NULL;
-}
-
-void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload)
-{
 	lockdep_assert_held(&pool->lock);
-	hash_del(&payload->node);
+	hlist_del(&payload->node);
 	--*xk_payload_count(pool, payload);
-	xk_payload_drop_file(payload);
-	xk_payload_free(payload);
+	payload->open = false;
+	xk_payload_put(payload);	/* as long as its file is open, it has another reference */
+	return open ? payload : NULL;
 }
 
 /* ---- removing payloads ---- */
 
-/* @slots slots no longer use payload @id. */
-void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots)
+/* @slots slots no longer use payload @id. Returns what xk_payload_forget returns. */
+struct xk_payload *xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots)
 {
 	struct xk_payload *payload = xk_payload_by_id(pool, id);
 
 	if (WARN_ON(!payload || payload->slots < slots))
-		return;
+		return NULL;
 	payload->slots -= slots;
 	if (payload->slots)
-		return;
+		return NULL;
 	xm_host_payload_drop(&pool->host, payload->bytes, payload->traits, payload->kept);
-	payload->kind->goes(pool, payload);
+	return payload->kind->goes(pool, payload);
 }
 
 /*
@@ -124,66 +108,6 @@ void xk_payload_drop_all(struct xk_pool *pool)
 		if (payload->slots)
 			xm_host_payload_drop(&pool->host, payload->bytes, payload->traits,
 					     payload->kept);
-		xk_payload_forget(pool, payload);
+		xk_keep_later(xk_payload_forget(pool, payload));
 	}
-}
-
-/* ---- making a payload ---- */
-
-static int xk_payload_charge(const struct xk_client *client, const struct xk_payload *payload)
-{
-	const struct xk_pool *pool = client->pool;
-	int err = xk_charge(client->payer, pool, XMEM_QUOTA_USER_FILES, 1);
-
-	if (err)
-		return err;
-	err = xk_charge(client->payer, pool, XMEM_QUOTA_USER_FILE_BYTES,
-			xk_payload_file_bytes(payload));
-	if (err)
-		xk_uncharge(client->payer, XMEM_QUOTA_USER_FILES, 1);
-	return err;
-}
-
-/*
- * Make a payload that is not in the pool's table or its device table yet. @flags: XMEM_ATTACH_*.
- * Takes over the caller's references to the files only on success.
- */
-struct xk_payload *xk_payload_new(const struct xk_client *client, const struct xk_kind *kind,
-				  const struct xk_offer *offer, u32 flags)
-{
-	struct xk_payload *payload = kzalloc(kind->bytes, GFP_KERNEL_ACCOUNT);
-	int err = -ENOMEM;
-
-	if (!payload)
-		return ERR_PTR(err);
-	payload->kind = kind;
-	payload->incarnation = client->incarnation;
-	payload->owner = client->id;
-	payload->bytes = offer->bytes;
-	payload->traits = offer->traits | xm_attach_traits(flags);
-	payload->writable = offer->writable;
-	payload->truncates = xm_attach_truncates(flags, payload->traits);
-	if (offer->file) {
-		payload->keep = xk_keep_new(client->pool, offer);
-		if (!payload->keep)
-			goto err_payload;
-	}
-	err = xk_payload_charge(client, payload);
-	if (err)
-		goto err_keep;
-	payload->payer = xk_payer_get(client->payer);
-	return payload;
-
-err_keep:
-	xk_keep_discard(payload->keep);
-err_payload:
-	kfree(payload);
-	return ERR_PTR(err);
-}
-
-/* Free a payload that has not entered the table. Its files are the caller's again. */
-void xk_payload_discard(struct xk_payload *payload)
-{
-	xk_keep_discard(payload->keep);
-	xk_payload_free(payload);
 }

@@ -255,7 +255,7 @@ void xk_pool_unuse(struct xk_pool *pool)
 	if (!last)
 		return;
 	xk_end_leaves(pool);
-	xk_end_ask(pool, NULL, false);
+	xk_end_ask(pool, false);
 	xk_pool_put(pool);
 }
 
@@ -494,11 +494,14 @@ bool xk_pool_is_callers(const struct xmem_join_request *join)
 	return uid_eq(xk_pool_owner(join), current_fsuid());
 }
 
-/* Let others find the pool, which gets a serial. 0 or -ENOMEM. */
+/*
+ * Let others find the pool, which gets a serial. 0 or -ENOMEM. The list's nodes are charged to
+ * nobody: pools of several users share them, and max_pools bounds them.
+ */
 static int xk_pool_list(struct xk_pool *pool)
 {
 	u64 serial = ++last_serial;
-	int err = xa_err(xa_store(&pools, serial, pool, GFP_ATOMIC | __GFP_ACCOUNT));
+	int err = xa_err(xa_store(&pools, serial, pool, GFP_ATOMIC));
 
 	if (err)
 		return err;

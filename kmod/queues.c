@@ -26,7 +26,7 @@
  * of the work item: tests/model/late.pml.
  */
 #include <linux/init.h>
-#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
@@ -144,8 +144,12 @@ static int xk_mark_woken(struct wait_queue_entry *mark, unsigned int mode, int s
 	return 0;
 }
 
-/* Under the lock of the pollers: call the next few after the mark. false: there are no more. */
-static bool xk_call_next(struct xk_queue *queue, struct wait_queue_entry *mark, __poll_t events)
+/*
+ * Under the lock of the pollers: call the next few after the mark. false: there are no more before
+ * @end, or in the queue if that is NULL.
+ */
+static bool xk_call_next(struct xk_queue *queue, struct wait_queue_entry *mark,
+			 const struct wait_queue_entry *end, __poll_t events)
 {
 	struct wait_queue_entry *poller;
 	u32 count;
@@ -154,29 +158,41 @@ static bool xk_call_next(struct xk_queue *queue, struct wait_queue_entry *mark, 
 		if (list_is_last(&mark->entry, &queue->pollers.head))
 			return false;
 		poller = list_next_entry(mark, entry);
+		if (poller == end)
+			return false;
 		list_move(&mark->entry, &poller->entry);	/* before it may leave the queue */
 		poller->func(poller, TASK_NORMAL, 0, poll_to_key(events));
 	}
 	return true;
 }
 
-/* Call all pollers for @events, and drop a reference to the queue. May sleep. */
+/*
+ * Call all pollers for @events, and drop a reference to the queue. May sleep. A caller that is
+ * killed meanwhile leaves them to the work item.
+ */
 void xk_queue_call(struct xk_queue *queue, __poll_t events)
 {
 	spinlock_t *lock = &queue->pollers.lock;
-	struct wait_queue_entry mark;
+	struct wait_queue_entry mark, end;
+	bool killed = false;
 
 	init_waitqueue_func_entry(&mark, xk_mark_woken);
+	init_waitqueue_func_entry(&end, xk_mark_woken);
 	spin_lock_irq(lock);
-	/* New pollers enter before the mark (EPOLLEXCLUSIVE: after it) and have yet to look. */
+	/* New pollers, which have yet to look, enter before the mark or, if exclusive, last. */
 	list_add(&mark.entry, &queue->pollers.head);
-	while (xk_call_next(queue, &mark, events)) {
+	list_add_tail(&end.entry, &queue->pollers.head);
+	while (!killed && xk_call_next(queue, &mark, &end, events)) {
 		spin_unlock_irq(lock);
 		cond_resched();
+		killed = fatal_signal_pending(current);
 		spin_lock_irq(lock);
 	}
 	list_del(&mark.entry);
+	list_del(&end.entry);
 	spin_unlock_irq(lock);
+	if (killed)
+		xk_queue_poll(queue, events);
 	kref_put(&queue->kref, xk_queue_release);
 }
 
@@ -198,7 +214,7 @@ static bool xk_queue_go_on(struct xk_queue *queue, u64 until)
 		queue->called = (__force __poll_t)atomic_xchg(&queue->late, 0);
 		list_add(&queue->mark.entry, &queue->pollers.head);
 	}
-	while (xk_call_next(queue, &queue->mark, queue->called)) {
+	while (xk_call_next(queue, &queue->mark, NULL, queue->called)) {
 		if (ktime_get_ns() > until)
 			return true;
 		spin_unlock_irq(&queue->pollers.lock);
@@ -233,12 +249,15 @@ static void xk_queue_work(struct work_struct *work)
 /* Wake all pollers for one of @events. Runs in interrupts, too. */
 void xk_queue_poll(struct xk_queue *queue, __poll_t events)
 {
-	const int wanted = (__force int)events;
-
 	if (!wq_has_sleeper(&queue->pollers))	/* pairs with xk_poll_client */
 		return;
-	if ((atomic_fetch_or(wanted, &queue->late) & wanted) == wanted)
-		return;		/* the work has yet to begin anew, and will wake all of them */
+	/*
+	 * Another waker may have noted these events and been throttled before it has queued the
+	 * work. So only the work itself is relied on.
+	 */
+	atomic_fetch_or((__force int)events, &queue->late);
+	if (delayed_work_pending(&queue->work))
+		return;		/* it has yet to begin, and will see the note */
 	if (!kref_get_unless_zero(&queue->kref))
 		return;		/* nobody polls any more */
 	if (!queue_delayed_work(xk_wake_wq, &queue->work, xk_queue_rest(queue)))

@@ -169,7 +169,7 @@ static bool xk_sweep(struct xk_pool *pool)
 		slot = xm_host_sweep(&pool->host, &sweep, &payload);
 		if (slot >= 0) {
 			trace_xmem_reclaim(pool->number, slot, payload);
-			xk_payload_drop_slots(pool, payload, 1);
+			xk_keep_later(xk_payload_drop_slots(pool, payload, 1));
 			any = true;
 		}
 		xk_lock_yield(pool, &done, weight);
@@ -276,7 +276,7 @@ bool xk_reclaim_slot(struct xk_pool *pool, u32 slot)
 	if (xm_slot_row(&pool->host.map, slot)->owner != XMEM_OWNER_HOST)
 		return false;
 	set_bit(slot, pool->asked);
-	xk_end_ask(pool, NULL, false);
+	xk_end_ask(pool, false);
 	return true;
 }
 
@@ -286,7 +286,7 @@ void xk_reclaim_later(struct xk_pool *pool, u32 slot)
 	if (xm_load(&xm_slot_row(&pool->host.map, slot)->owner) != XMEM_OWNER_HOST)
 		return;		/* if the host takes it over later, it looks at the holds then */
 	set_bit(slot, pool->asked);
-	xk_end_ask(pool, NULL, true);
+	xk_end_ask(pool, true);
 }
 
 /* Ask end_work to reap every slot of ended clients that nobody uses, and to bury clients. */
@@ -294,7 +294,7 @@ void xk_reclaim_all(struct xk_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
 	pool->reap_all = true;
-	xk_end_ask(pool, NULL, false);
+	xk_end_ask(pool, false);
 }
 
 /*

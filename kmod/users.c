@@ -119,6 +119,7 @@ u64 xk_user_may_have(const struct xk_user *user, u32 *quota)
 #define XK_USER_BITS	6
 #define XK_USER_LINE	160		/* at least as long as the line of a user */
 
+work_func_t xk_user_drop_work;
 static struct hlist_head users[1 << XK_USER_BITS];	/* xk_users_lock; by uid */
 
 static struct hlist_head *xk_users_of(kuid_t uid)
@@ -144,7 +145,8 @@ struct xk_user *xk_user_get(kuid_t uid)
 	if (!new)
 		return NULL;
 	new->uid = uid;
-	INIT_LIST_HEAD(&new->ends);
+	init_waitqueue_head(&new->owed_queue);
+	INIT_WORK(&new->drops.work, xk_user_drop_work);
 	spin_lock(&xk_users_lock);
 	user = xk_user_find(uid);
 	if (!user) {
@@ -181,7 +183,7 @@ void xk_user_put(struct xk_user *user)
 	spin_unlock(&xk_users_lock);
 	if (!last)
 		return;
-	WARN_ON(!xk_user_has_nothing(user) || user->leaving || !list_empty(&user->ends));
+	WARN_ON(!xk_user_has_nothing(user) || atomic_read(&user->owed));
 	kfree(user);
 }
 

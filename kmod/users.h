@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The structs of users, which users.c, payers.c and ends.c know, and their functions. */
+/* The structs of users, which users.c, payers.c, ends.c and keep.c know, and their functions. */
 #ifndef XK_USERS_H
 #define XK_USERS_H
 
@@ -10,8 +10,10 @@ struct xk_user {
 	u32 refs;
 	u64 used[XK_USER_QUOTAS];
 	kuid_t uid;			/* immutable */
-	struct list_head ends;		/* ends_lock: its clients that have ended (ends.c) */
-	u32 leaving;			/* ends_lock: its pools that have ended and still count */
+	atomic_t owed;			/* number of work items that will give it something back:
+					 * ends.c */
+	wait_queue_head_t owed_queue;	/* waiters until they are over */
+	struct xk_drops drops;		/* its work has a reference while it is queued */
 };
 
 struct xk_payer {
@@ -21,13 +23,25 @@ struct xk_payer {
 	spinlock_t lock;
 	struct xk_refusal refusal;	/* the last one */
 	struct pid *asker;		/* if @joins: the thread that was refused; or NULL */
+	struct xk_payer *served;	/* only end_work: the next in pool->served */
 	u32 count;			/* with all users together, who are the last */
 	struct xk_user *user[];		/* [0] opened the file; the others own namespaces */
 };
 
+/* The user that pays in the end: its namespaces can give it more uids, but no other such user. */
+static inline struct xk_user *xk_payer_last(const struct xk_payer *payer)
+{
+	u32 i = payer->count - 2;
+
+	while (i && uid_eq(payer->user[i]->uid, GLOBAL_ROOT_UID))
+		i--;
+	return payer->user[i];
+}
+
 /* users.c */
 extern spinlock_t xk_users_lock;
 extern struct xk_user xk_everybody;		/* all users together */
+extern work_func_t xk_user_drop_work;		/* keep.c sets it */
 struct xk_user *xk_user_get(kuid_t uid);	/* with a reference. NULL: no memory */
 void xk_user_ref(struct xk_user *user);
 void xk_user_put(struct xk_user *user);

@@ -86,15 +86,18 @@ static void xk_wake_client(struct xk_pool *pool, u32 client, u32 kind, u32 who, 
 /* @user: the caller has no lock, and calls pollers of this user's clients; or INVALID_UID. */
 static void xk_wake_by(struct xk_pool *pool, u32 kind, u32 who, kuid_t user)
 {
-	u32 c;
+	u32 c, *word, claim;
 
 	who = xm_index(who, pool->host.map.clients);	/* checked if from a request */
-	if (!xm_disarm(xk_word(pool, kind, who)))
+	word = xk_word(pool, kind, who);
+	if (!xm_wake_begin(word, &claim))
 		return;
+	/* The caller may be throttled here. Until it is done, others see an armed word. */
 	if (kind == XMEM_WAIT_SLOTS)
 		xk_wake_client(pool, who, kind, who, user);
 	for (c = 0; kind != XMEM_WAIT_SLOTS && c < pool->host.map.clients; c++)
 		xk_wake_client(pool, c, kind, who, user);
+	xm_wake_end(word, claim);
 }
 
 /* Wake all waiters of a word, if it is armed. */

@@ -25,7 +25,7 @@
  *   unmap.c          what clients have mapped, and removing it
  *   exited.c         the exit of a client's process
  *   wait.c           waiting and waking by the waiters words
- *   keep.c           files that the module keeps for clients, and drops one after the other
+ *   keep.c           payloads, and how their files are dropped
  *   payload.c        the table of a pool's payloads
  *   readonly.c       files that clients can only map for reading
  *   files.c          payloads that are memfds
@@ -107,6 +107,7 @@
 #include "objects.h"
 
 struct seq_file;
+struct xk_user;
 
 #define XK_VERSION		"0.5.0"
 
@@ -121,7 +122,6 @@ struct xk_payer *xk_payer_of_client(const struct xk_payer *payer);
 struct xk_payer *xk_payer_get(struct xk_payer *payer);
 void xk_payer_put(struct xk_payer *payer);
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n);
-void xk_charge_anyhow(struct xk_payer *payer, u32 quota, u64 n);
 void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n);
 int xk_refuse(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 used, u64 wanted,
 	      u64 most);
@@ -203,10 +203,13 @@ void xk_pool_let_in(struct xk_pool *pool);
 
 /* ends.c */
 extern struct workqueue_struct *xk_end_wq;	/* for end_work only */
-void xk_end_ask(struct xk_pool *pool, struct xk_client *client, bool collect);
+void xk_end_owe(struct xk_user *user);
+void xk_end_paid(struct xk_user *user);
+void xk_end_begins(struct xk_client *client);
+void xk_end_serves(struct xk_client *client);
+void xk_end_ask(struct xk_pool *pool, bool collect);
 void xk_end_start(struct xk_pool *pool);
 void xk_end_done(struct xk_pool *pool);
-void xk_end_forget(struct xk_client *client);
 int xk_end_wait(struct xk_pool *pool);
 bool xk_end_retry(struct xk_pool *pool, u64 done);
 bool xk_ends_retry(struct xk_call *call, int err);
@@ -284,24 +287,21 @@ int xk_wait_begin(struct xk_call *call);
 int xk_keep_init(void);
 void xk_keep_exit(void);
 void xk_keep_prepare(struct xk_pool *pool);
-struct xk_keep *xk_keep_new(struct xk_pool *pool, const struct xk_offer *offer);
-void xk_keep_discard(struct xk_keep *keep);
-void xk_keep_charge(struct xk_keep *keep, struct xk_payer *payer);
-void xk_keep_truncate(struct xk_keep *keep);
-struct xk_keep *xk_keep_get(struct xk_keep *keep);
-void xk_keep_put(struct xk_keep *keep);
-
-/* payload.c */
 struct xk_payload *xk_payload_new(const struct xk_client *client, const struct xk_kind *kind,
 				  const struct xk_offer *offer, u32 flags);
-void xk_payload_discard(struct xk_payload *payload);
+void xk_payload_put(struct xk_payload *payload);
+struct xk_payload *xk_keep_get(struct xk_payload *payload);
+void xk_keep_put(struct xk_payload *payload);
+void xk_keep_later(struct xk_payload *payload);
+void xk_keep_drop(struct xk_payload *payload);
+
+/* payload.c */
 void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 		      const struct xm_payload *what, const struct xmem_attach_request *request);
-void xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload);
+struct xk_payload *xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload);
 struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id);
 void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
-void xk_payload_drop_file(struct xk_payload *payload);
-void xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots);
+struct xk_payload *xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
 
 /* readonly.c */

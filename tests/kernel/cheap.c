@@ -4,6 +4,9 @@
  * other processes much more. The tests check which users may cause that, how often, and which
  * processes wait for it. attack.h says how results are judged.
  */
+#include <sched.h>
+#include <sys/stat.h>
+
 #include "attack.h"
 
 /* The pool. This process is its keeper, and has the clients of the crowd. */
@@ -333,12 +336,38 @@ static const char *collects_meet_an_end(void)
 	return NULL;
 }
 
+/* ---- who truncates ---- */
+
+#define FILE_PAGES	64u
+
+/* This process does not let a kernel thread run between the request and its look. */
+static const char *detach_truncates_itself(void)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	struct xmem_attach_request attach = raw_attaching(raw_shared_memfd(FILE_PAGES), 1);
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct stat file;
+	int err;
+
+	attach.flags = XMEM_ATTACH_SHARED | XMEM_ATTACH_TRUNCATE;
+	GOES_WELL(start_pool(&join));
+	SAME(raw_request(&keeper, XMEM_IOC_ATTACH, &attach), 0);
+	SAME(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	SAME(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	err = raw_slot(&keeper, XMEM_OP_DETACH, attach.slot[0]);
+	SAME(fstat(attach.fd, &file), 0);
+	SAME(err, 0);
+	SAME(file.st_blocks, 0);
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "M5_strangers_collect_nothing", strangers_collect_nothing, false },
 	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
 	{ "M5_collects_take_half", collects_take_half, true },
 	{ "M5_who_waits_does_not_rest", who_waits_does_not_rest, true },
 	{ "M5_collects_meet_an_end", collects_meet_an_end, false },
+	{ "E1_detach_truncates_itself", detach_truncates_itself, false },
 };
 
 int main(int argc, char **argv)

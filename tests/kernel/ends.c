@@ -595,6 +595,7 @@ static const struct attack attacks[] = {
 	{ "K16_join_with_readers_of_sysfs", join_with_readers, true },
 	{ "K13_wake_with_many_items", wake_with_many_items, true },
 	{ "K13_own_items_are_paid_for", own_items_are_paid_for, true },
+	{ "K13_killed_waker_calls_no_more", killed_waker_calls_no_more, true },
 	{ "K13_long_calls_of_strangers_are_few", long_calls_of_strangers_are_few, true },
 	{ "K13_wake_with_nested_sets", wake_with_nested_sets, true },
 	{ "K13_end_with_nested_sets", end_with_nested_sets, true },

@@ -4,8 +4,10 @@
  * when there are many waiters, which are epoll items or threads of one client.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "sides.h"
 
@@ -139,6 +141,53 @@ const char *own_items_are_paid_for(void)
 	       (unsigned long long)ns[0], (unsigned long long)ns[1], ITEMS);
 	if (ns[1] < ns[0] + ITEMS * 20ull)
 		return wrong("%u items take %llu ns", ITEMS, (unsigned long long)(ns[1] - ns[0]));
+	return NULL;
+}
+
+/* Its first wake says how long a wake takes; it is killed in the second one. */
+static const char *wakes_twice(void *argument)
+{
+	struct side *side = argument;
+	u64 begin;
+
+	GOES_WELL(start_publisher(side));
+	kid_pause();
+	begin = raw_now_ns();
+	GOES_WELL(wake(side));
+	side->shared->armed[0] = raw_now_ns() - begin;
+	kid_pause();
+	return wake(side);
+}
+
+/* A waker that is killed midway dies at once, and leaves the other pollers to the work item. */
+const char *killed_waker_calls_no_more(void)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	struct side sides[2], *side = &sides[1];
+	struct timespec part = { 0 };
+	struct kid waker;
+	u64 begin, rest;
+
+	own = true;
+	GOES_WELL(start_sides(sides, 128, 64));
+	GOES_WELL(kid_start(&waker, wakes_twice, side));
+	GOES_WELL(kid_start(&hoarder[1], hoards_items, side));
+	kid_go_on(&waker);
+	GOES_WELL(kid_ready(&waker));
+	kid_go_on(&hoarder[1]);
+	GOES_WELL(kid_ready(&hoarder[1]));
+	part.tv_nsec = side->shared->armed[0] / 4;
+	SAME(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	kid_go_on(&waker);
+	nanosleep(&part, NULL);
+	begin = raw_now_ns();
+	kid_kill(&waker);
+	kid_reap(&waker);
+	rest = raw_now_ns() - begin;
+	figure("a wake of %u items takes %.3f ms; killed midway, its process is gone after "
+	       "%.3f ms", ITEMS, side->shared->armed[0] / 1e6, rest / 1e6);
+	if (rest > side->shared->armed[0] / 2)
+		return wrong("a killed waker goes on for %.3f ms", rest / 1e6);
 	return NULL;
 }
 

@@ -39,6 +39,7 @@ const char *start_sides(struct side sides[2], unsigned int slots, unsigned int c
 /* In ends_wakes.c: how long a waker, or a client that ends, takes with many waiters. */
 const char *wake_with_many_items(void);
 const char *own_items_are_paid_for(void);
+const char *killed_waker_calls_no_more(void);
 const char *long_calls_of_strangers_are_few(void);
 const char *wake_with_nested_sets(void);
 const char *end_with_nested_sets(void);

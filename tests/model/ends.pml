@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A request waits for everything that end_work has been asked for (kmod/ends.c). Two clients of a
- * user end, each in a pool of its own or both in one. A client drops what it has, asks, and gets
- * the number of its ask. Its parent then knows that it has ended. A run of end_work takes the
- * number of the last ask, gives back what clients have dropped by then, and reports that number.
- * An ask while a run is under way queues another run. A request of the user begins, lacks
- * something, and waits until the number of each client that had ended before has been reported.
+ * user end, each in a pool of its own or both in one. A client raises the number of ends that
+ * its user waits for, drops what it has, asks, and gets the number of its ask. Its parent then
+ * knows that it has ended. A run of end_work takes the number of the last ask, gives back what
+ * clients that have asked have dropped by then, and reports that number. Then it lowers its user's
+ * number by one for each of these clients. An ask while a run is under way queues another run. A
+ * request of the user begins and lacks something. With two pools it waits until the user's number
+ * is 0, with one pool until the number of each client that had ended before has been reported.
  *
  * When the request goes on, everything that clients had which ended before it began has been given
  * back (an assertion), and it does go on (an invalid end state).
@@ -15,7 +17,8 @@
  *   DROPLATE     A client asks before it has dropped what it has.
  *   TAKELATE     A run takes the number after it has looked at what was dropped.
  *   OVERSLEEP    An ask while a run is under way queues no other run.
- *   ONEPOOL      The request waits for the pool of the client that ended last.
+ *   OWELATE      A client raises its user's number when its parent may know of the end already.
+ *   PAIDFIRST    A run lowers that number before it gives back what the clients had.
  *   NOWAIT       The request does not wait.
  */
 #ifndef POOLS
@@ -27,7 +30,8 @@ bool queued[2];
 bool dropped[2], back[2];	/* of each client: what it had */
 byte number[2];			/* of each client that has ended; 0: it has not */
 bool ended[2];			/* the parent has reaped it */
-byte last;			/* the client that ended last */
+bool served[2];			/* a run has counted the client */
+byte owed;			/* of the user: clients whose end is not over */
 
 inline ask() {
 	atomic {
@@ -38,7 +42,6 @@ inline ask() {
 		asked[POOL(me)]++;
 		number[me] = asked[POOL(me)];
 #endif
-		last = me;
 #ifdef OVERSLEEP
 		if
 		:: running[POOL(me)] -> skip
@@ -53,6 +56,9 @@ inline ask() {
 bool running[2];
 
 proctype Client(byte me) {
+#ifndef OWELATE
+	owed++;
+#endif
 #ifdef DROPLATE
 	ask();
 	dropped[me] = true;
@@ -60,18 +66,34 @@ proctype Client(byte me) {
 	dropped[me] = true;
 	ask();
 #endif
-	ended[me] = true
+	ended[me] = true;
+#ifdef OWELATE
+	owed++
+#endif
 }
 
 inline give_back(c) {
 	if
-	:: POOL(c) == pool && dropped[c] -> back[c] = true
+	:: POOL(c) == pool && dropped[c] && number[c] -> back[c] = true
+	:: else
+	fi
+}
+
+/* A client is served by the run that has found it. */
+inline find(c) {
+	if
+	:: POOL(c) == pool && number[c] && !served[c] ->
+		served[c] = true;
+		found++
+#ifdef PAIDFIRST
+		; owed--; found--
+#endif
 	:: else
 	fi
 }
 
 proctype Work(byte pool) {
-	byte serves;
+	byte serves, found;
 
 end:	do
 	:: atomic { queued[pool] -> queued[pool] = false; running[pool] = true };
@@ -81,10 +103,12 @@ end:	do
 		serves = asked[pool];
 #else
 		serves = asked[pool];
+		atomic { find(0); find(1) };
 		give_back(0);
 		give_back(1);
 #endif
-		atomic { over[pool] = serves; running[pool] = false }
+		atomic { over[pool] = serves; running[pool] = false };
+		atomic { owed = owed - found; found = 0 }
 	od
 }
 
@@ -97,11 +121,10 @@ proctype Request() {
 #ifdef NOWAIT
 	skip;
 #else
-#ifdef ONEPOOL
-	SERVED(last);
-#else
-	atomic { SERVED(0) && SERVED(1) };
-#endif
+	if
+	:: POOLS == 2 -> owed == 0
+	:: else -> atomic { SERVED(0) && SERVED(1) }
+	fi;
 #endif
 	assert(!before[0] || back[0]);
 	assert(!before[1] || back[1])

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * When the last slot of a payload has gone, its pages go (kmod/payload.c, kmod/keep.c,
- * kmod/drops.c, daemon/payload.c). The payload has two slots, which belong to the host because
+ * daemon/payload.c). The payload has two slots, which belong to the host because
  * their owner has ended. A client may get a slot, reads the contents while it holds them, and puts
  * it. The host frees a slot that nobody holds. A request for the file has a reference to it while
  * it writes its answer, and the client that sent the request decides whether that ever ends. A work
- * item truncates the file.
+ * item, or the process that lets the last slot go, truncates the file.
  *
  * Before that, an attach of the same file may be refused, and its slots are then given back.
  *

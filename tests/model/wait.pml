@@ -2,7 +2,12 @@
 /*
  * I5, waiters words. A waiter arms the word, then tests its condition, then sleeps until the word's
  * count moves. A waker makes the condition true, then reads the word. If the word is armed, the
- * waker clears it, raises the count, and wakes all waiters.
+ * waker raises the count, wakes the waiters one after the other, and then clears the word, unless a
+ * waiter has armed it meanwhile or another waker has raised the count. So another waker finds the
+ * word armed and wakes the waiters, too, if the first one is stopped on its way. The daemon's waker
+ * clears the word and raises the count in one step, and then wakes all (DAEMON).
+ *
+ * In the kernel's form one waker may be stopped for ever, which is no invalid end state.
  *
  * Two waiters share one word (two subscribers of a ring, or two threads), and two wakers publish.
  * Each waiter wants to see all publications. No waiter sleeps for ever: an invalid end state is a
@@ -12,7 +17,8 @@
  *   LOOKFIRST  A waiter tests its condition, then arms the word.
  *   WAKEFIRST  A waker reads the word before its publication.
  *   NOCOUNT    A waker clears the word and does not raise the count.
- *   CLEARLATE  A waker wakes the waiters, then clears the word.
+ *   CLEARLATE  A waker wakes the waiters, then clears the word whatever has happened meanwhile.
+ *   CLEARFIRST A waker clears the word, then wakes the waiters one after the other.
  */
 #ifndef N
 #define N 2			/* publications of each waker */

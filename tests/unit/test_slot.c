@@ -455,9 +455,30 @@ START_TEST(armed_word_changes_when_it_is_disarmed)
 }
 END_TEST
 
+/* A waker is stopped while it wakes the clients: the next one sees an armed word. */
+START_TEST(word_stays_armed_while_clients_are_woken)
+{
+	u32 word = 0, first = xm_arm(&word), claim, other, second;
+
+	ck_assert(xm_wake_begin(&word, &claim));
+	ck_assert(word & XMEM_WAITERS_ARMED && !xm_still_armed(&word, first));
+	ck_assert(xm_wake_begin(&word, &other));
+	ck_assert_uint_eq(other, claim);
+	second = xm_arm(&word);
+	ck_assert_uint_ne(second, claim);
+	ck_assert(xm_still_armed(&word, second));
+	xm_wake_end(&word, claim);		/* a client sleeps that neither of them has woken */
+	ck_assert(xm_still_armed(&word, second) && word & XMEM_WAITERS_ARMED);
+	ck_assert(xm_wake_begin(&word, &claim));
+	ck_assert(!xm_still_armed(&word, second));
+	xm_wake_end(&word, claim);
+	ck_assert(!(word & XMEM_WAITERS_ARMED) && !xm_wake_begin(&word, &claim));
+}
+END_TEST
+
 START_TEST(waiters_count_wraps)
 {
-	u32 word = 0xfffffffe, value = xm_arm(&word);
+	u32 word = 0xfffffffc, value = xm_arm(&word);
 
 	ck_assert(xm_disarm(&word));
 	ck_assert_uint_eq(word, 0);
@@ -729,6 +750,7 @@ void waiters_tests(Suite *suite)
 	TCase *tcase = tcase_create("waiters");
 
 	tcase_add_test(tcase, armed_word_changes_when_it_is_disarmed);
+	tcase_add_test(tcase, word_stays_armed_while_clients_are_woken);
 	tcase_add_test(tcase, waiters_count_wraps);
 	tcase_add_test(tcase, waiters_words_and_who_may_arm_them);
 	tcase_add_test(tcase, detach_takes_whole_files);
