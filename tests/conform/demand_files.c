@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "attached.h"
+#include "quota_users.h"
 
 #define KB	(1ULL << 10)
 #define MB	(1ULL << 20)
@@ -270,13 +271,17 @@ TEST(API_a_size_beyond_all_bounds_is_refused_as_that)
 	xmem_pool_close(pool);
 }
 
-/* If the host refuses a file, the message names neither bytes nor slots as the cause. */
-TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
+/* @user: NULL, or the user to become. */
+static void attach_until_files_run_out(void *user)
 {
-	struct xmem_pool *pool = WRITER(.slots = 8192, .demand_bytes = 1ULL << 40);
 	struct xmem_buffer **file = calloc(8192, sizeof(*file)), *b;
-	int fd = stamped(4096, 1, FULL_SEALS), count = 0;
+	struct xmem_pool *pool;
+	int fd, count = 0;
 
+	if (user)
+		become(*(unsigned int *)user);
+	fd = stamped(4096, 1, FULL_SEALS);
+	pool = WRITER(.slots = 8192, .demand_bytes = 1ULL << 40);
 	CHECK(file && (b = xmem_acquire(pool, 400 * KB, 0)));
 	while (count < 8192 && (file[count] = xmem_attach_fd(pool, fd, 0, 0, 0)))
 		count++;
@@ -299,4 +304,20 @@ TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
 	close(fd);
 	free(file);
 	xmem_pool_close(pool);
+}
+
+/* If the host refuses a file, the message names neither bytes nor slots as the cause. */
+TEST_WITHIN(API_a_refusal_for_files_says_so, 60)
+{
+	unsigned int user;
+	char old[32];
+
+	if (!on_kernel()) {
+		attach_until_files_run_out(NULL);
+		return;
+	}
+	user = new_user();	/* the module refuses root nothing */
+	set_parameter("user_max_files", "300", old);
+	finish_child(spawn(attach_until_files_run_out, &user));
+	set_parameter("user_max_files", old, NULL);
 }
