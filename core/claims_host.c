@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The host's half of claims: its list of the slots that have some, the request `claim`, and how
- * claims end. The list is a bitmap, and has for each slot the deadline of its claims and the
- * clients that have added some. It is in the host's private memory, and the claims themselves are
- * in the rows.
+ * The host's half of claims: its list of the slots that have claims, the request `claim`, and how
+ * claims end. The list is a bitmap; beside it, the host notes for each slot the deadline of its
+ * claims and the clients that have added some. All this is in the host's private memory, and the
+ * claims themselves are in the slots' rows.
  */
 #include "host.h"
 
-#define LOOKS	XMEM_GROUP_SLOTS	/* slots between which no other request is served */
+#define LOOKS	XMEM_GROUP_SLOTS	/* slots that one call looks at */
 
 /* ---- the list ---- */
 
@@ -53,7 +53,7 @@ static void xm_delist(struct xm_host *host, u32 slot)
 
 /*
  * Put @slot, whose word is @word, into the list, because it is about to get claims; `claimed` is
- * raised before they are added. The slot's claims last as long as the last of them.
+ * raised before they are added. All claims of a slot end at the latest of their deadlines.
  */
 static void xm_enlist(struct xm_host *host, u32 slot, u64 word, u64 deadline_ns)
 {
@@ -147,8 +147,8 @@ static int xm_claims_add(const struct xm_map *map, u32 slot, u64 first, u32 coun
 }
 
 /*
- * Record that @me has added @count claims. If there were no claims before, the records of earlier
- * ones are out of date.
+ * Record that @me has added @count claims. If the slot had none @before, the clients that are on
+ * record have added earlier claims, which have gone, and are struck off.
  */
 static void xm_claims_mark(struct xm_host *host, u32 me, u32 slot, u32 before, u32 count)
 {
@@ -252,7 +252,7 @@ static int xm_host_claim_take(struct xm_host *host, u32 me, u32 slot,
 	if (!holds) {
 		if (xm_slot_row(map, slot)->owner != me && !xm_has_added(host, me, slot))
 			return -EPERM;
-		last = host->claims->slot[slot].first;	/* not what the owner adds meanwhile */
+		last = host->claims->slot[slot].first;	/* no claims that the owner adds now */
 	}
 	err = xm_claim_take(map, slot, last, request->count);
 	if (err)

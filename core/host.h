@@ -294,7 +294,7 @@ u32 xm_slot_of(const struct xm_host *host, u32 client, u32 slot);
 	for ((s) = xm_slot_of(host, client, 0); (s) < (host)->map.slots; \
 	     (s) = xm_slot_of(host, client, (s) + 1))
 
-/* How many slots can @me attach without another group; @now: in this millisecond? */
+/* How many slots can @me attach in groups that it has? @now: only those that need no wait. */
 u32 xm_host_spare_slots(const struct xm_host *host, u32 me, bool now);
 
 /*
@@ -353,7 +353,7 @@ int xm_seals_check(u32 seals, bool shared);
  */
 int xm_host_upgrade(struct xm_host *host, u32 me, struct xmem_upgrade_request *request);
 
-/* Check a request about a slot: 0 or -EINVAL. The functions below want one that has passed. */
+/* Check a request about a slot: 0 or -EINVAL. The functions below take only checked requests. */
 int xm_slot_check(const struct xm_map *map, const struct xmem_slot_request *request);
 
 /*
@@ -475,7 +475,7 @@ bool xm_mark_late(struct xm_host *host, u32 client);
 
 /*
  * The groups of the client are late no longer: its process has exited, or had nothing to write.
- * Clients that wait for one of these ready words go on, and see the reason.
+ * Clients that wait for a ready word in these groups go on, and see the reason.
  */
 void xm_clear_late(struct xm_host *host, u32 client);
 

@@ -72,8 +72,8 @@ static inline u64 xm_limbo_add(u64 bytes, u64 more)
 }
 
 /*
- * xm_limbo_of for one group. 0: the group belongs to nobody, for a living writer may have got a
- * group of an ended one, or the client's holds do not count there.
+ * xm_limbo_of for one group. 0: the group has no owner, or the client's holds do not count in it.
+ * Each slot's owner counts, because a living writer may have got the group of an ended one.
  */
 static inline u64 xm_limbo_of_in_group(const struct xm_map *map, u32 client, u32 group)
 {

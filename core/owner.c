@@ -51,7 +51,7 @@ int xm_claim_alone(const struct xm_map *map, u32 me, u64 token, u32 count)
 	if (!xm_any_claims(map) || xm_load(&row->owner) != me ||
 	    !(xm_load_acquire(xm_hold(map, me, slot)) & XM_HOLD_COUNT) || xm_look(map, token))
 		return -EAGAIN;
-	/* A word with claims is no generation of the tenancy. */
+	/* A word that counts claims is in no tenancy: its upper bits are not 0. */
 	if (before == generation || !xm_in_tenancy(generation, before))
 		return -EAGAIN;
 	if (!xm_cas_full(&row->generation_first, before,

@@ -179,7 +179,7 @@ bool xm_readable(const struct xm_map *map, const struct xm_followed *followed,
 	const u64 *rings = xm_poll_rings(followed, poll);
 	u32 i, me = poll->client;
 
-	/* Have they changed since the program last looked at them? */
+	/* Have the subscribers changed since the program last looked at them? */
 	if (poll->kind == XMEM_POLL_SUBSCRIBERS)
 		return xm_load(&xm_ring(map, me)->changes_seen) !=
 		       xm_load_acquire(&xm_client_row(map, me)->subscriber_changes);

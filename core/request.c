@@ -11,7 +11,7 @@
 #define ATTACH_FLAGS	(XMEM_ATTACH_SHARED | XMEM_ATTACH_ONCE | XMEM_ATTACH_CUDA | \
 			 XMEM_ATTACH_HANDLE | XMEM_ATTACH_READERS | XMEM_ATTACH_TRUNCATE)
 
-/* After the minimum: whether the request has an answer, and the other fields that are not 0. */
+/* After the minimum: the fields of struct xm_request_kind that are not 0. */
 #define KIND(name, type, minimum, ...)							\
 	FULL(name, type, minimum, .reserved = offsetof(struct type, reserved), __VA_ARGS__)
 /* KIND for a struct without a reserved field. */

@@ -44,9 +44,9 @@ struct xm_request_kind {
 	u16 bytes;		/* length of its struct */
 	u16 least;		/* the shortest struct of an older caller */
 	u16 reserved;		/* offset of its reserved u32; 0: it has none */
-	u8 ops;			/* it has an op, below this; 0: it has none */
-	u8 answers;		/* mask of the ops (without ops: 1) for which the host writes
-				 * something into the struct */
+	u8 ops;			/* its op is below this; 0: it has no op */
+	u8 answers;		/* mask of ops for which the host writes an answer into the
+				 * struct; without ops: 1 if it writes one */
 	bool unjoined;		/* the caller need not have joined a pool */
 	u32 flags;		/* flags that it knows */
 };

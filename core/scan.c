@@ -156,8 +156,9 @@ static void xm_scan_void(const struct xm_map *map, u32 publisher, struct xm_own 
 }
 
 /*
- * Returns those slots in @some, all in @group and @among there, that are in use. First all holds,
- * then the claims (I7).
+ * @some: a bitmap of @own; @among: those of these slots that are in @group, as a bitmap of @group.
+ * Returns the slots of @among that are in use, as a bitmap of @own. It looks at all holds first,
+ * then at the claims (I7).
  */
 static u64 xm_scan_group(const struct xm_map *map, u64 evicts, struct xm_own *const *own,
 			 u64 some, u32 group, u64 among, u8 *ret_holder)

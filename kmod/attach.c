@@ -190,8 +190,8 @@ static const struct xk_kind *const kinds[] = {
 };
 
 /*
- * Find the kind of an attach by its flag and by the caller's file. @offer: as for check; after an
- * error its file is still the caller's.
+ * Find the kind of an attach by its flag and by the caller's file. @offer: as for xk_kind.check;
+ * after an error its file is still the caller's.
  */
 static const struct xk_kind *xk_kind_of(const struct xmem_attach_request *request,
 					struct xk_offer *offer)

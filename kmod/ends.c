@@ -205,9 +205,9 @@ bool xk_end_retry(struct xk_pool *pool, u64 done)
 }
 
 /*
- * A request lacks something of its user, as its error @err says. true: it tries again, once. By now
- * all has been given back that clients and pools of this user had which ended before this call,
- * unless that takes longer than the request's patience.
+ * A request lacks something of its user, as its error @err says. true: it tries again, and gets
+ * true only once. By now, clients and pools of this user that ended before this call have given
+ * back everything, or the request has waited long enough.
  */
 bool xk_ends_retry(struct xk_call *call, int err)
 {

@@ -5,7 +5,8 @@
  * the processes that keep memory.
  *
  * A tool may read the fdinfo of every file of the machine, many times a second. So nothing here
- * takes a lock of the pool: a reader delays neither requests nor faults, nor the end of a client.
+ * takes a lock of the pool but look_lock, for a look at a few slots, and pools_lock for a moment: a
+ * reader delays neither requests nor faults, nor the end of a client.
  * The pages may change while they are read, so the numbers are approximate.
  */
 #include <linux/sched.h>

@@ -15,8 +15,9 @@
 /* ---- the client enters the pool ---- */
 
 /*
- * Find an id that no client has, even one that has ended or is still joining. While the owner has
- * no client, others leave it the first free id, so that it can always join, evict and drain.
+ * Find an id that no client has; clients that have ended or are still joining have theirs, too.
+ * While the owner has no client, other users leave the first free id to it. So the owner can
+ * always join, evict and drain.
  */
 static int xk_free_id(const struct xk_pool *pool)
 {

@@ -121,8 +121,8 @@ void xk_client_joined(struct xk_client *client, u64 incarnation)
 }
 
 /*
- * A mapping has gone. @keeps: it was a writable one of the client's area, and with the last of
- * those the client ends.
+ * A mapping has gone. @keeps: it was a writable one of the client's area (xk_vma_keeps). When the
+ * last of these goes, the client ends.
  */
 void xk_client_unmapped(struct xk_client *client, bool keeps)
 {

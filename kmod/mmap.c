@@ -8,8 +8,8 @@
  *   EACCES    PROT_WRITE, and the range is neither within the client's area nor within
  *             groups that it owns
  *   EDQUOT    the client has as many mappings as it may have, because every join and every
- *             end has to look at all of them. A split beyond this limit gets ENOMEM, as with
- *             the kernel's own limit
+ *             end has to look at all of them. A split of a mapping beyond this limit gets
+ *             ENOMEM, as beyond the kernel's own limit
  *
  * Pages are mapped by faults, because clients join and end later. Nobody gets SIGBUS in the mm that
  * joined: where there is no client it reads zeros, and after its own end it reads zeros everywhere
@@ -31,15 +31,15 @@ static struct xk_client *xk_vma_client(const struct vm_area_struct *vma)
 	return vma->vm_file->private_data;
 }
 
-/* Was it made with PROT_WRITE? */
+/* Was the mapping made with PROT_WRITE? */
 static bool xk_vma_writes(const struct vm_area_struct *vma)
 {
 	return vma->vm_flags & VM_MAYWRITE;
 }
 
 /*
- * Is it the mapping of the area, or a part of it, with which a client lives? A mapping that was
- * made with PROT_WRITE shows the area or groups, never both.
+ * Is this a writable mapping of the client's area, or a part of one? The client lives as long as it
+ * has any. A mapping that was made with PROT_WRITE shows the area or groups, never both.
  */
 static bool xk_vma_keeps(const struct vm_area_struct *vma)
 {
@@ -59,8 +59,8 @@ static bool xk_vma_keeps(const struct vm_area_struct *vma)
  */
 
 /*
- * Returns the page locked: see pages.c, step 2. In a mapping that was made writable a read counts
- * as a store: mprotect could make it writable again, without asking us.
+ * Returns the page locked: see pages.c, step 2. In a mapping that was made with PROT_WRITE a read
+ * counts as a store: mprotect could make it writable again, without asking us.
  */
 static vm_fault_t xk_fault(struct vm_fault *vmf)
 {
@@ -105,9 +105,9 @@ static vm_fault_t xk_fault(struct vm_fault *vmf)
 
 /*
  * One more mapping, in any mm. Neither a fork nor a move can be refused. A move may exceed the
- * limit for a while, but the client of a process that forks with more than it may map ends. That
- * process goes on running with all its mappings, so they are removed as if another client had
- * evicted it.
+ * limit for a while, but a client whose mappings exceed twice the limit, by forks, ends. Its
+ * process goes on running with all mappings, so they are removed as if another client had evicted
+ * this one.
  */
 static void xk_vma_open(struct vm_area_struct *vma)
 {
@@ -130,7 +130,7 @@ static void xk_vma_close(struct vm_area_struct *vma)
 	xk_client_unmapped(client, xk_vma_keeps(vma));
 }
 
-/* munmap and mprotect of a part add one mapping. It is counted when it exists (xk_vma_open). */
+/* A split, by munmap or mprotect of a part, adds a mapping, which xk_vma_open counts. */
 static int xk_vma_may_split(struct vm_area_struct *vma, unsigned long at)
 {
 	const struct xk_client *client = xk_vma_client(vma);

@@ -379,7 +379,7 @@ struct xk_call {
 	union xm_request u;
 	struct file *give;		/* the caller gets a descriptor of it */
 	bool passed;			/* that file is not new: others have it, too */
-	bool waited;			/* it has waited for what its user has ended: ends.c */
+	bool waited;			/* it has waited for the cleanup of its user: ends.c */
 	int fd;				/* the number of the descriptor; -1: none yet */
 	struct xk_pool *displaced;	/* join: the pool whose name the new pool has taken, with
 					 * a reference; or NULL */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The request payload, which gives a client access to a payload, and the end of what a client has
- * open. The kind of a payload decides with what access a client gets it (struct xk_kind). No client
- * gets a file with more access than it was attached with.
+ * The request payload, which gives a client access to a payload, and the end of the access of ended
+ * clients. The kind of a payload decides which access a client gets (struct xk_kind). No client
+ * gets a file with more access than the file was attached with.
  */
 #include <linux/file.h>
 

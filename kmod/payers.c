@@ -4,7 +4,7 @@
  *
  * A file of /dev/xmem has a *payer*, made when it is opened: the user that opens it, the owners of
  * all user namespaces that it is in, and all users together. Everything that is made through that
- * file is charged to each of these, and refused if one of them has as much as it may have. So a
+ * file is charged to each of these, and refused if one of them would have too much. So a
  * user that has thousands of uids in a namespace of its own gets no more than with one uid.
  *
  * The user that makes an object pays for it, even while others keep it. Every charged object has a
@@ -196,8 +196,8 @@ static void xk_check_user(const struct xk_payer *payer, u32 level, u32 quota, u6
 }
 
 /*
- * Charge @n more in @quota to the users of the payer. -EDQUOT: one of them would have too many. Of
- * many requests at one moment each sees what those before it have got.
+ * Charge @n more in @quota to the users of the payer. -EDQUOT: one of them would have too much.
+ * Requests at one moment are charged one after the other, so together they do not exceed a limit.
  */
 int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64 n)
 {
@@ -228,7 +228,7 @@ void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n)
 
 /* ---- reading ---- */
 
-/* How much of a quota of users the payer's user has, or all users together, and may have. */
+/* How much the payer's user, or all users together, have in a quota of users, and may have. */
 kuid_t xk_payer_quota(const struct xk_payer *payer, bool all, u32 quota, u64 *ret_used,
 		      u64 *ret_most)
 {

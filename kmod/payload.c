@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pool's table of payloads, which hold the contents of slots. keep.c makes payloads and drops
- * their files. Their kind has all that differs between them (struct xk_kind). attach.c gives their
- * slots to owners, and opened.c gives clients access to them.
+ * Payloads, which hold the contents of slots: the pool's table of them. keep.c makes payloads and
+ * drops their files. The kind of a payload has all that differs between payloads (struct xk_kind).
+ * attach.c gives their slots to owners, and opened.c gives clients access to them.
  */
 #include "xk.h"
 

@@ -224,7 +224,7 @@ struct xk_pool *xk_pool_get_used(struct xk_pool *pool)
 	return refcount_inc_not_zero(&pool->users) ? pool : ERR_PTR(-ENOENT);
 }
 
-/* Nothing of the pool is left but its struct. */
+/* The pool has been emptied, and its folder has gone. Its struct and table may stay. */
 void xk_pool_uncharge(struct xk_pool *pool)
 {
 	xk_uncharge(pool->payer, XMEM_QUOTA_USER_POOLS, 1);
@@ -262,8 +262,8 @@ void xk_pool_unuse(struct xk_pool *pool)
 /* ---- descriptors of a pool (pool_fd.c) ---- */
 
 /*
- * The pool that a descriptor is of, with a use for the caller. -ESHUTDOWN: it is drained, or has
- * ended. No use is taken then, not even for a moment, because it could keep the pool.
+ * The pool of a descriptor, with a use for the caller. -ESHUTDOWN: the pool is drained, or has
+ * ended. No use is taken then, not even for a moment, because many of them could keep the pool.
  */
 struct xk_pool *xk_pool_of_serial(u64 serial)
 {
@@ -277,7 +277,7 @@ struct xk_pool *xk_pool_of_serial(u64 serial)
 	return pool;
 }
 
-/* Another descriptor of the pool, of which the caller has a use. */
+/* There is one descriptor more of the pool. The caller has a use of the pool. */
 void xk_pool_descriptor_add(struct xk_pool *pool)
 {
 	spin_lock(&pools_lock);
@@ -347,7 +347,7 @@ bool xk_pool_is_shown(struct xk_pool *pool)
 	return xk_access_owns(pool) || xk_access_roles(pool);
 }
 
-/* Has another pool taken the name of a drained pool? Then nobody can join it, by any name. */
+/* Is the pool drained, and has another one taken its name? Then it is not listed any more. */
 static bool xk_pool_is_lost(const struct xk_pool *pool)
 {
 	return READ_ONCE(pool->drained) && xk_header(pool)->name[0] &&
@@ -355,8 +355,8 @@ static bool xk_pool_is_lost(const struct xk_pool *pool)
 }
 
 /*
- * The pool with the lowest serial above @serial that the caller may join by its name or number, or
- * NULL. It gets a reference.
+ * The pool with the lowest serial above @serial, in the caller's network namespace, that the caller
+ * sees (xk_pool_is_shown) and that is not lost, or NULL. It gets a reference.
  */
 struct xk_pool *xk_pool_after(u64 serial)
 {
@@ -372,7 +372,7 @@ struct xk_pool *xk_pool_after(u64 serial)
 	return pool;
 }
 
-/* How many pools the caller may join by their names. */
+/* How many pools xk_pool_after finds for the caller. */
 u32 xk_pools_count(void)
 {
 	struct xk_pool *pool;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Descriptors of a pool: pool_fd makes one, of a client's pool or with fewer roles from another,
- * and a join with XMEM_JOIN_FD takes one. They keep the pool in use until it is drained. After its
- * end they keep nothing of it.
+ * Descriptors of a pool: pool_fd makes one for a client's pool, or from another descriptor with
+ * fewer roles. A process joins by one with XMEM_JOIN_FD. Descriptors keep a pool in use until it is
+ * drained. After the pool's end they keep nothing of it.
  *
  * A file of this kind never changes, because several processes may share it: descriptors can be
  * sent over sockets.

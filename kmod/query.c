@@ -38,7 +38,7 @@ int xk_pools_begin(struct xk_call *call)
 	request->gid = from_kgid(current_user_ns(), gid);
 	request->roles = xk_access_roles(pool);
 	xm_host_describe(&pool->host, request);
-	if (hlist_unhashed_lockless(&pool->named))	/* another pool has its name */
+	if (hlist_unhashed_lockless(&pool->named))	/* it has lost its name to another pool */
 		memset(request->name, 0, sizeof(request->name));
 	xk_pool_put(pool);
 	return 0;

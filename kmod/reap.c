@@ -298,8 +298,8 @@ void xk_reclaim_all(struct xk_pool *pool)
 }
 
 /*
- * Has end_work yet to end a client, or can it bury one? All subscribers may have passed the ring of
- * an ended client, and the module does not know yet. If so, end_work is asked for that.
+ * Has end_work yet to end a client, or can it bury one? The module does not notice at once that all
+ * subscribers have passed the ring of an ended client. true: end_work has been asked for both.
  */
 bool xk_bury_ended(struct xk_pool *pool)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The request `slot`: resolve (make a SCANNING slot LIVE), collect (reap it), renew (give it a new
- * tenancy). attach.c has detach.
+ * The request `slot`: resolve (make a SCANNING slot LIVE), collect (ask for the reaping of a slot),
+ * renew (give a slot a new range of generations). Detaching is in attach.c.
  */
 #include <linux/random.h>
 

@@ -3,9 +3,9 @@
  * /sys/class/xmem: a folder for each pool, with the same text files in each, and a file about the
  * users. It is for people and tools; nothing in xmem reads it. docs/abi/sysfs.txt lists the files.
  *
- * A user that may join a pool by its name may read its files. They have mode 0444, and each read
- * checks the pool's mode, which may change. A tool may read the files all the time, and be
- * throttled while it does. So a read takes none of the pool's locks but look_lock, for one look,
+ * The files of a pool have mode 0444, but only the pool's owner and users whom its mode admits read
+ * them: each read checks that mode, which may change. A tool may read the files all the time, and
+ * be throttled while it does. So a read takes none of the pool's locks but look_lock, for one line,
  * and access_lock and pages_lock, for the moment in which it copies a few numbers.
  */
 #include <linux/cred.h>
@@ -17,7 +17,7 @@
 #include "compat.h"
 #include "xk.h"
 
-#define XK_LOOKS	4	/* at one line, until two in a row are equal */
+#define XK_LOOKS	4	/* at most so many at one line, until two in a row are equal */
 
 static int xk_pool_may_read(struct xk_pool *pool)
 {
@@ -134,7 +134,7 @@ static int xk_print_slot(struct xk_pool *pool, u32 s, char *line, int bytes)
 			 xm_claims_of(map, s), holds, (int)map->clients, holders);
 }
 
-/* The next client of the id may have the process by now: then the second look differs. */
+/* pool->client[id] may be a later client than the row's: then the second look differs. */
 static int xk_print_client(struct xk_pool *pool, u32 id, char *line, int bytes)
 {
 	const struct xmem_client_row *row = xm_client_row(&pool->look, id);
@@ -181,8 +181,10 @@ static void xk_line_print(const struct xk_lines *lines, struct xk_pool *pool, u3
 }
 
 /*
- * If two looks are equal, everything in the line was true at one time between them, because
- * generations and incarnations are never used again. A line that differs at every look ends in '!'.
+ * If two looks in a row are equal, both were at one use of the slot or id, because generations and
+ * incarnations are never used again. So the holds that the first look has counted are holds of the
+ * contents in the line, which were still there at the second. If no two looks in a row are equal,
+ * the line ends in '!'.
  */
 static void xk_line_read(const struct xk_lines *lines, struct xk_pool *pool, u32 number,
 			 char *line, int bytes)
@@ -201,8 +203,8 @@ static void xk_line_read(const struct xk_lines *lines, struct xk_pool *pool, u32
 }
 
 /*
- * The kernel asks for at most a page at a time, and gives it to the reader only afterwards: so a
- * reader that faults or stops between two pages keeps nothing. Only a read that asks for less than
+ * The kernel asks for at most a page at a time, and gives it to the reader only afterwards. So a
+ * reader that faults or stops between two pages keeps no lock. Only a read that asks for less than
  * a line gets a part of one, so readers of whole files see each line at one moment.
  */
 static ssize_t xk_lines_read(struct file *file, struct kobject *kobj,
@@ -285,8 +287,8 @@ static struct class xk_class = {
 /* ---- the folder of a pool ---- */
 
 /*
- * The join that makes a pool makes its folder. No memory cgroup pays for what sysfs allocates for
- * it, but that is the same amount for each pool, so the limits of pools bound it. A work item
+ * The join that makes a pool makes its folder. No memory cgroup pays for the memory that sysfs
+ * takes for a folder, but it is equal for all pools, so the limits of pools bound it. A work item
  * removes the folder, because removing waits for readers; so readers need no reference to the pool.
  * There are no uevents, because any user can make and end pools at any rate.
  *

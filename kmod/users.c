@@ -83,8 +83,8 @@ u64 xk_user_most(const struct xk_user *user, u32 quota)
 
 /*
  * No user uses up alone the bytes that all users share: a user gets more only if after that at
- * least as much is left as it has. So one user has at most half of them, and a user that comes
- * later still gets some.
+ * least as many bytes are free as this user has then. So one user has at most half of all bytes,
+ * and a user that comes later still gets some.
  */
 static u64 xk_user_share(const struct xk_user *user)
 {
@@ -96,7 +96,7 @@ static u64 xk_user_share(const struct xk_user *user)
 	return has + (free > has ? (free - has) / 2 : 0);
 }
 
-/* How much the user may have now. *@quota becomes the number of the limit that says so. */
+/* How much the user may have now. *@quota becomes the number of the limit that decides this. */
 u64 xk_user_may_have(const struct xk_user *user, u32 *quota)
 {
 	u64 most = xk_user_most(user, *quota), share;

@@ -6,7 +6,7 @@
 #include "xk.h"
 
 struct xk_user {
-	struct hlist_node node;		/* users_lock, like refs and used */
+	struct hlist_node node;		/* xk_users_lock, like refs and used */
 	u32 refs;
 	u64 used[XK_USER_QUOTAS];
 	kuid_t uid;			/* immutable */
@@ -24,7 +24,7 @@ struct xk_payer {
 	struct xk_refusal refusal;	/* the last one */
 	struct pid *asker;		/* if @joins: the thread that was refused; or NULL */
 	struct xk_payer *served;	/* only end_work: the next in pool->served */
-	u32 count;			/* with all users together, who are the last */
+	u32 count;			/* of user[]; the last entry is xk_everybody */
 	struct xk_user *user[];		/* [0] opened the file; the others own namespaces */
 };
 

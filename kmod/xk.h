@@ -79,9 +79,9 @@
  *   ends_lock             what end_work has been asked for, in all pools, when it runs, and which
  *                         clients and pools of each user have ended (ends.c)
  *
- * poll and sysfs take none of these locks, except look_lock and pages_lock for a moment. They read
- * the pages through xk_pool.look, between xk_look_begin and xk_look_end (pages.c). The fields of
- * the structs that they read are written only once.
+ * poll and sysfs take none of these locks, except look_lock, pages_lock and (sysfs) access_lock,
+ * for a moment. They read the pages through xk_pool.look, between xk_look_begin and xk_look_end
+ * (pages.c). The fields of the structs that they read are written only once.
  *
  * Lifetime. A pool is *used* by its clients that have not ended and, until it is drained, by
  * descriptors of the pool. When the last use goes, the name is free at once, and end_work empties

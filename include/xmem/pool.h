@@ -131,8 +131,8 @@ int xmem_pool_fd(struct xmem_pool *pool);
  * Make a descriptor like @fd that gives only @roles (XMEM_MAY_*). @fd is from xmem_pool_fd or from
  * this function; it stays the caller's, and does not change.
  * Returns: the new descriptor, which is close-on-exec, or -EACCES: @fd lacks one of these roles;
- * -EBADF: it is not a pool's descriptor; -ESHUTDOWN: the pool is drained (kernel); -EINVAL;
- * -ENODEV: there is no host; -EMFILE. Ownership: the caller closes it. Since: 0.5.
+ * -EBADF: it is not a pool's descriptor; -ESHUTDOWN: the pool is drained or has ended (kernel);
+ * -EINVAL; -ENODEV: there is no host; -EMFILE. Ownership: the caller closes it. Since: 0.5.
  */
 int xmem_pool_fd_narrow(int fd, uint32_t roles);
 

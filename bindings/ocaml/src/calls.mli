@@ -111,7 +111,7 @@ val pool_fd_narrow : int -> int -> int
     Errors:
     - EACCES: \@fd lacks one of these roles
     - EBADF: it is not a pool's descriptor
-    - ESHUTDOWN: the pool is drained (kernel)
+    - ESHUTDOWN: the pool is drained or has ended (kernel)
     - ENODEV: there is no host
 
     In C: the caller closes it

@@ -32,19 +32,19 @@ struct xmem_client_request {
  *
  *   EVICT        ends another client, as if its process had unmapped its area. Its requests fail
  *                with ENOTCONN, calls in which it slept or polled return, its holds, claims and
- *                subscriptions end, and its slots are the host's. Before that it loses all pages of
- *                the pool that it has mapped: it reads zeros there, and no other process sees its
- *                stores, so it gets no signal. It need not run for that, and costs no other client
- *                anything afterwards. Payloads that it has mapped stay mapped, but contents that it
- *                held may be replaced. Pages that it has pinned (vmsplice) stay readable for it
- *                until their clients end. When the request is answered all this is done. ESTALE:
- *                that incarnation has ended
- *   WHY          ends no client, and tells why the client of this file was ended (the file's own mm
- *                may ask, even when its client has ended)
- *   DRAIN        no process joins the pool any more (ESHUTDOWN), by name or by a descriptor. Its
- *                clients stay. After the last client (daemon: and the last descriptor of the pool)
- *                the pool is gone and its name is free. This cannot be undone; a second drain is
- *                allowed
+ *                subscriptions end, and its slots are the host's. First it loses all pages of the
+ *                pool that it has mapped: it reads zeros there, and no other process sees its
+ *                stores, so it gets no signal. This works even if it does not run, and afterwards
+ *                it costs no other client anything. Payloads that it has mapped stay mapped, but
+ *                contents that it held may be replaced. Pages that it has pinned (vmsplice) stay
+ *                readable for it until the clients whose pages these are end. All this is done
+ *                when the request is answered. ESTALE: that incarnation has ended
+ *   WHY          ends no client, and tells why the client of this file was ended (only the mm that
+ *                joined may ask, also after its client's end)
+ *   DRAIN        no process joins the pool any more (ESHUTDOWN), by name or by a descriptor. The
+ *                clients of the pool stay. After the last client (daemon: and the last descriptor
+ *                of the pool) the pool is gone and its name is free. This cannot be undone; a
+ *                second drain is allowed
  *   DRAIN_EVICT  drains, and ends all clients but those of the caller's mm as EVICT does, with
  *                reason DRAINED
  *
@@ -62,8 +62,8 @@ enum xmem_reason {
 	XMEM_REASON_NONE = 0,		/* no other client and no host has ended it */
 	XMEM_REASON_EVICTED = 1,	/* by EVICT */
 	XMEM_REASON_DRAINED = 2,	/* by DRAIN_EVICT */
-	XMEM_REASON_LIMBO = 3,		/* by EVICT, because of the slots of ended clients that it
-					 * held */
+	XMEM_REASON_LIMBO = 3,		/* by EVICT, because it held slots of clients that have
+					 * ended */
 };
 struct xmem_evict_request {
 	__u32 size;
@@ -74,7 +74,7 @@ struct xmem_evict_request {
 	__u64 incarnation;		/* EVICT: of that client; else 0 */
 	__u32 reason;			/* in: EVICT: EVICTED or LIMBO, for the client and for
 					 * traces; else 0; WHY: out: enum xmem_reason */
-	__u32 evicted;			/* in: 0; DRAIN_EVICT: out: how many clients have ended */
+	__u32 evicted;			/* in: 0; DRAIN_EVICT: out: how many clients it has ended */
 };
 #define XMEM_EVICT_MIN		28	/* up to reason */
 
@@ -83,17 +83,18 @@ struct xmem_evict_request {
  *
  *   GRANT    holds of another client count from now on, on the slots that the caller has and on
  *            those that it gets later. It is for clients of other users that receive tokens in the
- *            programs' own way; subscribers do not need it. It lasts until one of the two ends, and
- *            does nothing if it was so before. ESTALE: that incarnation has ended
+ *            programs' own way; subscribers do not need it. A grant lasts until one of the two
+ *            clients ends. A second grant changes nothing. ESTALE: that incarnation has ended
  *   FORWARD  the caller is about to forward a slot of another owner, which it holds (EPERM). The
  *            caller becomes a stage of the slot's group, and all clients that follow its ring, now
- *            or later, may hold the slots of that owner. If a stage does not send this request,
- *            only clients that may hold those slots anyway receive what it forwards, and the others
- *            lose it. The request is needed once for each group, before the entry is complete
+ *            or later, may hold the slots of that group. If a stage does not send this request,
+ *            its entries are received only by clients that may hold those slots anyway, and the
+ *            others lose them. The request is needed once for each group, before the entry is
+ *            complete
  *   WRITER   a client that has joined as EITHER becomes a writer. The host wakes clients that wait
  *            for writers. If the client is a writer already, nothing changes
  *
- * GRANT and FORWARD are for writers; none of them is for readers (EPERM).
+ * Only writers send GRANT and FORWARD. Readers send none of the three (EPERM).
  */
 enum xmem_grant_op {
 	XMEM_OP_GRANT = 0,

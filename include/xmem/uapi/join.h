@@ -99,17 +99,17 @@ struct xmem_join_request {
  * descriptor for writers alone no process joins as a reader (EACCES), but a writer also reads. A
  * descriptor that was passed on cannot be taken back.
  *
- * With NARROW the descriptor is made from another one, and mostly for fewer roles. The old one
+ * With NARROW the descriptor is made from another one, and mostly for fewer roles. The other one
  * stays as it is, because other processes may have it too. The caller need not have joined, and the
- * mode need not admit it. From a client's file only that client narrows (EPERM), because the new
- * descriptor counts in the quota of that file's user.
+ * pool's mode need not admit the caller. In the kernel, a request by a client's file has to come
+ * from the mm that joined (EPERM), because a process that was given the file only polls it.
  */
 #define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
 #define XMEM_POOL_FD_NARROW	(1u << 0)
 struct xmem_pool_fd_request {
 	__u32 size;
 	__u32 flags;			/* XMEM_POOL_FD_* */
-	__s32 pool_fd;			/* with NARROW: of pool_fd; else 0 */
+	__s32 pool_fd;			/* with NARROW: a descriptor from pool_fd; else 0 */
 	__u32 roles;			/* in: roles that the client may pass on, or that pool_fd
 					 * has (EACCES); 0: all of these; out: the descriptor's */
 	__s32 fd;			/* out; close-on-exec */

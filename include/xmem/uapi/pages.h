@@ -59,8 +59,8 @@
  * @payload_bytes: of all payload files; memory of GPUs is counted in the device table
  * @kept_bytes: of the payload files whose owner has ended and which clients use
  * @huge_bytes: of payload files in huge pages (hugetlb)
- * @limbo_ns: CLOCK_MONOTONIC of the host: when the first owner ended whose slots clients still
- *   use; 0: there is none
+ * @limbo_ns: CLOCK_MONOTONIC of the host: the earliest end of an owner whose slots clients
+ *   still use; 0: there is no such owner
  * @ready_offset: bytes into a group: a __u64 for each of its slots
  * @devices_offset: bytes from here to the first struct xmem_device_row
  * @devices_stride: bytes from one struct xmem_device_row to the next
@@ -68,14 +68,14 @@
  * @group_rows_offset: bytes from here to the first struct xmem_group_row
  * @counted: a bit for each client whose user is the pool's owner. The holds of such a client count
  *   in every slot. The holds of another client count where @holders of the slot's group says so,
- *   and it checks that before each get by a token
+ *   and that client checks @holders before each get by a token
  * @writers: writers that have joined so far
  * @payloads_gone: payloads that have lost their last slot so far
  * @host: its low 30 bits are not 0 while the host lives. Daemon: a futex; a client that finds
- *   these bits 0 wakes all waiters there; 0 altogether: the pool had ended before
+ *   these bits 0 wakes all waiters there. If all of @host is 0, the pool had ended before
  * @pollers: daemon: descriptors that it has given out by poll_fd; kernel: 0
- * @claimed: slots with claims, or more than that; 0: there are none, and in the daemon's pools no
- *   owner adds claims by itself
+ * @claimed: the number of slots with claims, or a higher one; 0: there are none, and in the
+ *   daemon's pools no owner adds claims by itself
  * @clients_waiters: waiters word: until the client table changes
  * @reserved2: 0
  * @payloads_closed: CUDA payloads that have lost their last slot and their last opener so far

@@ -26,7 +26,7 @@ enum xmem_quota {
 					 * user the daemon has only pools and files */
 	XMEM_QUOTA_USER_FILE_BYTES = 5,	/* of the files, each as often as it is attached */
 	XMEM_QUOTA_USER_PAGE_BYTES = 6,	/* of tables, groups and areas */
-	/* Of a user, in a common maximum: as much as it leaves to all other users; kernel */
+	/* Of a user, in what all users share: at most as much as it leaves free; kernel */
 	XMEM_QUOTA_SHARE_PAGE_BYTES = 17,	/* of max_bytes */
 	/* Of the host, for all users together */
 	XMEM_QUOTA_POOLS = 32,		/* kernel: max_pools */

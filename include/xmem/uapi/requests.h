@@ -41,7 +41,7 @@
  *               host knows it
  *   EISCONN     join: the file is a client's
  *   EPROTONOSUPPORT  join: the host does not serve this ABI
- *   EPERM       the caller's mm is not the one that joined (NARROW: by a client's file); join,
+ *   EPERM       the file is a client's, and the caller's mm is not the one that joined; join,
  *               access, evict: only the pool's owner may do that, or the group is not the
  *               caller's; or the client's role, or its part in the slot or ring, does not allow
  *               it
@@ -59,7 +59,8 @@
  *   EOWNERDEAD  payload: it ends with its owner, which has ended
  *   ESTALE      subscribe, evict, grant: that incarnation has ended; slot requests: the slot
  *               has another tenancy
- *   ESHUTDOWN   join; pool_fd with NARROW (kernel): the pool is drained
+ *   ESHUTDOWN   join: the pool is drained; join by a descriptor, pool_fd with NARROW (kernel):
+ *               the pool is drained or has ended
  *   EBADF       the descriptor is not open; join, pool_fd: it is not a pool's
  *   EMEDIUMTYPE attach: the file is not a memfd (shmem or hugetlb), nor, in the kernel and
  *               not to be shared, a dma-buf; with CUDA it is not a device file that the host

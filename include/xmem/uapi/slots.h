@@ -94,15 +94,15 @@ struct xmem_payload_request {
  *
  *   RESOLVE      returns a SCANNING slot that the caller holds to LIVE, because its owner has
  *                stopped
- *   COLLECT      the caller has put its last hold on a slot that is the host's. A moment later the
- *                host reclaims the slot, if no other client has it. If holds of the caller do not
- *                count, the host does nothing, which is no error
+ *   COLLECT      the caller has dropped its last hold on a slot that is the host's. A moment later
+ *                the host reclaims the slot, if no other client uses it. If holds of the caller do
+ *                not count there, the host does nothing, which is no error
  *   RENEW        gives a WRITING or FREE slot of the caller a new range of generations
  *   DETACH       gives back a FREE slot of the caller, and with a payload's last slot the payload
  *   DETACH_FILE  gives back all slots of that slot's payload, or none if one of them is not FREE
  *                (EBUSY)
  *
- * The daemon's clients resolve slots themselves: EOPNOTSUPP.
+ * The daemon's clients resolve slots themselves: RESOLVE gets EOPNOTSUPP.
  */
 enum xmem_slot_op {
 	XMEM_OP_RESOLVE = 0,

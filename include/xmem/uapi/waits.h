@@ -54,11 +54,11 @@ struct xmem_unsubscribe_request {
  *   ARM   arms the word, and returns its value, which the next wake-up changes
  *   WAIT  sleeps until the armed word has changed
  *   WAKE  wakes all waiters of the word, if it is armed
- *   KICK  is about no word: kind and client are 0. It ends the waits of the caller's own threads
- *         that began with the count of kicks before it. So a thread arms, checks whether it has to
- *         stop, and then waits. Another thread that wants it to stop first says so, and then kicks
+ *   KICK  is about no word: kind and client are 0. It ends those waits of the caller's own threads
+ *         whose `kicks` is from an ARM before it. So a thread arms, checks whether it has to stop,
+ *         and then waits. Another thread that wants this one to stop first says so, and then kicks
  *
- * The daemon's clients arm words and sleep on them themselves: EOPNOTSUPP.
+ * The daemon's clients arm words and sleep on them themselves: ARM and WAIT get EOPNOTSUPP.
  */
 enum xmem_wait_op {
 	XMEM_OP_ARM = 0,
