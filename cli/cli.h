@@ -23,6 +23,9 @@ struct cli_arguments {
 	const char *slot;		/* or NULL; of evict: a client */
 	bool voids;			/* --void */
 	bool evicts;			/* --evict */
+	bool watch;			/* --watch */
+	bool once;			/* --once */
+	uint64_t interval;		/* --interval, in nanoseconds */
 };
 
 struct cli_command {
@@ -31,11 +34,11 @@ struct cli_command {
 	const char *meaning;
 	const char *more;		/* more text for its own help; NULL: none */
 	int least, most;		/* arguments, without options: POOL, then SLOT */
-	bool json;			/* it takes --json */
-	char option;			/* it takes --void: 'v', --evict: 'e', neither: 0 */
+	const char *options;		/* the letters of the options that it takes: xmem.c */
 	int (*run)(const struct cli_arguments *arguments);
 };
 
+int cli_top(const struct cli_arguments *arguments);
 int cli_list(const struct cli_arguments *arguments);
 int cli_stat(const struct cli_arguments *arguments);
 int cli_clients(const struct cli_arguments *arguments);
@@ -69,6 +72,18 @@ __attribute__((noreturn)) void cli_no_memory(void);
 void cli_ask(void);
 void cli_answered(void);
 
+/* ---- again and again (watch.c) ---- */
+
+/* From now on SIGINT ends the present or the next cli_pause, and does nothing else. */
+void cli_stop_by_signal(void);
+
+/* Wait so long. false: SIGINT has come. */
+bool cli_pause(uint64_t ns);
+
+/* Run a command after each interval, until SIGINT or until it fails. Returns its exit status. */
+int cli_watch(int (*run)(const struct cli_arguments *arguments),
+	      const struct cli_arguments *arguments);
+
 /* ---- pools ---- */
 
 /*
@@ -83,6 +98,18 @@ struct xmem_pool *cli_open(const char *name);
  * the command, whose message is printed here. Returns: @err.
  */
 int cli_close(struct xmem_pool *pool, int err);
+
+/* Does @given, as commands take it, stand for the pool with that name, number and owner? */
+bool cli_names(const char *given, const char *name, uint64_t number, uint32_t uid);
+
+/* Add a row for each pool of the host, which joins none. 0, or -errno, and the library's error. */
+int cli_pools(json_t *rows);
+
+/*
+ * A malloc'ed text: the pool of such a row as the commands take it: another user's pool with that
+ * user's number, and a pool without a name by its own number.
+ */
+char *cli_pool_name(const json_t *row);
 
 /* A new object that identifies the pool: "pool", "backend". */
 json_t *cli_about(const char *name, struct xmem_pool *pool);

@@ -1,5 +1,5 @@
 # xmem, the command-line tool. It writes JSON by libjansson, which only the tool needs:
-# CLI=no leaves the tool out.
+# CLI=no leaves the tool out. Without ncurses, xmem top has only --once and --json.
 
 CLI     ?= yes
 CLI_SRC := $(wildcard cli/*.c)
@@ -19,6 +19,12 @@ $(B)/obj/cli/jansson:
 			'or leave the xmem tool out by make CLI=no' >&2; exit 1; }
 	$(Q)touch $@
 
+# Is there a header? The answer is kept, so that the view is built anew when it changes.
+CURSES := $(shell $(CC) $(CFLAGS) -E -x c -include curses.h /dev/null >/dev/null 2>&1 && echo yes)
+$(eval $(call stamp,curses,CURSES))
+$(B)/obj/cli/top_screen.o: $(B)/curses.stamp
+$(B)/obj/cli/top_screen.o: private XM_CFLAGS += $(CURSES:yes=-DCLI_CURSES)
+
 $(B)/xmem: $(CLI_OBJ) $(B)/libxmem.a
 	$(say) LD $@
-	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ljansson -ldl
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ljansson $(CURSES:yes=-lncurses -ltinfo) -ldl

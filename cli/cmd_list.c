@@ -8,11 +8,7 @@
 
 #include "cli.h"
 
-/*
- * The pool as the other commands take it: another user's pool with that user's number, and a pool
- * without a name by its own number.
- */
-static char *name_text(const json_t *row)
+char *cli_pool_name(const json_t *row)
 {
 	const char *name = json_string_value(json_object_get(row, "name"));
 	json_int_t number = json_integer_value(json_object_get(row, "number"));
@@ -62,7 +58,7 @@ static const struct cli_column columns[] = {
 	{ "MODE", NULL, mode_text },	{ "CLIENTS", NULL, clients_text },
 	{ "SLOTS", "slots", NULL },	{ "RING", "ring_entries", NULL },
 	{ "BYTES", "bytes", NULL },	{ "FILES", "bytes_files", NULL },
-	{ "KEPT", "bytes_kept", NULL },	{ "POOL", NULL, name_text },
+	{ "KEPT", "bytes_kept", NULL },	{ "POOL", NULL, cli_pool_name },
 	{ 0 },
 };
 
@@ -99,27 +95,34 @@ static json_t *row_of(const struct xmem_pool_entry *entry)
 	return row;
 }
 
-int cli_list(const struct cli_arguments *arguments)
+int cli_pools(json_t *rows)
 {
 	struct xmem_pool_entry entry = { 0 };
-	json_t *rows = cli_array();
 	int err;
 
-	cli_ask();
 	for (;;) {
 		entry.size = sizeof(entry);
 		err = xmem_pool_next(entry.number, &entry);
 		if (err)
-			break;
+			return err == -ENOENT ? 0 : err;
 		cli_append(rows, row_of(&entry));
 	}
+}
+
+int cli_list(const struct cli_arguments *arguments)
+{
+	json_t *rows = cli_array();
+	int err;
+
+	cli_ask();
+	err = cli_pools(rows);
 	cli_answered();
-	if (err != -ENOENT)
+	if (err)
 		cli_fail_xmem();
 	else if (arguments->json)
 		cli_print_json(rows);
 	else
 		cli_print_table(rows, columns);
 	json_decref(rows);
-	return err == -ENOENT ? CLI_DONE : CLI_FAILED;
+	return err ? CLI_FAILED : CLI_DONE;
 }

@@ -31,7 +31,7 @@ static bool host_is_there(const char *name)
 	return !err;
 }
 
-/* Is this the pool that "USER:NAME", or "NAME" of this user, stands for? */
+/* Does "USER:NAME", or "NAME" of this user, stand for a pool of that user? */
 static bool is_owner(const char *name, const char *colon, uint32_t uid)
 {
 	char user[16];
@@ -46,15 +46,23 @@ static bool is_owner(const char *name, const char *colon, uint32_t uid)
 	       !cli_user(uid)[colon - name];
 }
 
+bool cli_names(const char *given, const char *name, uint64_t number, uint32_t uid)
+{
+	const char *colon = strchr(given, ':'), *rest = colon ? colon + 1 : given;
+	char tag[24];
+
+	snprintf(tag, sizeof(tag), "@%" PRIu64, number);
+	return (!strcmp(name, rest) || !strcmp(tag, rest)) && is_owner(given, colon, uid);
+}
+
 /*
  * The tool could not join because the pool has the maximum number of clients. The list of pools has
  * the number of living clients; zombies have the other places.
  */
 static void say_full(const char *given)
 {
-	const char *colon = strchr(given, ':'), *name = colon ? colon + 1 : given;
 	struct xmem_pool_entry entry = { 0 };
-	char dead[24], tag[24];
+	char dead[24];
 	uint32_t count;
 
 	do {
@@ -63,9 +71,7 @@ static void say_full(const char *given)
 			cli_fail("open pool '%s': it was full, and has ended", given);
 			return;
 		}
-		snprintf(tag, sizeof(tag), "@%" PRIu64, entry.number);
-	} while ((strcmp(entry.name, name) && strcmp(tag, name)) ||
-		 !is_owner(given, colon, entry.owner_uid));
+	} while (!cli_names(given, entry.name, entry.number, entry.owner_uid));
 	count = entry.clients < entry.clients_max ? entry.clients_max - entry.clients : 0;
 	snprintf(dead, sizeof(dead), "%u %s", count, count == 1 ? "has" : "have");
 	cli_fail("open pool '%s': it is full: %u clients are alive, and %s ended whose "

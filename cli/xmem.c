@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * xmem: pools and GPUs from the command line, through the public API alone. This file has the table
- * of commands, their arguments, and standard output; each command has a file of its own. Exit
- * status: 0; 1: it failed, and a line says why; 2: bad usage.
+ * xmem: pools and GPUs from the command line, through the public API; top also looks at pools in
+ * other ways (look.h). This file has the table of commands, their arguments, and standard output;
+ * each command has a file of its own. Exit status: 0; 1: it failed, and a line says why; 2: bad
+ * usage.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +17,17 @@
 
 static int help(const struct cli_arguments *arguments);
 
+static const char top_more[] =
+	"Without --once: a view on the terminal; the key h explains it. It joins no pool. With\n"
+	"POOL the view begins in that pool, and --once prints its clients.\n"
+	"FRAMES/s and BYTES/s count publications, and OUT/s and IN/s those of a client and\n"
+	"those that it has received; BYTES/s of a client has both. LAG counts publications\n"
+	"that subscribers have yet to receive, and LOST those of them that are gone. LIMBO\n"
+	"counts buffers that are used although their owner has ended or wants them back.\n"
+	"CPU and GPU are the bytes of files and of memory on GPUs. WAITS FOR names the\n"
+	"clients that a client waits for. A dash is unknown: xmem.ko shows no rings, so it\n"
+	"tells neither IN/s nor LAG, LOST and WAITS FOR, and OUT/s counts buffers acquired.\n"
+	"--once looks twice, --interval S seconds apart (1), or until SIGINT.\n";
 static const char list_more[] =
 	"BYTES counts all buffers, FILES the files that these are in, and KEPT those of\n"
 	"FILES whose owner has ended. Buffers on GPUs are in BYTES and in no file: stat\n"
@@ -74,28 +87,29 @@ static const char gpu_more[] =
 	"Without a driver or a GPU, a message says why, and the status is 1.\n";
 
 static const struct cli_command commands[] = {
-	{ "list", "[--json]", "the pools of this host", list_more, 0, 0, true, 0, cli_list },
-	{ "stat", "[--json] POOL", "the contents of a pool now", stat_more, 1, 1, true, 0,
-	  cli_stat },
-	{ "clients", "[--json] POOL", "the clients of a pool", clients_more, 1, 1, true, 0,
-	  cli_clients },
-	{ "holders", "[--json] POOL [SLOT]", "the holders of each buffer", holders_more, 1, 2, true,
-	  0, cli_holders },
+	{ "top", "[--once] [--json] [POOL]", "watch pools and their clients",
+	  top_more, 0, 1, "jio", cli_top },
+	{ "list", "[--json] [--watch]", "the pools of this host", list_more, 0, 0,
+	  "jwi", cli_list },
+	{ "stat", "[--json] POOL", "the contents of a pool now", stat_more, 1, 1, "j", cli_stat },
+	{ "clients", "[--json] [--watch] POOL", "the clients of a pool",
+	  clients_more, 1, 1, "jwi", cli_clients },
+	{ "holders", "[--json] [--watch] POOL [SLOT]",
+	  "the holders of each buffer", holders_more, 1, 2, "jwi", cli_holders },
 	{ "claims", "[--json] [--void] POOL [SLOT]", "references that are set aside", claims_more,
-	  1, 2, true, 'v', cli_claims },
-	{ "limits", "[--json] [POOL]", "limits, and their use", limits_more, 0, 1, true,
-	  0, cli_limits },
-	{ "evict", "[--json] POOL CLIENT", "end a client of a pool", evict_more, 2, 2, true, 0,
+	  1, 2, "jv", cli_claims },
+	{ "limits", "[--json] [POOL]", "limits, and their use", limits_more, 0, 1, "j",
+	  cli_limits },
+	{ "evict", "[--json] POOL CLIENT", "end a client of a pool", evict_more, 2, 2, "j",
 	  cli_evict },
 	{ "drain", "[--json] [--evict] POOL", "let nobody join a pool any more", drain_more, 1, 1,
-	  true, 'e', cli_drain },
-	{ "gpu", "[--json]", "the GPUs, their driver and mechanisms", gpu_more, 0, 0,
-	  true, 0, cli_gpu },
-	{ "backend", "", "the host that programs get: kernel or daemon", NULL, 0, 0, false, 0,
+	  "je", cli_drain },
+	{ "gpu", "[--json]", "the GPUs, their driver and mechanisms", gpu_more, 0, 0, "j",
+	  cli_gpu },
+	{ "backend", "", "the host that programs get: kernel or daemon", NULL, 0, 0, "",
 	  cli_backend },
-	{ "version", "", "print the version", NULL, 0, 0, false, 0, cli_version },
-	{ "help", "[COMMAND]", "print this, or more about one command", NULL, 0, 1, false, 0,
-	  help },
+	{ "version", "", "print the version", NULL, 0, 0, "", cli_version },
+	{ "help", "[COMMAND]", "print this, or more about one command", NULL, 0, 1, "", help },
 };
 #define COMMANDS	(sizeof(commands) / sizeof(*commands))
 
@@ -117,6 +131,7 @@ static int help_all(void)
 	     "drain --evict ends all clients of the pool as well.\n"
 	     "The help of each command explains its columns.\n"
 	     "\n"
+	     "--watch prints the table again each second, or each --interval S, until SIGINT.\n"
 	     "--json prints the table, and more, for programs. No command but backend starts a\n"
 	     "daemon. A host that does not answer for 10 seconds is an error. The status is 0; 1\n"
 	     "if the command failed; 2 if it was not understood.\n"
@@ -172,9 +187,18 @@ static int help(const struct cli_arguments *arguments)
  */
 static int bad_option(const struct cli_command *command, char **argv)
 {
-	if (optopt && !strchr("jve", optopt))
+	if (optopt && !strchr("jvewoi", optopt))
 		return cli_usage("%s: there is no option -%c", command->name, optopt);
 	return cli_usage("%s: there is no option %s", command->name, argv[optind - 1]);
+}
+
+/* Seconds, or parts of one, in nanoseconds. 0: it is no such number, or too short or too long. */
+static uint64_t interval_of(const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	return *text && !*end && seconds >= 0.1 && seconds <= 86400 ? (uint64_t)(seconds * 1e9) : 0;
 }
 
 /* 0, or CLI_USAGE. */
@@ -183,22 +207,33 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 {
 	static const struct option known[] = {
 		{ "json", no_argument, NULL, 'j' }, { "void", no_argument, NULL, 'v' },
-		{ "evict", no_argument, NULL, 'e' },
+		{ "evict", no_argument, NULL, 'e' }, { "watch", no_argument, NULL, 'w' },
+		{ "once", no_argument, NULL, 'o' }, { "interval", required_argument, NULL, 'i' },
 		{ "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, count;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "", known, NULL)) >= 0) {
+	ret->interval = 1000000000;
+	while ((c = getopt_long(argc, argv, ":", known, NULL)) >= 0) {
 		if (c == 'h') {
 			ret->help = true;
 			return 0;
 		}
-		if (!(c == 'j' && command->json) && c != command->option)
+		if (c == ':' && optopt == 'i')
+			return cli_usage("%s: --interval needs seconds", command->name);
+		if (!strchr(command->options, c))
 			return bad_option(command, argv);
 		ret->json |= c == 'j';
 		ret->voids |= c == 'v';
 		ret->evicts |= c == 'e';
+		ret->watch |= c == 'w';
+		ret->once |= c == 'o';
+		if (c == 'i')
+			ret->interval = interval_of(optarg);
+		if (!ret->interval)
+			return cli_usage("%s: --interval is 0.1 to 86400 seconds, not '%s'",
+					 command->name, optarg);
 	}
 	count = argc - optind;
 	if (count > 0 && !*command->arguments)
@@ -253,5 +288,8 @@ int main(int argc, char **argv)
 	status = parse(command, argc - 1, argv + 1, &arguments);
 	if (status)
 		return status;
-	return close_output(arguments.help ? help_of(command) : command->run(&arguments));
+	if (arguments.help)
+		return close_output(help_of(command));
+	return close_output(arguments.watch ? cli_watch(command->run, &arguments) :
+			    command->run(&arguments));
 }

@@ -4,6 +4,7 @@
  * core/host.h says what the words in the pages mean.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -63,8 +64,8 @@ struct xd_pool *xd_pool_after(struct xd_daemon *daemon, u64 number, bool named)
 /* ---- making ---- */
 
 /*
- * The file of a pool's pages has the pool's name, so that /proc/PID/maps shows which processes use
- * which pool.
+ * The file of a pool's pages has the pool's name, or its number if it has none, so that
+ * /proc/PID/maps shows which processes use which pool, and the tool finds the file.
  */
 static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *header)
 {
@@ -72,8 +73,11 @@ static int make_pages(struct xd_pool *pool, const struct xmem_pool_header *heade
 	u64 bytes = header->total_bytes;
 	char *front;
 
-	snprintf(name, sizeof(name), "xmem-pool%s%.*s", header->name[0] ? ":" : "",
-		 XMEM_NAME_BYTES, (const char *)header->name);
+	if (header->name[0])
+		snprintf(name, sizeof(name), "xmem-pool:%.*s", XMEM_NAME_BYTES,
+			 (const char *)header->name);
+	else
+		snprintf(name, sizeof(name), "xmem-pool@%" PRIu64, (uint64_t)pool->number);
 	pool->pages = xd_new_memfd(name, bytes, 0);
 	if (pool->pages < 0)
 		return pool->pages;
@@ -138,6 +142,7 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		return -ENOMEM;
+	pool->number = ++daemon->last_pool;
 	err = make_pages(pool, &header);
 	if (err) {
 		free(pool);
@@ -149,7 +154,6 @@ int xd_pool_create(struct xd_daemon *daemon, const struct xmem_join_request *joi
 	xm_host_init(&pool->host, (struct xmem_pool_header *)pool->base);
 	xm_map_init(&pool->host.map, pool->base, &header);
 	pool->host.one_user = true;
-	pool->number = ++daemon->last_pool;
 	pool->daemon = daemon;
 	pool->next = daemon->pools;
 	daemon->pools = pool;

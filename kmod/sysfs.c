@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /sys/class/xmem: a folder for each pool, with the same text files in each, and a file about the
- * users. It is for people and tools; nothing in xmem reads it. docs/abi/sysfs.txt lists the files.
+ * users. It is for people and tools, such as xmem top. docs/abi/sysfs.txt lists the files.
  *
  * The files of a pool have mode 0444, but only the pool's owner and users whom its mode admits read
  * them: each read checks that mode, which may change. A tool may read the files all the time, and

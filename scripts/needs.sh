@@ -15,7 +15,7 @@ architecture() { dpkg --print-architecture; }
 packages_for() {
 	local p
 	case $1 in
-	build) echo make gcc libc6-dev libjansson-dev python3 ;;
+	build) echo make gcc libc6-dev libjansson-dev libncurses-dev python3 ;;
 	demo)
 		echo make gcc libc6-dev libpng-dev libxxhash-dev ffmpeg forensics-samples-files
 		;;
@@ -27,7 +27,7 @@ packages_for() {
 		for p in build demo kmod vm instructions; do packages_for $p; done
 		echo check sparse spin strace pkg-config cmake git patch dkms
 		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
-		echo python3-venv python3-pycparser python3-dev mandoc
+		echo python3-venv python3-pycparser python3-dev mandoc tmux
 		;;
 	# our own debug kernels, programs that read the module, and another processor
 	long)
@@ -37,7 +37,7 @@ packages_for() {
 	arm64) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm ;;
 	# python3-torch has numpy, hypothesis and psutil with it: 540 MB. The headers of torch, with
 	# which the allocator of xmem.torch is compiled, are 26 MB more, and protobuf's.
-	python) echo make gcc libc6-dev libjansson-dev python3-dev python3-venv ;;
+	python) echo make gcc libc6-dev libjansson-dev libncurses-dev python3-dev python3-venv ;;
 	python-tests)
 		packages_for python; packages_for fakecuda
 		echo pkg-config python3-torch libtorch-dev python3-setuptools python3-wheel ffmpeg

@@ -18,6 +18,7 @@ include/*       include/*
 lib/cuda/*      lib/cuda/* lib/base/* lib/host/* lib/*.h core/* include/*
 lib/*           lib/* core/* include/*
 daemon/*        daemon/* core/* include/* lib/host/wire.h lib/host/futex.h lib/host/address.h
+cli/look*       cli/* core/* include/* lib/host/wire.h lib/host/address.h
 cli/*           cli/* include/xmem.h include/xmem/[!u]*
 examples/*      examples/* include/xmem.h include/xmem.hpp include/xmem/[!u]*
 bench/inline.c  bench/* core/* include/xmem.h include/xmem/[!u]*

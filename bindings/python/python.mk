@@ -81,7 +81,8 @@ $(PYTHON_SO): $(PYTHON_OBJ) $(filter $(B)/%,$(PYTHON_LIBS))
 $(PYTHON_TREE)/lib/xmem: $(CLI_OBJ) $(B)/libxmem.a
 	$(say) LD $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -l:libjansson.a -ldl
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -l:libjansson.a \
+		$(CURSES:yes=-l:libncurses.a -l:libtinfo.a) -ldl
 $(PYTHON_TREE)/lib/%: $(B)/%
 	$(Q)mkdir -p $(@D) && ln -sfr $< $@
 $(PYTHON_TREE)/include/%: include/%

@@ -3,21 +3,25 @@
 # Tests the xmem tool: every command as table and as JSON, beside a scene (scene.c) whose holders
 # are known; then its messages for wrong arguments, without a host, and when its output cannot be
 # written.
-#   XMEM_BACKEND=daemon|kernel tests/cli/run.sh [FOLDER]     FOLDER: build/release
+#   tests/cli/run.sh [FOLDER [NAME...]]     with the daemon, or XMEM_BACKEND=kernel
+# FOLDER is build/release, and the names are those of tests; they run in the order below.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
 programs=$(realpath "${1:-build/release}")
-backend=${XMEM_BACKEND:?is daemon or kernel}
+wanted=${2:+" ${*:2} "}
+export XMEM_BACKEND=${XMEM_BACKEND:-daemon}
+backend=$XMEM_BACKEND
 export XMEM_SOCKET=xmem-cli-$$ XMEM_DAEMON=$programs/xmemd
 export XMEM_CUDA_DRIVER=$programs/fakecuda/libcuda.so.1
 nowhere="env XMEM_BACKEND=daemon XMEM_SOCKET=$XMEM_SOCKET-none"
 work=$(mktemp -d)
-passed=0 failed=0 skipped=0 name='' scene='' other=''
+passed=0 failed=0 skipped=0 name='' scene='' other='' screens=0
 declare -A is			# processes and tokens, as the scene prints them
 clean_up() {
 	trap - EXIT
 	[ -z "$scene$other" ] || kill ${scene:+"$scene"} ${other:+"$other"} 2>/dev/null
+	[ $screens = 0 ] || end_screen 2>/dev/null
 	rm -rf "$work"
 }
 trap clean_up EXIT
@@ -73,6 +77,17 @@ set_scene() {
 	known=(--arg A "${is[A]}" --arg B "${is[B]}" --arg C "${is[C]}" --argjson uid "$(id -u)"
 		--argjson cam "${is[cam]}" --argjson viewer "${is[viewer]}"
 		--argjson logger "${is[logger]}" --arg backend "$backend")
+}
+
+# Prints the process of the daemon.
+find_daemon() {
+	local file
+	for file in $(grep -lsazxF "XMEM_SOCKET=$XMEM_SOCKET" /proc/[0-9]*/environ); do
+		file=${file%/environ}
+		[ "$(readlink "$file/exe")" != "$programs/xmemd" ] || break
+		file=''
+	done
+	[ -n "$file" ] && echo "${file#/proc/}"
 }
 
 # set_other [-n POOL] [CLIENTS | --gpus], other_says LINE, end_other: these control another scene,
@@ -306,6 +321,324 @@ viewer 8192' "$(xmem holders scene | sed '1,/^$/d' | awk 'NR > 1 { print $1, $NF
 		same 16384 "$(json '.[] | select(.name == "scene").bytes_kept' list)"
 }
 
+# ---- top ----
+
+# pauses PROCESS: waits until it is in the ppoll of its interval, which has no descriptors.
+pauses() {
+	local tries call
+	for ((tries = 0; tries < 6000; tries++)); do
+		read -r call </proc/"$1"/syscall || return
+		[[ ! $call =~ ^(271|73)\ 0x0\ 0x0\  ]] || return 0
+		read -r -t 0.01 -u "$other_out" || true		# it prints nothing now
+	done
+	says "process $1 does not pause: $call"
+}
+
+# counts N M: lets the stream publish N and receive M while top waits for its second look, and
+# prints what top has counted.
+counts() {
+	local tool
+	"$programs/xmem" top --json --interval 3600 other \
+		>"$work/top" {other_in}>&- {other_out}<&- &
+	tool=$!
+	pauses $tool || return
+	echo "$1 $2" >&"$other_in"
+	other_says 'done' || return
+	kill -INT $tool
+	wait $tool || { says "top: status $?"; return; }
+	jq -c '.pools[0].clients[] | [.label, .published, .frames_published, .bytes_published,
+		.frames_received, .bytes_received, .behind, .lost]' "$work/top"
+}
+
+# Two looks count what lies between them, also if the ring has less room than that.
+top_counts_hand_overs() {
+	local result=0
+	set_other --stream || return
+	if [ "$backend" = daemon ]; then
+		same '["cam",5,5,20480,0,0,0,0]
+["viewer",null,null,null,3,12288,2,0]' "$(counts 5 3)" || result=1
+		same '["cam",25,20,81920,0,0,0,0]
+["viewer",null,null,null,0,0,8,14]' "$(counts 20 0)" || result=1
+	else
+		same '["cam",null,5,20480,null,null,null,null]
+["viewer",null,null,null,null,null,null,null]' "$(counts 5 3)" || result=1
+	fi
+	end_other && return $result
+}
+
+# Of a pool that is full, other commands cannot tell anything, because they join.
+top_joins_nothing() {
+	local result=0
+	set_other 3 || return
+	same 'cam 1
+viewer 2
+logger 3' "$(json '.pools[0].clients[] | "\(.label) \(.incarnation)"' top other --interval 0.1 |
+		tr -d '"')" || result=1
+	refuses 1 'it is full' xmem clients other || result=1
+	end_other && return $result
+}
+
+# top, list, clients and holders agree. Of the holds on A the module tells only how many there are.
+top_says_what_the_others_say() {
+	local keys='client label pid uid role state slots holds limbo bytes_limbo incarnation'
+	local untold='.clients[]'
+	keys=$(sed 's/[a-z_]*/.&/g; s/ /, /g' <<<"$keys")
+	[ "$backend" = daemon ] || untold+=' | .holds = null'
+	same "$(json "$untold | [$keys]" clients scene)" \
+		"$(json ".pools[0].clients[] | [$keys]" top scene --interval 0.1)" &&
+		same "$(json '.slots[] | [.slot, .state, .bytes, .device, .owner.client,
+			[.holders[].client]]' holders scene)" \
+			"$(json '.pools[0].slots[] | select(.holds > 0) | [.slot, .state, .bytes,
+			.device, .owner, .holders]' top scene --interval 0.1)" &&
+		same "$(json 'map([.number, .name, .uid, .clients, .bytes_files])' list)" \
+			"$(json '.pools | map([.number, .name, .uid, .alive, .bytes_files])' \
+			top --interval 0.1)"
+}
+
+# The files of a pool as the module shows them, in a /sys/class of its own. Of the lines of slots
+# one is cut, one has a wrong owner, one is of another slot, and one ends in "!". Another pool
+# differs in a number that changes.
+top_reads_sysfs() {
+	local folder=$work/class/xmem/pool3 fact line='%5s %5s %-8s %12s 1 4096 %s 0 %6s %-20s%s\n'
+	if ! unshare -rm true 2>"$work/err"; then
+		echo "SKIP $name: $(cat "$work/err")"
+		return 77
+	fi
+	mkdir -p "$folder"
+	for fact in name=audio owner_uid=7 gid=8 slots_max=6 clients_max=40 ring_entries=8 \
+		payload_bytes=4096 kept_bytes=0; do
+		echo "${fact#*=}" >"$folder/${fact%=*}"
+	done
+	{
+		printf "$line" slot owner state generation 00000000 holds 'holders' ' '
+		printf "$line" 0 39 upgraded 70 02000000 3 '80,00000001' ' '
+		printf "$line" 1 0 live 71 00000000 3 04 ' ' | cut -c 3-
+		printf "$line" 2 999 live 72 00000000 3 04 ' '
+		printf "$line" 9 0 live 73 00000000 3 04 ' '
+		printf "$line" 4 0 scanning 74 00000000 2 02 '!'
+		printf "$line" 5 host live 75 00000000 3 04 ' '
+	} >"$folder/buffers"
+	line='%6s %-10s %-6s %8s %10s %11s %-15s%20s\n'
+	{
+		printf "$line" client state role pid uid incarnation label ''
+		printf "$line" 0 alive writer 50 4294967295 60 'a mic ' ''
+		printf "$line" 1 alive either 51 7 61 ear ''
+		printf "$line" 2 quarantine reader 0 7 62 '' ''
+		printf "$line" 3 alive reader 53 7 63 cut '' | cut -c 2-
+		printf "$line" 4 - '' '' '' '' '' ''
+	} >"$folder/clients"
+	cp -r "$folder" "$folder"4
+	echo 5 >"$folder"4/kept_bytes
+	echo '{"name": "audio", "uid": 7, "gid": 8, "slots_max": 6, "clients_max": 40,
+		"ring_entries": 8, "bytes_files": 4096, "bytes_kept": 0}' >"$work/pool"
+	# shellcheck disable=SC2016
+	unshare -rm bash -c 'mount --bind "$1" /sys/class && exec "$2" --sysfs "$3"' bash \
+		"$work/class" "$programs/cli-view" "$work/pool" >"$work/told" || return
+	same '[0,"writing",2,39,70,3,[0,39]]
+[4,"live",0,0,74,null,[1]]
+[5,"limbo",0,null,75,3,[2]]' "$(jq -c '.slots[] | [.slot, .state, .device, .owner, .generation,
+		.holds, .holders]' "$work/told")" &&
+		same '[0,"a mic","writer","alive",4294967295,1,null,0]
+[1,"ear","reader","alive",7,0,null,0]
+[2,"","reader","zombie",7,0,3,4096]' "$(jq -c '.clients[] | [.client, .label, .role, .state,
+			.uid, .slots, .holds, .bytes_limbo]' "$work/told")" &&
+		same '[[2,4096]]' "$(jq -c '.devices | map([.device, .bytes])' "$work/told")"
+}
+
+# A pool has as much memory as before: a look at an unused page would get some for it.
+top_uses_no_memory() {
+	local process file before=''
+	if [ "$backend" = kernel ]; then
+		echo "SKIP $name: the module has no file for its pages"
+		return 77
+	fi
+	process=$(find_daemon) || return
+	for file in /proc/"$process"/fd/*; do
+		[[ $(readlink "$file") != /memfd:xmem-pool[@:]* ]] ||
+			before+="$file $(stat -Lc %b "$file")"$'\n'
+	done
+	xmem top --once --interval 0.1 >/dev/null
+	same 2 "$(grep -c . <<<"$before")" || return
+	while read -r file blocks; do
+		[ -z "$file" ] || same "$blocks" "$(stat -Lc %b "$file")" || return
+	done <<<"$before"
+}
+
+# Only the daemon's pages say that.
+top_says_who_waits() {
+	local wanted='cam viewer
+viewer -' result=0
+	[ "$backend" = daemon ] || wanted='cam -
+viewer -'
+	set_other --stuck || return
+	same "$wanted" "$(cells top --once --interval 0.1 other | awk '{ print $2, $NF }')" ||
+		result=1
+	end_other && return $result
+}
+
+# A pool without a name is looked at, too.
+top_shows_anonymous_pools() {
+	same '["cli-scene"]' "$(json '.pools[] | select(.name == null).clients | map(.label)' \
+		top --interval 0.1)" &&
+		same 1 "$(xmem top --once --interval 0.1 "$(xmem list | awk '{ print $NF }' |
+			grep ^@)" | grep -c cli-scene)" &&
+		refuses 1 "there is no pool 'none'" xmem top --once --interval 0.1 none &&
+		refuses 2 "top: --interval is 0.1 to 86400 seconds, not 'x'" \
+			xmem top --interval x &&
+		refuses 2 'top: --interval needs seconds' xmem top --interval &&
+		refuses 2 'stat: there is no option --watch' xmem stat scene --watch &&
+		refuses 1 'no host is running' $nowhere "$programs/xmem" top --once --interval 0.1
+}
+
+top_as_a_table() {
+	local lag=3
+	[ "$backend" = daemon ] || lag=-
+	same 'CLIENTS FRAMES/s BYTES/s LAG LOST HOLDS LIMBO CPU GPU POOL' \
+		"$(xmem top --once --interval 0.1 | head -n 1 | sed 's/^ *//; s/  */ /g')" &&
+		same "3 0 0 $lag ${lag/3/0} 5 0 16k 0 scene" \
+			"$(cells top --once --interval 0.1 | grep scene)" &&
+		same "cam ${is[cam]}
+viewer ${is[viewer]}
+logger ${is[logger]}" "$(cells top --once scene --interval 0.1 | cut -d ' ' -f 2,3)"
+}
+
+top_view_shows() { tests/cli/view.sh "$programs/cli-view"; }
+
+# ---- top on a terminal ----
+
+on_screen() { env -u TMUX tmux -L "xmem-cli-$$-$screens" "$@"; }
+
+# set_screen COLUMNS ROWS COMMAND: runs it on a terminal of that size, then says how it ended.
+set_screen() {
+	screens=$((screens + 1))
+	on_screen -f /dev/null new-session -d -x "$1" -y "$2" \
+		"$3; s=\$?; echo; echo status \$s; cat" \; set-option -g status off \; \
+		resize-window -x "$1" -y "$2" \
+		{scene_in}>&- {scene_out}<&- {other_in}>&- {other_out}<&-
+}
+
+# shows PATTERN: waits until a line of the screen fits it.
+shows() {
+	local tries
+	for ((tries = 0; tries < 2000; tries++)); do
+		on_screen capture-pane -p >"$work/screen" || return
+		! grep -q -- "$1" "$work/screen" || return 0
+		read -r -t 0.01 -u "$scene_out" || true		# it prints nothing now
+	done
+	says "the screen does not show $1, but $(cat "$work/screen")"
+}
+
+end_screen() { on_screen kill-server; }
+
+top_on_a_terminal() {
+	local result=0 process keys='Enter in  Esc back  Tab slots  < > sort  / filter'
+	set_other --stream || return
+	set_screen 80 24 "NO_COLOR=1 '$programs/xmem' top --interval 0.1"
+	shows ' other$' && shows "^$keys  e evict  h help  q quit\$" &&
+		same 24 "$(wc -l <"$work/screen")" &&
+		on_screen send-keys / other Enter Enter && shows '^ *0 cam ' &&
+		shows 'other: clients, by ID' &&
+		on_screen send-keys Tab && shows 'other: slots' && shows ' free .* cam ' &&
+		on_screen send-keys Escape && shows '^xmem top  [a-z]*  pools' &&
+		on_screen resize-window -x 40 -y 6 &&
+		shows '^Enter in  Esc back  Tab slots  < > sort$' &&
+		same 6 "$(wc -l <"$work/screen")" &&
+		on_screen resize-window -x 10 -y 2 && shows '^Enter in$' &&
+		on_screen resize-window -x 90 -y 30 && shows ' other$' &&
+		on_screen send-keys q && shows '^status 0$' || result=1
+	end_screen
+	end_other && return $result
+}
+
+# A terminal that has neither colours nor a way to hide its cursor.
+top_on_a_poor_terminal() {
+	local result=0 term
+	set_other --stream || return
+	set_screen 80 24 "TERM=vt100 '$programs/xmem' top --interval 0.1 other"
+	shows '^ *1 viewer ' && on_screen send-keys q && shows '^status 0$' ||
+		result=1
+	end_screen
+	for term in dumb none-such; do
+		set_screen 80 24 "TERM=$term '$programs/xmem' top"
+		shows '^xmem: top: this terminal is not known' && shows '^status 1$' || result=1
+		end_screen
+	done
+	refuses 1 'top: there is no terminal: use --once or --json' xmem top || result=1
+	end_other && return $result
+}
+
+# The view tells a refusal of the host, and the end of a pool; then it shows the next pool.
+top_outlives_what_it_shows() {
+	local result=0 words='Client 1 has been evicted'
+	[ "$backend" = kernel ] || words='live process'
+	set_other --stream || return
+	set_screen 80 24 "'$programs/xmem' top --interval 0.1 other"
+	shows '^ *1 viewer ' && on_screen send-keys Down e && shows '^Evict client 1 (viewer' &&
+		on_screen send-keys y && shows "$words" || result=1
+	end_other || result=1
+	shows '^Pool other has ended.$' && set_other --stream && shows ' other$' || result=1
+	end_screen
+	end_other && return $result
+}
+
+# The host goes while the view is shown, and another one comes.
+top_outlives_its_host() {
+	local result=0 host
+	if [ "$backend" = kernel ]; then
+		echo "SKIP $name: the module cannot be ended"
+		return 77
+	fi
+	local -x XMEM_SOCKET=$XMEM_SOCKET-other
+	set_other --stream || return
+	host=$(find_daemon) || result=1
+	set_screen 80 24 "'$programs/xmem' top --interval 0.1"
+	shows ' other$' || result=1
+	kill -KILL "$host"
+	shows 'no host is running' || result=1
+	end_other || result=1
+	set_other --stream && shows ' other$' && on_screen send-keys q && shows '^status 0$' ||
+		result=1
+	end_screen
+	end_other && return $result
+}
+
+# ---- again and again ----
+
+# Each interval the table is printed below an empty line; SIGINT ends it after a whole table.
+watch_prints_again() {
+	local command tool result=0 lines
+	for command in list 'clients scene' 'holders scene' 'list --json'; do
+		mkfifo "$work/watched"
+		# shellcheck disable=SC2086
+		env --default-signal=PIPE "$programs/xmem" $command --watch --interval 0.1 \
+			>"$work/watched" &
+		tool=$!
+		lines=$(xmem $command | wc -l)
+		head -n $((3 * (lines + 1))) <"$work/watched" >"$work/tables"
+		rm "$work/watched"
+		wait $tool
+		[ $? = 141 ] || { says "$command: it outlives its reader"; result=1; }
+		same "$(xmem $command)" "$(head -n "$lines" "$work/tables")" || result=1
+	done
+	return $result
+}
+
+watch_ends_at_sigint() {
+	local tool json result=0
+	set_other --stream || return
+	for json in '' --json; do
+		# shellcheck disable=SC2086
+		"$programs/xmem" clients other --watch --interval 3600 $json \
+			>"$work/watched" {other_in}>&- {other_out}<&- &
+		tool=$!
+		pauses $tool && kill -INT $tool
+		wait $tool || { says "status $?"; result=1; }
+		# shellcheck disable=SC2086
+		same "$(xmem clients other $json)" "$(cat "$work/watched")" || result=1
+	done
+	end_other && return $result
+}
+
 # ---- the tool is a client only while it looks ----
 
 # writes PROCESS: waits until it is in write(2) to standard output, and stays there.
@@ -371,7 +704,7 @@ bad_usage() {
 		refuses 2 "list: there is no option -x$end" xmem list -xj &&
 		refuses 2 "list: there is no option --json=yes$end" xmem list --json=yes &&
 		refuses 2 "backend: there is no option --json$end" xmem backend --json &&
-		refuses 2 "list: the arguments are '\[--json\]'$end" xmem list scene &&
+		refuses 2 "list: the arguments are '\[--json\] \[--watch\]'$end" xmem list scene &&
 		refuses 2 "gpu: the arguments are '\[--json\]'$end" xmem gpu 0 &&
 		refuses 2 "gpu: there is no option --void$end" xmem gpu --void &&
 		refuses 2 "version: it takes no arguments$end" xmem version scene &&
@@ -404,16 +737,12 @@ no_such_pool() {
 
 # A host that is stopped does not stop the tool.
 host_that_does_not_answer() {
-	local file process=''
+	local process
 	if [ "$backend" = kernel ]; then
 		echo "SKIP $name: the module cannot be stopped"
 		return 77
 	fi
-	for file in $(grep -lsazxF "XMEM_SOCKET=$XMEM_SOCKET" /proc/[0-9]*/environ); do
-		file=${file%/environ}
-		[ "$(readlink "$file/exe")" != "$programs/xmemd" ] || process=${file#/proc/}
-	done
-	[ -n "$process" ] || { says 'xmemd is not found'; return; }
+	process=$(find_daemon) || { says 'xmemd is not found'; return; }
 	kill -STOP "$process"
 	refuses 1 'the host does not answer' timeout 600 "$programs/xmem" stat scene
 	local result=$?
@@ -449,13 +778,14 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same 'list stat clients holders claims limits evict drain gpu backend version help' \
+	same 'top list stat clients holders claims limits evict drain gpu backend version help' \
 		"$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
 			same "$(xmem help "$command")" "$(xmem "$command" --help)" || return
 	done
-	same 'Usage: xmem holders [--json] POOL [SLOT]' "$(xmem help holders | head -n 1)" &&
+	same 'Usage: xmem holders [--json] [--watch] POOL [SLOT]' \
+		"$(xmem help holders | head -n 1)" &&
 		same 'Usage: xmem version' "$(xmem version --help | head -n 1)"
 }
 
@@ -474,7 +804,7 @@ help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same 12 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 13 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
@@ -545,12 +875,16 @@ buffers_are_on_their_gpus() {
 
 gpus_of_a_pool() {
 	local -x FAKECUDA_DEVICES=2
-	local result=0
+	local result=0 told=4194304,[1,2]
 	known+=(--argjson gpus "$(xmem gpu --json | jq -c '.gpus | map(.uuid)')")
 	set_other --gpus || return
 	stat_says_what_is_on_which_gpu && buffers_are_on_their_gpus live || result=1
 	same '[104096,4096]' "$(json '.[] | select(.name == "other") | [.bytes, .bytes_files]' \
 		list)" || result=1
+	[ "$backend" = daemon ] || told=100000,[2]	# of the buffers, not of allocations
+	same "[$told,$(json '.clients | map(.holds)' clients other)]" "$(json '.pools[0] |
+		[.bytes_cuda, (.devices | map(.device)), (.clients | map(.holds))]' \
+		top other --interval 0.1)" || result=1
 	echo kill >&"$other_in"
 	other_says killed && buffers_are_on_their_gpus limbo || result=1
 	end_other && return $result
@@ -669,6 +1003,26 @@ wrong_backend_is_said() {
 	done
 }
 
+# Without ncurses the tool has no view, and says which package it lacks.
+build_without_ncurses() {
+	if [ "$backend" = kernel ]; then
+		echo "SKIP $name: it does not depend on the host"
+		return 77
+	fi
+	local object=$work/none/obj/cli/top_screen.o
+	mkdir "$work/hidden"
+	echo '#error it is hidden' >"$work/hidden/curses.h"
+	make -s B="$work/none" CFLAGS="-isystem $work/hidden" "$object" >/dev/null &&
+		! make -n B="$work/none" CFLAGS="-isystem $work/hidden" "$work/none/xmem" |
+			grep curses || { says 'it needs ncurses'; return; }
+	find "$programs/obj/cli" -name '*.o' ! -name top_screen.o -print0 |
+		xargs -0 cc -pthread -o "$work/none/xmem" "$object" >"$work/err" 2>&1 \
+			-Wl,--start-group "$programs/libxmem.a" -ljansson -ldl ||
+		{ says "$(cat "$work/err")"; return; }
+	refuses 1 'only --once and --json: install libncurses-dev' "$work/none/xmem" top &&
+		[[ $("$work/none/xmem" top --once --interval 0.1) == *' scene'* ]]
+}
+
 # If there is no JSON library, the build says what to do, instead of the compiler's error.
 build_without_json_library() {
 	if [ "$backend" = kernel ]; then
@@ -686,6 +1040,10 @@ set_scene || { echo '0 passed, 1 failed, 0 skipped'; exit 1; }
 for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	long_name_with_slashes anonymous_is_looked_at \
 	clients_are_who_they_are client_waits_for_a_writer \
+	top_counts_hand_overs top_joins_nothing top_says_what_the_others_say top_as_a_table \
+	top_reads_sysfs top_uses_no_memory top_says_who_waits top_shows_anonymous_pools \
+	top_view_shows top_on_a_terminal top_on_a_poor_terminal top_outlives_what_it_shows \
+	top_outlives_its_host watch_prints_again watch_ends_at_sigint \
 	clients_as_a_table holders_are_who_they_are holders_as_a_table \
 	holders_of_one_slot claims_are_set_aside limits_are_listed stat_counts_without_the_tool \
 	output_that_nobody_reads_keeps_no_pool full_pool bad_usage no_such_pool \
@@ -696,8 +1054,9 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	clients_are_evicted_and_pools_drained \
 	backend_is_told output_that_cannot_be_written output_into_a_pipe_without_a_reader \
 	no_host_and_none_is_started no_device \
-	wrong_backend_is_said build_without_json_library \
+	wrong_backend_is_said build_without_json_library build_without_ncurses \
 	claims_are_voided killed_owner_is_seen; do
+	[ -z "$wanted" ] || [[ $wanted = *" $name "* ]] || continue
 	result=0
 	"$name" || result=$?
 	case $result in

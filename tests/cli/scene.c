@@ -5,6 +5,8 @@
  *   cli-scene POOL --waits     a client that waits for a writer
  *   cli-scene POOL [CLIENTS]   a pool for so many clients (8), see below
  *   cli-scene POOL --gpus      a pool with memory on two GPUs, see below
+ *   cli-scene POOL --stuck     a publisher cam that waits for its subscriber viewer
+ *   cli-scene POOL --stream    a pool with a publisher and a subscriber, see below
  *
  * The processes of the pool are:
  *
@@ -23,6 +25,9 @@
  *   cam      had a buffer on GPU 1, which viewer has opened and still has open. Then it publishes
  *            A, on the CPU, and B, on GPU 0, and sets two references to B aside
  *   viewer   holds A and B
+ *
+ * The stream is one process with two clients. "N M" on its standard input lets cam publish N
+ * buffers of 4096 bytes, and viewer receive M; then it prints "done".
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -87,7 +92,7 @@ static struct xmem_pool *join(const char *label, uint32_t flags)
 {
 	struct xmem_pool_options options = {
 		.size = sizeof(options), .flags = flags, .slots = 128, .clients = clients,
-		.ring_entries = 8, .label = label,
+		.ring_entries = 8, .label = label, .wait_bound_ns = 3600000000000,
 	};
 	struct xmem_pool *pool = xmem_pool_open(name, &options);
 
@@ -305,6 +310,55 @@ static int wait_for_a_writer(void)
 	return 0;
 }
 
+/* It has published all that viewer lets it publish. It runs until its standard input ends. */
+static int stuck(void)
+{
+	const struct xmem_subscribe_options waits = {
+		.size = sizeof(waits), .flags = XMEM_SUBSCRIBE_WAITS,
+	};
+	struct xmem_pool *cam = join("cam", XMEM_OPEN_WRITER);
+	struct xmem_pool *viewer = join("viewer", XMEM_OPEN_EXISTING);
+	struct xmem_buffer *buffer;
+
+	if (!xmem_subscribe(viewer, &waits) || xmem_preallocate(cam, 4096, 4, NULL))
+		fail("stuck");
+	while ((buffer = xmem_acquire(cam, 4096, 0)))
+		if (xmem_publish(buffer, NULL, NULL))
+			fail("publish");
+	puts("ready");
+	fflush(stdout);
+	return getchar() == EOF ? 0 : 1;
+}
+
+static int stream(void)
+{
+	struct xmem_pool *cam = join("cam", XMEM_OPEN_WRITER);
+	struct xmem_pool *viewer = join("viewer", XMEM_OPEN_EXISTING);
+	struct xmem_subscription *follow = xmem_subscribe(viewer, NULL);
+	struct xmem_buffer *buffer;
+	unsigned int out, in;
+	uint64_t token;
+	char line[64];
+
+	if (!follow || xmem_preallocate(cam, 4096, 16, NULL))
+		fail("stream");
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin) && sscanf(line, "%u %u", &out, &in) == 2) {
+		while (out--)
+			xmem_release(publish(cam, &token));
+		while (in--) {
+			buffer = xmem_receive(follow, 0);
+			if (!buffer)
+				fail("receive");
+			xmem_release(buffer);
+		}
+		puts("done");
+		fflush(stdout);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool gpus = argc == 3 && !strcmp(argv[2], "--gpus");
@@ -315,6 +369,10 @@ int main(int argc, char **argv)
 	name = argv[1];
 	if (argc == 3 && !strcmp(argv[2], "--waits"))
 		return wait_for_a_writer();
+	if (argc == 3 && !strcmp(argv[2], "--stuck"))
+		return stuck();
+	if (argc == 3 && !strcmp(argv[2], "--stream"))
+		return stream();
 	if (argc == 3 && !gpus)
 		clients = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (gpus)
