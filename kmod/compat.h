@@ -17,6 +17,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
+#include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/shmem_fs.h>
@@ -73,6 +74,19 @@ static inline int xk_mmap_instead(struct file *file, struct vm_area_struct *vma)
 	if (err)
 		vma->vm_file = old;
 	return err;
+#endif
+}
+
+/*
+ * Lock the page unless the caller is killed first. Newer kernels, such as 6.12, can do that for a
+ * folio alone, and 5.10 has no folios.
+ */
+static inline int xk_lock_page_killable(struct page *page)
+{
+#ifdef XK_HAVE_FOLIO_LOCK_KILLABLE
+	return folio_lock_killable(page_folio(page));
+#else
+	return lock_page_killable(page);
 #endif
 }
 

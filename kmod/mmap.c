@@ -83,7 +83,7 @@ static vm_fault_t xk_fault(struct vm_fault *vmf)
 				return VM_FAULT_SIGBUS;		/* it is being killed */
 			continue;
 		}
-		if (lock_page_killable(page)) {		/* others may keep it for long */
+		if (xk_lock_page_killable(page)) {	/* others may keep it for long */
 			put_page(page);
 			return VM_FAULT_SIGBUS;
 		}
