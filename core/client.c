@@ -543,6 +543,16 @@ static void xm_limit_strangers(const struct xm_host *host, u32 ended)
 		xm_drop_ring(&host->map, estate.oldest);
 }
 
+bool xm_host_drop_strangers(const struct xm_host *host, u32 user)
+{
+	struct xm_estate estate;
+
+	xm_count_estate(host, user, &estate);
+	if (estate.rings)
+		xm_drop_ring(&host->map, estate.oldest);
+	return estate.rings;
+}
+
 void xm_host_end(struct xm_host *host, u32 client, bool opens)
 {
 	const struct xm_map *map = &host->map;

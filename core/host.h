@@ -273,6 +273,12 @@ static inline bool xm_host_is_quarantined(const struct xm_host *host, u32 client
  */
 void xm_host_exited(struct xm_host *host, u32 client);
 
+/*
+ * The pool's owner needs an id: drop the oldest ring of a user's ended publishers that only
+ * strangers keep. false: there is none. The caller reaps all.
+ */
+bool xm_host_drop_strangers(const struct xm_host *host, u32 user);
+
 /* The result of xm_host_bury. */
 enum xm_buried {
 	XM_BURIED_NOT = 0,		/* nothing has changed */

@@ -14,14 +14,25 @@
 
 /* ---- the client enters the pool ---- */
 
+/* Does a client of the owner live, with an id? pool->owners also counts clients without one. */
+static bool xk_owner_is_in(const struct xk_pool *pool)
+{
+	u32 c;
+
+	for (c = 0; c < pool->host.map.clients; c++)
+		if (pool->client[c] && pool->client[c]->owns && !READ_ONCE(pool->client[c]->ended))
+			return true;
+	return false;
+}
+
 /*
  * Find an id that no client has; clients that have ended or are still joining have theirs, too.
  * While the owner has no client, other users leave the first free id to it. So the owner can
  * always join, evict and drain.
  */
-static int xk_free_id(const struct xk_pool *pool)
+static int xk_free_id(const struct xk_pool *pool, bool owns)
 {
-	u32 leave = !atomic_read(&pool->owners), c;
+	u32 leave = !owns && !xk_owner_is_in(pool), c;
 
 	for (c = 0; c < pool->host.map.clients; c++)
 		if (!pool->client[c] && !leave--)
@@ -48,14 +59,25 @@ static void xk_end_the_gone(struct xk_pool *pool)
 	}
 }
 
+/* Take the id of an ended publisher of the owner whose ring only strangers keep. */
+static bool xk_drop_strangers(struct xk_pool *pool)
+{
+	bool any = xm_host_drop_strangers(&pool->host, pool->host.user);
+
+	if (any)
+		xk_reclaim_all(pool);
+	return any;
+}
+
 /*
  * Find a free id. If there is none, wait, but only for one that is certain to come: a process that
- * tries again and again to join a full pool costs its members nothing but this look. -EINTR: the
+ * tries again and again to join a full pool costs its members nothing but this look. The owner may
+ * have to wait twice: for the end of its last client, and for that client's ring. -EINTR: the
  * caller is killed, and does not have the lock.
  */
-static int xk_client_id(struct xk_pool *pool)
+static int xk_client_id(struct xk_pool *pool, bool owns)
 {
-	int id = xk_free_id(pool);
+	int id = xk_free_id(pool, owns), waits = 0;
 
 	if (id >= 0)
 		return id;
@@ -63,12 +85,15 @@ static int xk_client_id(struct xk_pool *pool)
 	xk_end_the_gone(pool);
 	if (xk_pool_lock_killable(pool))
 		return -EINTR;
-	if (!xk_bury_ended(pool))
-		return xk_free_id(pool);
-	mutex_unlock(&pool->lock);
-	if (xk_end_wait(pool) || xk_pool_lock_killable(pool))
-		return -EINTR;
-	return xk_free_id(pool);
+	for (id = xk_free_id(pool, owns); id < 0 && waits < 2; waits++) {
+		if (!xk_bury_ended(pool) && !(owns && xk_drop_strangers(pool)))
+			break;
+		mutex_unlock(&pool->lock);
+		if (xk_end_wait(pool) || xk_pool_lock_killable(pool))
+			return -EINTR;
+		id = xk_free_id(pool, owns);
+	}
+	return id;
 }
 
 /* Give the client its id and place its area; no scan counts it yet. */
@@ -80,7 +105,7 @@ static int xk_client_seat(struct xk_client *client, struct xk_chunk *area)
 
 	if (xk_pool_lock_killable(pool))
 		return -EINTR;
-	id = xk_client_id(pool);
+	id = xk_client_id(pool, client->owns);
 	if (id == -EINTR)
 		return id;
 	if (pool->drained)

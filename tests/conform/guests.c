@@ -225,6 +225,72 @@ TEST_WITHIN(P10_what_the_maker_drains_counts_no_more, 60)
 	kill_child(guest);
 }
 
+static void publish_and_stay(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool_options options = {
+		.size = sizeof(options), .flags = XMEM_OPEN_WRITER, .mode = 0644, .clients = 3,
+	};
+	struct xmem_pool *pool;
+	struct xmem_buffer *buffer;
+
+	become(scene->owner);
+	pool = xmem_pool_open(scene->name[0], &options);
+	CHECK(pool && (buffer = xmem_acquire(pool, 64, 0)));
+	tell_parent(1);
+	hear_parent();				/* the guest follows, and has the other places */
+	WORKED(xmem_publish(buffer, NULL, NULL));
+	tell_parent(1);
+	hear_parent();				/* it is killed here */
+}
+
+static void follow_and_stay(void *argument)
+{
+	struct scene *scene = argument;
+	struct xmem_pool *pool[2];
+
+	become(scene->guest);
+	pool[0] = visit(scene, 0);
+	pool[1] = visit(scene, 0);
+	CHECK(pool[0] && pool[1] && xmem_subscribe(pool[0], NULL));
+	tell_parent(1);
+	hear_parent();
+}
+
+static void come_back_and_drain(void *argument)
+{
+	const struct xmem_pool_options existing = {
+		.size = sizeof(existing), .flags = XMEM_OPEN_EXISTING,
+	};
+	struct scene *scene = argument;
+	struct xmem_pool *pool;
+
+	become(scene->owner);
+	pool = xmem_pool_open(scene->name[0], &existing);
+	CHECK(pool);
+	WORKED(xmem_pool_drain(pool, XMEM_DRAIN_EVICTS));
+	xmem_pool_close(pool);
+}
+
+/* A guest has all other ids, and has yet to receive from the ring of the owner's dead publisher. */
+TEST_WITHIN(P10_a_guest_that_receives_nothing_keeps_no_owner_out, 60)
+{
+	struct scene scene = { .owner = new_user(), .name = { new_name() } };
+	struct child *owner = spawn(publish_and_stay, &scene), *guest;
+
+	scene.guest = scene.owner + 10000;
+	hear(owner);
+	guest = spawn(follow_and_stay, &scene);
+	hear(guest);
+	tell(owner, 1);
+	hear(owner);
+	kill_child(owner);
+	finish_child(spawn(come_back_and_drain, &scene));
+	EVENTUALLY(!seen(scene.owner, "pools"));
+	kill_child(guest);
+	EVENTUALLY(has_nothing(scene.owner));
+}
+
 /* ---- what a guest passes on ---- */
 
 static void make_for_all(void *argument)
