@@ -110,12 +110,13 @@ void xk_client_joined(struct xk_client *client, u64 incarnation)
 	bool ended;
 
 	spin_lock(&pool->pages_lock);
-	WRITE_ONCE(client->incarnation, incarnation);
 	ended = client->ended;
+	if (ended)
+		xk_end_begins(client);	/* before a run of end_work can serve it */
+	WRITE_ONCE(client->incarnation, incarnation);
 	spin_unlock(&pool->pages_lock);
 	if (!ended)
 		return;
-	xk_end_begins(client);
 	xk_pool_unuse(pool);
 	xk_end_ask(pool, false);	/* end_work has not seen this client yet */
 }

@@ -246,15 +246,17 @@ void xk_pool_unuse(struct xk_pool *pool)
 	if (refcount_dec_not_one(&pool->users))
 		return;
 	spin_lock(&pools_lock);
+	xk_end_leaves(pool);	/* before a run of end_work can find that no use is left */
 	last = refcount_dec_and_test(&pool->users);
 	if (last) {
 		hash_del(&pool->named);
 		xa_erase(&pools, pool->serial);
+	} else {
+		xk_end_left(pool);	/* somebody has taken a use meanwhile */
 	}
 	spin_unlock(&pools_lock);
 	if (!last)
 		return;
-	xk_end_leaves(pool);
 	xk_end_ask(pool, false);
 	xk_pool_put(pool);
 }
