@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * P10 between the maker of a pool and its guests, who are other users. The maker pays for a pool
- * that a guest keeps, but the guest does not keep its name. A guest can pass on its access only
- * while the mode that gave it lasts. These tests need the kernel module and a machine of their own.
+ * P10 between the maker of a pool and its guests: clients of other users. The maker pays for a pool
+ * that a guest keeps, but the guest does not keep the pool's name. A guest can pass on its access
+ * only while the mode that gave it lasts. These tests need the kernel module and a machine of their
+ * own.
  */
 #include <stdlib.h>
 
