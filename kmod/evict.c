@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The request evict, by which the pool's owner or an administrator ends other clients, or drains
- * the pool, so that nobody may join it. This file checks who may do so; leave.c ends clients. Here
- * is also the request grant, by which a writer lets other clients hold its slots, or slots that it
- * forwards, and by which a client becomes a writer.
+ * the pool, so that nobody may join it. This file checks the caller's right; leave.c ends clients.
+ * Here is also the request grant, by which a writer lets other clients hold its slots, or slots
+ * that it forwards, and by which a client becomes a writer.
  */
 #include "xk.h"
 

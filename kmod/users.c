@@ -26,8 +26,8 @@ static unsigned long user_max[XK_USER_QUOTAS] = {
 };
 
 module_param_named(user_max_pools, user_max[XMEM_QUOTA_USER_POOLS], ulong, 0644);
-MODULE_PARM_DESC(user_max_pools, "how many pools a user may have; a pool that has ended counts "
-		 "until its folder in sysfs is removed");
+MODULE_PARM_DESC(user_max_pools, "how many pools a user may have made; a pool that has ended "
+		 "counts until its folder in sysfs is removed");
 module_param_named(user_max_files, user_max[XMEM_QUOTA_USER_FILES], ulong, 0644);
 MODULE_PARM_DESC(user_max_files, "how many payloads a user may have attached in all pools; a file "
 		 "of a GPU's driver counts until it is released");
