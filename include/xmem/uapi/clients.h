@@ -10,20 +10,30 @@
  * not that incarnation; EINVAL: the pool has no such id.
  */
 #define XMEM_CLIENT_LIMBO	(1u << 0)	/* also report limbo_bytes, which takes a while */
+
+/**
+ * struct xmem_client_request - the argument of XMEM_IOC_CLIENT
+ * @size: the caller's size of this struct
+ * @flags: XMEM_CLIENT_*
+ * @client: client id
+ * @reserved: must be 0
+ * @incarnation: in: of that client, or 0: any; out: its own
+ * @pid: out: of its process, in the caller's pid namespace; 0: the namespace does not have it, or
+ *   it has ended. Daemon: as the daemon saw it at the join
+ * @uid: out: in its user namespace, as stat() gives it
+ * @limbo_bytes: out: with LIMBO, else 0: bytes of the slots that it holds or writes in place and
+ *   whose owner has ended, as far as its holds count; a slot that several clients hold counts for
+ *   each
+ */
 struct xmem_client_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_CLIENT_* */
-	__u32 client;			/* client id */
-	__u32 reserved;			/* must be 0 */
-	__u64 incarnation;		/* in: of that client, or 0: any; out: its own */
-	__u32 pid;			/* out: of its process, in the caller's pid namespace; 0:
-					 * the namespace does not have it, or it has ended. Daemon:
-					 * as the daemon saw it at the join */
-	__u32 uid;			/* out: in its user namespace, as stat() gives it */
-	__u64 limbo_bytes;		/* out: with LIMBO, else 0: bytes of the slots that it holds
-					 * or writes in place and whose owner has ended, as far as
-					 * its holds count; a slot that several clients hold counts
-					 * for each */
+	__u32 flags;
+	__u32 client;
+	__u32 reserved;
+	__u64 incarnation;
+	__u32 pid;
+	__u32 uid;
+	__u64 limbo_bytes;
 };
 #define XMEM_CLIENT_MIN		12	/* up to client */
 
@@ -65,16 +75,26 @@ enum xmem_reason {
 	XMEM_REASON_LIMBO = 3,		/* by EVICT, because it held slots of clients that have
 					 * ended */
 };
+
+/**
+ * struct xmem_evict_request - the argument of XMEM_IOC_EVICT
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @op: enum xmem_evict_op
+ * @client: EVICT: client id, not the caller's own (EINVAL); else 0
+ * @incarnation: EVICT: of that client; else 0
+ * @reason: in: EVICT: EVICTED or LIMBO, for the client and for traces; else 0; WHY: out: enum
+ *   xmem_reason
+ * @evicted: in: 0; DRAIN_EVICT: out: how many clients it has ended
+ */
 struct xmem_evict_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u32 op;			/* enum xmem_evict_op */
-	__u32 client;			/* EVICT: client id, not the caller's own (EINVAL); else
-					 * 0 */
-	__u64 incarnation;		/* EVICT: of that client; else 0 */
-	__u32 reason;			/* in: EVICT: EVICTED or LIMBO, for the client and for
-					 * traces; else 0; WHY: out: enum xmem_reason */
-	__u32 evicted;			/* in: 0; DRAIN_EVICT: out: how many clients it has ended */
+	__u32 flags;
+	__u32 op;
+	__u32 client;
+	__u64 incarnation;
+	__u32 reason;
+	__u32 evicted;
 };
 #define XMEM_EVICT_MIN		28	/* up to reason */
 
@@ -101,14 +121,25 @@ enum xmem_grant_op {
 	XMEM_OP_FORWARD = 1,
 	XMEM_OP_WRITER = 2,
 };
+
+/**
+ * struct xmem_grant_request - the argument of XMEM_IOC_GRANT
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @op: enum xmem_grant_op
+ * @client: GRANT: client id; else 0
+ * @incarnation: GRANT: of that client; else 0
+ * @slot: FORWARD: the slot; else 0
+ * @reserved: must be 0
+ */
 struct xmem_grant_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u32 op;			/* enum xmem_grant_op */
-	__u32 client;			/* GRANT: client id; else 0 */
-	__u64 incarnation;		/* GRANT: of that client; else 0 */
-	__u32 slot;			/* FORWARD: the slot; else 0 */
-	__u32 reserved;			/* must be 0 */
+	__u32 flags;
+	__u32 op;
+	__u32 client;
+	__u64 incarnation;
+	__u32 slot;
+	__u32 reserved;
 };
 #define XMEM_GRANT_MIN		28	/* up to slot */
 

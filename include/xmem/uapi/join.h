@@ -60,35 +60,56 @@
 						 * EXCLUSIVE is not allowed for it (EPERM) */
 #define XMEM_JOIN_GROUP		(1u << 5)	/* if it is created, gid is its group: one of the
 						 * caller's, or any with CAP_CHOWN (EPERM) */
+
+/**
+ * struct xmem_join_request - the argument of XMEM_IOC_JOIN
+ * @size: the caller's size of this struct
+ * @flags: XMEM_JOIN_*
+ * @abi: XMEM_ABI of the caller
+ * @role: in: enum xmem_role; out: READER in place of EITHER, if the caller may only read
+ * @name: see NAMES; empty: a new anonymous pool
+ * @pool_fd: with XMEM_JOIN_FD; else it must be -1
+ * @fd: out: the client's file, close-on-exec; -1 (daemon)
+ * @slots: rounded up to groups; 0: any, 1024 if it is created
+ * @clients: 0: any, 64 if it is created
+ * @ring_entries: a power of two; 0: any, 64 if it is created
+ * @client: out: this client's id
+ * @wait_bound_ns: longest wait for subscribers; 0: none, or a reader
+ * @label: NUL-terminated, printable
+ * @incarnation: out
+ * @total_bytes: out: length of the whole layout
+ * @reserved: must be 0
+ * @owner_uid: in: with OWNER, in the caller's user namespace; else 0; out: the creator's; ~0: it
+ *   has no number there
+ * @mode: in: of a pool that is created; 0: XMEM_MODE_DEFAULT; with FD 0. If the caller's pool
+ *   exists: 0, or the pool must not admit more than this, STRICT counted, nor have bits for
+ *   another group than gid (ERANGE). out: the pool's
+ * @gid: in: with GROUP; else 0, and the group is the caller's; out: the pool's, as owner_uid
+ * @roles: in: 0; out: mask of the roles that the client may pass on by pool_fd
+ * @reserved1: out: 0
+ */
 struct xmem_join_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_JOIN_* */
-	__u32 abi;			/* XMEM_ABI of the caller */
-	__u32 role;			/* in: enum xmem_role; out: READER in place of EITHER, if
-					 * the caller may only read */
-	__u8  name[XMEM_NAME_BYTES];	/* see NAMES; empty: a new anonymous pool */
-	__s32 pool_fd;			/* with XMEM_JOIN_FD; else it must be -1 */
-	__s32 fd;			/* out: the client's file, close-on-exec; -1 (daemon) */
+	__u32 flags;
+	__u32 abi;
+	__u32 role;
+	__u8  name[XMEM_NAME_BYTES];
+	__s32 pool_fd;
+	__s32 fd;
 	/* Capacities. If the pool exists, it must have at least these (ERANGE). */
-	__u32 slots;			/* rounded up to groups; 0: any, 1024 if it is created */
-	__u32 clients;			/* 0: any, 64 if it is created */
-	__u32 ring_entries;		/* a power of two; 0: any, 64 if it is created */
-	__u32 client;			/* out: this client's id */
-	__u64 wait_bound_ns;		/* longest wait for subscribers; 0: none, or a reader */
-	__u8  label[XMEM_LABEL_BYTES];	/* NUL-terminated, printable */
-	__u64 incarnation;		/* out */
-	__u64 total_bytes;		/* out: length of the whole layout */
-	__u32 reserved;			/* must be 0 */
-	__u32 owner_uid;		/* in: with OWNER, in the caller's user namespace; else 0;
-					 * out: the creator's; ~0: it has no number there */
-	__u32 mode;			/* in: of a pool that is created; 0: XMEM_MODE_DEFAULT; with
-					 * FD 0. If the caller's pool exists: 0, or the pool must
-					 * not admit more than this, STRICT counted, nor have bits
-					 * for another group than gid (ERANGE). out: the pool's */
-	__u32 gid;			/* in: with GROUP; else 0, and the group is the caller's;
-					 * out: the pool's, as owner_uid */
-	__u32 roles;			/* in: 0; out: mask of the roles that the client may pass on
-					 * by pool_fd */
+	__u32 slots;
+	__u32 clients;
+	__u32 ring_entries;
+	__u32 client;
+	__u64 wait_bound_ns;
+	__u8  label[XMEM_LABEL_BYTES];
+	__u64 incarnation;
+	__u64 total_bytes;
+	__u32 reserved;
+	__u32 owner_uid;
+	__u32 mode;
+	__u32 gid;
+	__u32 roles;
 	__u32 reserved1;
 };
 #define XMEM_JOIN_MIN		160	/* up to fd */
@@ -106,14 +127,24 @@ struct xmem_join_request {
  */
 #define XMEM_ROLES_ALL	((1u << XMEM_ROLE_READER) | (1u << XMEM_ROLE_WRITER))
 #define XMEM_POOL_FD_NARROW	(1u << 0)
+
+/**
+ * struct xmem_pool_fd_request - the argument of XMEM_IOC_POOL_FD
+ * @size: the caller's size of this struct
+ * @flags: XMEM_POOL_FD_*
+ * @pool_fd: with NARROW: a descriptor from pool_fd; else 0
+ * @roles: in: roles that the client may pass on, or that pool_fd has (EACCES); 0: all of these;
+ *   out: the descriptor's
+ * @fd: out; close-on-exec
+ * @reserved: must be 0
+ */
 struct xmem_pool_fd_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_POOL_FD_* */
-	__s32 pool_fd;			/* with NARROW: a descriptor from pool_fd; else 0 */
-	__u32 roles;			/* in: roles that the client may pass on, or that pool_fd
-					 * has (EACCES); 0: all of these; out: the descriptor's */
-	__s32 fd;			/* out; close-on-exec */
-	__u32 reserved;			/* must be 0 */
+	__u32 flags;
+	__s32 pool_fd;
+	__u32 roles;
+	__s32 fd;
+	__u32 reserved;
 };
 #define XMEM_POOL_FD_MIN	20	/* up to fd */
 
@@ -124,13 +155,23 @@ struct xmem_pool_fd_request {
  */
 #define XMEM_ACCESS_MODE	(1u << 0)	/* change the mode */
 #define XMEM_ACCESS_GROUP	(1u << 1)	/* change the group, as with XMEM_JOIN_GROUP */
+
+/**
+ * struct xmem_access_request - the argument of XMEM_IOC_ACCESS
+ * @size: the caller's size of this struct
+ * @flags: XMEM_ACCESS_*
+ * @mode: in: with MODE, not 0; else 0; out: the pool's
+ * @gid: in: with GROUP; else 0; out: the pool's, as in join
+ * @owner_uid: in: 0; out: the pool's, as in join
+ * @reserved: must be 0
+ */
 struct xmem_access_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_ACCESS_* */
-	__u32 mode;			/* in: with MODE, not 0; else 0; out: the pool's */
-	__u32 gid;			/* in: with GROUP; else 0; out: the pool's, as in join */
-	__u32 owner_uid;		/* in: 0; out: the pool's, as in join */
-	__u32 reserved;			/* must be 0 */
+	__u32 flags;
+	__u32 mode;
+	__u32 gid;
+	__u32 owner_uid;
+	__u32 reserved;
 };
 #define XMEM_ACCESS_MIN		16	/* up to gid */
 

@@ -57,25 +57,37 @@ enum xmem_quota_scope {
  * join. `quota` is 0. ENOENT: there is none.
  */
 #define XMEM_QUOTA_REFUSED	(1u << 0)
+
+/**
+ * struct xmem_quota_request - the argument of XMEM_IOC_QUOTA
+ * @size: the caller's size of this struct
+ * @flags: XMEM_QUOTA_REFUSED, or none
+ * @quota: in: get the limit with this number or the next higher one; out: enum xmem_quota. ENOENT:
+ *   there are no more
+ * @scope: out: enum xmem_quota_scope
+ * @uid: out: scope of a user: its uid, in the caller's user namespace; else ~0
+ * @level: out: REFUSED: 0: the limit is the caller's own user's; 1 and more: of an owner of the
+ *   user namespaces that it is in, outwards
+ * @used: out: the present number, or bytes
+ * @most: out: the maximum; ~0: any number
+ * @wanted: out: REFUSED: the number that the request would have reached; else 0
+ * @reserved: must be 0
+ * @reserved1: out: 0
+ * @name: out: kernel: the parameter of the module; else a word for the limit. NUL-terminated
+ */
 struct xmem_quota_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_QUOTA_REFUSED, or none */
-	__u32 quota;			/* in: get the limit with this number or the next higher
-					 * one; out: enum xmem_quota. ENOENT: there are no more */
-	__u32 scope;			/* out: enum xmem_quota_scope */
-	__u32 uid;			/* out: scope of a user: its uid, in the caller's user
-					 * namespace; else ~0 */
-	__u32 level;			/* out: REFUSED: 0: the limit is the caller's own user's; 1
-					 * and more: of an owner of the user namespaces that it is
-					 * in, outwards */
-	__u64 used;			/* out: the present number, or bytes */
-	__u64 most;			/* out: the maximum; ~0: any number */
-	__u64 wanted;			/* out: REFUSED: the number that the request would have
-					 * reached; else 0 */
-	__u32 reserved;			/* must be 0 */
-	__u32 reserved1;		/* out: 0 */
-	__u8  name[24];			/* out: kernel: the parameter of the module; else a word for
-					 * the limit. NUL-terminated */
+	__u32 flags;
+	__u32 quota;
+	__u32 scope;
+	__u32 uid;
+	__u32 level;
+	__u64 used;
+	__u64 most;
+	__u64 wanted;
+	__u32 reserved;
+	__u32 reserved1;
+	__u8  name[24];
 };
 #define XMEM_QUOTA_MIN		12	/* up to quota */
 

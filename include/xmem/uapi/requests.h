@@ -96,27 +96,67 @@
  */
 #define XMEM_IOC_TYPE	0xE8
 
-/* query: describe this host. The caller need not have joined. */
+/**
+ * struct xmem_query_request - the argument of XMEM_IOC_QUERY
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @abi: out: XMEM_ABI of the host
+ * @abi_oldest: out: the oldest ABI that it still serves
+ * @compat: out: features of its pools that a client may ignore
+ * @incompat: out: features of its pools that a client has to know
+ * @max_slots: out: of one pool
+ * @max_clients: out: of one pool
+ * @max_ring_entries: out: of one pool
+ * @max_payloads: out: payload files of a pool; kernel: of a user
+ * @group_slots: out: slots of a group, which one owner gets
+ * @max_pools: out: of all users (kernel), or of this one (daemon)
+ * @pools: out: those that the caller may see now
+ * @reserved: must be 0
+ * @version: out: of the host's program; NUL-terminated
+ *
+ * query: describe this host. The caller need not have joined.
+ */
 struct xmem_query_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u32 abi;			/* out: XMEM_ABI of the host */
-	__u32 abi_oldest;		/* out: the oldest ABI that it still serves */
-	__u64 compat;			/* out: features of its pools that a client may ignore */
-	__u64 incompat;			/* out: features of its pools that a client has to know */
-	__u32 max_slots;		/* out: of one pool */
-	__u32 max_clients;		/* out: of one pool */
-	__u32 max_ring_entries;		/* out: of one pool */
-	__u32 max_payloads;		/* out: payload files of a pool; kernel: of a user */
-	__u32 group_slots;		/* out: slots of a group, which one owner gets */
-	__u32 max_pools;		/* out: of all users (kernel), or of this one (daemon) */
-	__u32 pools;			/* out: those that the caller may see now */
-	__u32 reserved;			/* must be 0 */
-	__u8  version[16];		/* out: of the host's program; NUL-terminated */
+	__u32 flags;
+	__u32 abi;
+	__u32 abi_oldest;
+	__u64 compat;
+	__u64 incompat;
+	__u32 max_slots;
+	__u32 max_clients;
+	__u32 max_ring_entries;
+	__u32 max_payloads;
+	__u32 group_slots;
+	__u32 max_pools;
+	__u32 pools;
+	__u32 reserved;
+	__u8  version[16];
 };
 #define XMEM_QUERY_MIN		8	/* up to flags */
 
-/*
+/**
+ * struct xmem_pools_request - the argument of XMEM_IOC_POOLS
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @number: in: get the next pool above this number, 0 for the first; out: the pool's, never reused
+ *   while the host runs
+ * @name: out; empty: anonymous
+ * @owner_uid: out: the creator's, in the caller's user namespace; ~0: it has no number there
+ *   (daemon: in the daemon's namespace)
+ * @slots: out: capacity
+ * @clients: out: capacity
+ * @ring_entries: out: capacity
+ * @alive: out: clients that have joined and not ended
+ * @reserved: must be 0
+ * @attached_bytes: out: of all attached slots together
+ * @payload_bytes: out: of all payload files
+ * @kept_bytes: out: of the payload files whose owner has ended
+ * @payloads: out: payload files
+ * @mode: out: XMEM_MODE_*
+ * @gid: out: its group's, as owner_uid
+ * @roles: out: mask of the roles that its mode gives the caller
+ *
  * pools: the next pool that the caller may see. The caller need not have joined. It does not become
  * a user of the pool: a pool that ends meanwhile ends. It sees the pools that it may join in at
  * least one role:
@@ -126,25 +166,22 @@ struct xmem_query_request {
  */
 struct xmem_pools_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u64 number;			/* in: get the next pool above this number, 0 for the first;
-					 * out: the pool's, never reused while the host runs */
-	__u8  name[XMEM_NAME_BYTES];	/* out; empty: anonymous */
-	__u32 owner_uid;		/* out: the creator's, in the caller's user namespace; ~0:
-					 * it has no number there (daemon: in the daemon's
-					 * namespace) */
-	__u32 slots;			/* out: capacity */
-	__u32 clients;			/* out: capacity */
-	__u32 ring_entries;		/* out: capacity */
-	__u32 alive;			/* out: clients that have joined and not ended */
-	__u32 reserved;			/* must be 0 */
-	__u64 attached_bytes;		/* out: of all attached slots together */
-	__u64 payload_bytes;		/* out: of all payload files */
-	__u64 kept_bytes;		/* out: of the payload files whose owner has ended */
-	__u32 payloads;			/* out: payload files */
-	__u32 mode;			/* out: XMEM_MODE_* */
-	__u32 gid;			/* out: its group's, as owner_uid */
-	__u32 roles;			/* out: mask of the roles that its mode gives the caller */
+	__u32 flags;
+	__u64 number;
+	__u8  name[XMEM_NAME_BYTES];
+	__u32 owner_uid;
+	__u32 slots;
+	__u32 clients;
+	__u32 ring_entries;
+	__u32 alive;
+	__u32 reserved;
+	__u64 attached_bytes;
+	__u64 payload_bytes;
+	__u64 kept_bytes;
+	__u32 payloads;
+	__u32 mode;
+	__u32 gid;
+	__u32 roles;
 };
 #define XMEM_POOLS_MIN		16	/* up to number */
 
@@ -167,12 +204,19 @@ struct xmem_pools_request {
 #define XMEM_IOC_EVICT		_IO(XMEM_IOC_TYPE, 0x10)
 #define XMEM_IOC_GRANT		_IO(XMEM_IOC_TYPE, 0x11)
 
-/* The daemon's datagrams, in both directions; descriptors travel as SCM_RIGHTS. */
+/**
+ * struct xmem_message - the head of a datagram from or to the daemon; the request's struct follows
+ *   it
+ * @request: XMEM_IOC_*
+ * @result: reply: 0 or -errno; request: 0, or XMEM_NO_REPLY
+ * @number: chosen by the sender of the request; the reply repeats it
+ *
+ * The daemon's datagrams, in both directions; descriptors travel as SCM_RIGHTS.
+ */
 struct xmem_message {
-	__u32 request;			/* XMEM_IOC_* */
-	__s32 result;			/* reply: 0 or -errno; request: 0, or XMEM_NO_REPLY */
-	__u64 number;			/* chosen by the sender of the request; the reply repeats
-					 * it */
+	__u32 request;
+	__s32 result;
+	__u64 number;
 	/* followed by the request's struct */
 };
 #define XMEM_NO_REPLY	1		/* the sender wants no reply */

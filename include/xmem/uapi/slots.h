@@ -30,22 +30,36 @@
 						 * pages go, whoever else has the file open or
 						 * mapped: they read zeros. Only with SHARED. Files
 						 * in huge pages are only dropped */
+
+/**
+ * struct xmem_attach_request - the argument of XMEM_IOC_ATTACH
+ * @size: the caller's size of this struct
+ * @flags: XMEM_ATTACH_*
+ * @fd: a sealed memfd or a dma-buf, or with CUDA a device file, or -1; the host keeps a reference
+ * @count: 1 to XMEM_GROUP_SLOTS
+ * @payload: in: 0; or with fd -1 the id of a payload that gets more slots; out: the payload's id
+ * @offset: bytes to the first slot; a multiple of 64
+ * @stride: bytes from slot to slot; a multiple of 64, >= length
+ * @length: bytes of each slot; not 0
+ * @slot: out; the caller sets it to 0
+ * @bytes: of the whole allocation; 1 to XMEM_MAX_DEVICE_BYTES
+ * @device: its GPU; not all zero
+ * @handle: not all zero
+ */
 struct xmem_attach_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_ATTACH_* */
-	__s32 fd;			/* a sealed memfd or a dma-buf, or with CUDA a device file,
-					 * or -1; the host keeps a reference */
-	__u32 count;			/* 1 to XMEM_GROUP_SLOTS */
-	__u64 payload;			/* in: 0; or with fd -1 the id of a payload that gets more
-					 * slots; out: the payload's id */
-	__u64 offset;			/* bytes to the first slot; a multiple of 64 */
-	__u64 stride;			/* bytes from slot to slot; a multiple of 64, >= length */
-	__u64 length;			/* bytes of each slot; not 0 */
-	__u16 slot[XMEM_GROUP_SLOTS];	/* out; the caller sets it to 0 */
+	__u32 flags;
+	__s32 fd;
+	__u32 count;
+	__u64 payload;
+	__u64 offset;
+	__u64 stride;
+	__u64 length;
+	__u16 slot[XMEM_GROUP_SLOTS];
 	/* CUDA, but not with the id of a payload; else all of them are 0: */
-	__u64 bytes;			/* of the whole allocation; 1 to XMEM_MAX_DEVICE_BYTES */
-	__u8  device[XMEM_UUID_BYTES];	/* its GPU; not all zero */
-	__u8  handle[XMEM_HANDLE_BYTES];	/* not all zero */
+	__u64 bytes;
+	__u8  device[XMEM_UUID_BYTES];
+	__u8  handle[XMEM_HANDLE_BYTES];
 };
 #define XMEM_ATTACH_MIN		48	/* up to length */
 
@@ -77,15 +91,27 @@ struct xmem_attach_request {
 #define XMEM_PAYLOAD_WRITE	(1u << 0)	/* at most one of these flags */
 #define XMEM_PAYLOAD_OPEN	(1u << 1)
 #define XMEM_PAYLOAD_CLOSE	(1u << 2)
+
+/**
+ * struct xmem_payload_request - the argument of XMEM_IOC_PAYLOAD
+ * @size: the caller's size of this struct
+ * @flags: XMEM_PAYLOAD_*
+ * @payload: its id
+ * @fd: out; close-on-exec; -1: CUDA, and there is none
+ * @traits: out: XMEM_TRAIT_*
+ * @bytes: out: length of the file, or of the allocation
+ * @device: out: CUDA; else all zero
+ * @handle: out: CUDA with OPEN; else all zero
+ */
 struct xmem_payload_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_PAYLOAD_* */
-	__u64 payload;			/* its id */
-	__s32 fd;			/* out; close-on-exec; -1: CUDA, and there is none */
-	__u32 traits;			/* out: XMEM_TRAIT_* */
-	__u64 bytes;			/* out: length of the file, or of the allocation */
-	__u8  device[XMEM_UUID_BYTES];	/* out: CUDA; else all zero */
-	__u8  handle[XMEM_HANDLE_BYTES];	/* out: CUDA with OPEN; else all zero */
+	__u32 flags;
+	__u64 payload;
+	__s32 fd;
+	__u32 traits;
+	__u64 bytes;
+	__u8  device[XMEM_UUID_BYTES];
+	__u8  handle[XMEM_HANDLE_BYTES];
 };
 #define XMEM_PAYLOAD_MIN	20	/* up to fd */
 
@@ -111,12 +137,21 @@ enum xmem_slot_op {
 	XMEM_OP_DETACH = 3,
 	XMEM_OP_DETACH_FILE = 4,
 };
+
+/**
+ * struct xmem_slot_request - the argument of XMEM_IOC_SLOT
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @op: enum xmem_slot_op
+ * @slot: the slot's number in the pool
+ * @generation: RESOLVE: in; RENEW: out, first of the range; else 0
+ */
 struct xmem_slot_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u32 op;			/* enum xmem_slot_op */
+	__u32 flags;
+	__u32 op;
 	__u32 slot;
-	__u64 generation;		/* RESOLVE: in; RENEW: out, first of the range; else 0 */
+	__u64 generation;
 };
 #define XMEM_SLOT_MIN		16	/* up to slot */
 
@@ -151,18 +186,28 @@ enum xmem_claim_op {
 	XMEM_CLAIM_VOID = 2,
 	XMEM_CLAIM_UNDO = 3,
 };
+
+/**
+ * struct xmem_claim_request - the argument of XMEM_IOC_CLAIM
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @op: enum xmem_claim_op
+ * @slot: the slot's number in the pool
+ * @generation: of the contents
+ * @count: how many claims are added or taken; else 0
+ * @reserved: must be 0
+ * @timeout_ns: add: from now, at the earliest; at most a second more. 0: XMEM_CLAIM_DEFAULT_NS;
+ *   ~0: no end. If there are claims already, the later end counts; other requests: 0
+ */
 struct xmem_claim_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u32 op;			/* enum xmem_claim_op */
+	__u32 flags;
+	__u32 op;
 	__u32 slot;
-	__u64 generation;		/* of the contents */
+	__u64 generation;
 	__u32 count;
-	__u32 reserved;			/* must be 0 */
-	__u64 timeout_ns;		/* add: from now, at the earliest; at most a second more.
-					 * 0: XMEM_CLAIM_DEFAULT_NS; ~0: no end. If there are
-					 * claims already, the later end counts; other requests:
-					 * 0 */
+	__u32 reserved;
+	__u64 timeout_ns;
 };
 #define XMEM_CLAIM_MIN		28	/* up to count */
 #define XMEM_CLAIM_DEFAULT_NS	10000000000ULL
@@ -183,13 +228,23 @@ struct xmem_claim_request {
 #define XMEM_UPGRADE_PUBLISH	(1u << 0)
 #define XMEM_UPGRADE_GIVE_UP	(1u << 1)
 #define XMEM_UPGRADE_CANCEL	(1u << 2)
+
+/**
+ * struct xmem_upgrade_request - the argument of XMEM_IOC_UPGRADE
+ * @size: the caller's size of this struct
+ * @flags: none, or one of XMEM_UPGRADE_*
+ * @slot: the slot's number in the pool
+ * @reserved: must be 0
+ * @generation: in: the present one; without a flag also out: the next
+ * @metadata: PUBLISH: of the slot; else ignored
+ */
 struct xmem_upgrade_request {
 	__u32 size;
-	__u32 flags;			/* none, or one of XMEM_UPGRADE_* */
+	__u32 flags;
 	__u32 slot;
-	__u32 reserved;			/* must be 0 */
-	__u64 generation;		/* in: the present one; without a flag also out: the next */
-	struct xmem_metadata metadata;	/* PUBLISH: of the slot; else ignored */
+	__u32 reserved;
+	__u64 generation;
+	struct xmem_metadata metadata;
 };
 #define XMEM_UPGRADE_MIN	24	/* up to generation */
 

@@ -9,13 +9,23 @@
 #define XMEM_SUBSCRIBE_WAIT	(1u << 0)	/* the publisher waits for it, within its bound */
 #define XMEM_SUBSCRIBE_JOINT	(1u << 1)	/* a ring of the caller's joint subscription: see
 						 * XMEM_POLL_JOINT */
+
+/**
+ * struct xmem_subscribe_request - the argument of XMEM_IOC_SUBSCRIBE
+ * @size: the caller's size of this struct
+ * @flags: XMEM_SUBSCRIBE_*
+ * @publisher: client id
+ * @reserved: must be 0
+ * @incarnation: of that client; 0: any
+ * @position: out: the position of the cursor
+ */
 struct xmem_subscribe_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_SUBSCRIBE_* */
-	__u32 publisher;		/* client id */
-	__u32 reserved;			/* must be 0 */
-	__u64 incarnation;		/* of that client; 0: any */
-	__u64 position;			/* out: the position of the cursor */
+	__u32 flags;
+	__u32 publisher;
+	__u32 reserved;
+	__u64 incarnation;
+	__u64 position;
 };
 #define XMEM_SUBSCRIBE_MIN	12	/* up to publisher */
 
@@ -39,12 +49,21 @@ struct xmem_subscribe_request {
 #define XMEM_UNSUBSCRIBE_DROPPED	(1u << 1)
 #define XMEM_UNSUBSCRIBE_JOINT		(1u << 2)
 #define XMEM_UNSUBSCRIBE_LASTS		(1u << 3)
+
+/**
+ * struct xmem_unsubscribe_request - the argument of XMEM_IOC_UNSUBSCRIBE
+ * @size: the caller's size of this struct
+ * @flags: XMEM_UNSUBSCRIBE_*
+ * @publisher: client id
+ * @reserved: must be 0
+ * @incarnation: as with subscribe
+ */
 struct xmem_unsubscribe_request {
 	__u32 size;
-	__u32 flags;			/* XMEM_UNSUBSCRIBE_* */
+	__u32 flags;
 	__u32 publisher;
-	__u32 reserved;			/* must be 0 */
-	__u64 incarnation;		/* as with subscribe */
+	__u32 reserved;
+	__u64 incarnation;
 };
 #define XMEM_UNSUBSCRIBE_MIN	12	/* up to publisher */
 
@@ -75,17 +94,29 @@ enum xmem_wait_kind {
 					 * changed; only client may arm it and wait for it; client
 					 * and clients whose holds count wake it */
 };
+
+/**
+ * struct xmem_wait_request - the argument of XMEM_IOC_WAIT
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @op: enum xmem_wait_op
+ * @kind: enum xmem_wait_kind
+ * @client: the client's id
+ * @value: ARM: out; WAIT: in, as ARM returned it; else 0
+ * @deadline_ns: WAIT: CLOCK_MONOTONIC, ~0: none; else 0
+ * @kicks: ARM: out; WAIT: in, as ARM returned it, or 0: no kick ends it; else 0
+ * @reserved: must be 0
+ */
 struct xmem_wait_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u32 op;			/* enum xmem_wait_op */
-	__u32 kind;			/* enum xmem_wait_kind */
+	__u32 flags;
+	__u32 op;
+	__u32 kind;
 	__u32 client;
-	__u32 value;			/* ARM: out; WAIT: in, as ARM returned it; else 0 */
-	__u64 deadline_ns;		/* WAIT: CLOCK_MONOTONIC, ~0: none; else 0 */
-	__u32 kicks;			/* ARM: out; WAIT: in, as ARM returned it, or 0: no kick
-					 * ends it; else 0 */
-	__u32 reserved;			/* must be 0 */
+	__u32 value;
+	__u64 deadline_ns;
+	__u32 kicks;
+	__u32 reserved;
 };
 #define XMEM_WAIT_MIN		24	/* up to value */
 
@@ -116,14 +147,25 @@ enum xmem_poll_kind {
 					 * the client does not follow yet; publisher must be 0 */
 	XMEM_POLL_SUBSCRIBERS = 3,	/* the subscribers of the client; publisher must be 0 */
 };
+
+/**
+ * struct xmem_poll_fd_request - the argument of XMEM_IOC_POLL_FD
+ * @size: the caller's size of this struct
+ * @flags: must be 0
+ * @kind: enum xmem_poll_kind
+ * @publisher: client id
+ * @incarnation: of the publisher; else 0
+ * @fd: out; close-on-exec
+ * @reserved: must be 0
+ */
 struct xmem_poll_fd_request {
 	__u32 size;
-	__u32 flags;			/* must be 0 */
-	__u32 kind;			/* enum xmem_poll_kind */
-	__u32 publisher;		/* client id */
-	__u64 incarnation;		/* of the publisher; else 0 */
-	__s32 fd;			/* out; close-on-exec */
-	__u32 reserved;			/* must be 0 */
+	__u32 flags;
+	__u32 kind;
+	__u32 publisher;
+	__u64 incarnation;
+	__s32 fd;
+	__u32 reserved;
 };
 #define XMEM_POLL_FD_MIN	28	/* up to fd */
 
