@@ -204,12 +204,12 @@ int xk_charge(struct xk_payer *payer, const struct xk_pool *pool, u32 quota, u64
 	struct xk_refusal refusal = { .any = false };
 	u32 i;
 
-	spin_lock(&xk_users_lock);
+	xa_lock(&xk_users);
 	for (i = 0; i < payer->count && !refusal.any; i++)
 		xk_check_user(payer, i, quota, n, &refusal);
 	for (i = 0; i < payer->count && !refusal.any; i++)
 		payer->user[i]->used[quota] += n;
-	spin_unlock(&xk_users_lock);
+	xa_unlock(&xk_users);
 	return refusal.any ? xk_refuse_level(payer, pool, &refusal) : 0;
 }
 
@@ -218,12 +218,12 @@ void xk_uncharge(struct xk_payer *payer, u32 quota, u64 n)
 {
 	u32 i;
 
-	spin_lock(&xk_users_lock);
+	xa_lock(&xk_users);
 	for (i = 0; i < payer->count; i++) {
 		WARN_ON_ONCE(payer->user[i]->used[quota] < n);
 		payer->user[i]->used[quota] -= n;
 	}
-	spin_unlock(&xk_users_lock);
+	xa_unlock(&xk_users);
 }
 
 /* ---- reading ---- */

@@ -9,7 +9,6 @@
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
-#include <linux/hash.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
@@ -70,7 +69,7 @@ const char *xk_quota_name(u32 quota)
 	return names[xm_index(quota, XK_QUOTAS)];
 }
 
-DEFINE_SPINLOCK(xk_users_lock);
+DEFINE_XARRAY_FLAGS(xk_users, XA_FLAGS_ACCOUNT);
 struct xk_user xk_everybody = { .refs = 1, .uid = INVALID_UID };
 
 /* The limit of the user in a quota of users, or of all users together. U64_MAX: there is none. */
@@ -101,7 +100,7 @@ u64 xk_user_may_have(const struct xk_user *user, u32 *quota)
 {
 	u64 most = xk_user_most(user, *quota), share;
 
-	lockdep_assert_held(&xk_users_lock);
+	lockdep_assert_held(&xk_users.xa_lock);
 	if (user == &xk_everybody) {
 		*quota = *quota == XMEM_QUOTA_USER_POOLS ? XMEM_QUOTA_POOLS : XMEM_QUOTA_PAGE_BYTES;
 	} else if (*quota == XMEM_QUOTA_USER_PAGE_BYTES) {
@@ -116,27 +115,9 @@ u64 xk_user_may_have(const struct xk_user *user, u32 *quota)
 
 /* ---- users ---- */
 
-#define XK_USER_BITS	6
 #define XK_USER_LINE	160		/* at least as long as the line of a user */
 
 work_func_t xk_user_drop_work;
-static struct hlist_head users[1 << XK_USER_BITS];	/* xk_users_lock; by uid */
-
-static struct hlist_head *xk_users_of(kuid_t uid)
-{
-	return &users[hash_32(__kuid_val(uid), XK_USER_BITS)];
-}
-
-static struct xk_user *xk_user_find(kuid_t uid)
-{
-	struct xk_user *user;
-
-	lockdep_assert_held(&xk_users_lock);
-	hlist_for_each_entry(user, xk_users_of(uid), node)
-		if (uid_eq(user->uid, uid))
-			return user;
-	return NULL;
-}
 
 struct xk_user *xk_user_get(kuid_t uid)
 {
@@ -147,24 +128,22 @@ struct xk_user *xk_user_get(kuid_t uid)
 	new->uid = uid;
 	init_waitqueue_head(&new->owed_queue);
 	INIT_WORK(&new->drops.work, xk_user_drop_work);
-	spin_lock(&xk_users_lock);
-	user = xk_user_find(uid);
-	if (!user) {
-		user = new;
-		hlist_add_head(&user->node, xk_users_of(uid));
-		new = NULL;
-	}
-	user->refs++;
-	spin_unlock(&xk_users_lock);
+	xa_lock(&xk_users);	/* an allocation gives it up meanwhile */
+	user = __xa_cmpxchg(&xk_users, __kuid_val(uid), NULL, new, GFP_KERNEL);
+	if (!user)
+		swap(user, new);
+	if (!xa_is_err(user))
+		user->refs++;
+	xa_unlock(&xk_users);
 	kfree(new);
-	return user;
+	return xa_is_err(user) ? NULL : user;
 }
 
 void xk_user_ref(struct xk_user *user)
 {
-	spin_lock(&xk_users_lock);
+	xa_lock(&xk_users);
 	user->refs++;
-	spin_unlock(&xk_users_lock);
+	xa_unlock(&xk_users);
 }
 
 static bool xk_user_has_nothing(const struct xk_user *user)
@@ -176,11 +155,11 @@ void xk_user_put(struct xk_user *user)
 {
 	bool last;
 
-	spin_lock(&xk_users_lock);
+	xa_lock(&xk_users);
 	last = !--user->refs;
 	if (last)
-		hlist_del(&user->node);
-	spin_unlock(&xk_users_lock);
+		__xa_erase(&xk_users, __kuid_val(user->uid));
+	xa_unlock(&xk_users);
 	if (!last)
 		return;
 	WARN_ON(!xk_user_has_nothing(user) || atomic_read(&user->owed));
@@ -190,7 +169,7 @@ void xk_user_put(struct xk_user *user)
 /* Has everything been uncharged? The module checks this when it is unloaded. */
 bool xk_nothing_charged(void)
 {
-	return !memchr_inv(users, 0, sizeof(users)) && xk_user_has_nothing(&xk_everybody);
+	return xa_empty(&xk_users) && xk_user_has_nothing(&xk_everybody);
 }
 
 /* ---- the list ---- */
@@ -214,27 +193,29 @@ static int xk_user_print(const struct xk_user *user, char *page, int at)
 
 /*
  * Print a line for the reader's user, or for root a line for each user that has a file open or is
- * still charged for something; as many as a page of sysfs has room for.
+ * still charged for something; as many as a page of sysfs has room for. Others may take the lock
+ * after each user, because there may be very many.
  */
 ssize_t xk_users_print(char *page)
 {
 	const bool all = ns_capable_noaudit(&init_user_ns, CAP_SYS_ADMIN);
-	const kuid_t me = current_euid();
+	const unsigned long me = __kuid_val(current_euid());
+	unsigned long uid = all ? 0 : me;
 	const struct xk_user *user;
-	u32 i, more = 0;
+	u32 more = 0;
 	int n = 0;
 
-	spin_lock(&xk_users_lock);
-	for (i = 0; i < ARRAY_SIZE(users); i++)
-		hlist_for_each_entry(user, &users[i], node) {
-			if (!all && !uid_eq(user->uid, me))
-				continue;
-			if (n > PAGE_SIZE - XK_USER_LINE)
-				more++;
-			else
-				n += xk_user_print(user, page, n);
-		}
-	spin_unlock(&xk_users_lock);
+	do {
+		cond_resched();
+		xa_lock(&xk_users);
+		user = xa_find(&xk_users, &uid, all ? ULONG_MAX : me, XA_PRESENT);
+		if (user && n > PAGE_SIZE - XK_USER_LINE)
+			more++;
+		else if (user)
+			n += xk_user_print(user, page, n);
+		xa_unlock(&xk_users);
+		uid++;
+	} while (user);
 	if (more)
 		n += sysfs_emit_at(page, n, "more=%u\n", more);
 	return n;

@@ -3,11 +3,12 @@
 #ifndef XK_USERS_H
 #define XK_USERS_H
 
+#include <linux/xarray.h>
+
 #include "xk.h"
 
 struct xk_user {
-	struct hlist_node node;		/* xk_users_lock, like refs and used */
-	u32 refs;
+	u32 refs;			/* the lock of xk_users, like used */
 	u64 used[XK_USER_QUOTAS];
 	kuid_t uid;			/* immutable */
 	atomic_t owed;			/* number of work items that will give it something back:
@@ -39,7 +40,7 @@ static inline struct xk_user *xk_payer_last(const struct xk_payer *payer)
 }
 
 /* users.c */
-extern spinlock_t xk_users_lock;
+extern struct xarray xk_users;			/* by uid; its lock is in the table of xk.h */
 extern struct xk_user xk_everybody;		/* all users together */
 extern work_func_t xk_user_drop_work;		/* keep.c sets it */
 struct xk_user *xk_user_get(kuid_t uid);	/* with a reference. NULL: no memory */

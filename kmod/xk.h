@@ -74,7 +74,7 @@
  *   pools_lock            the tables of pools (pool.c); nobody looks at more than a few pools under
  *                         it
  *   xk_pool.access_lock   the group and mode of the pool
- *   xk_users_lock         the users, and how much each of them has (users.c)
+ *   xk_users.xa_lock      the users, and how much each of them has (users.c)
  *   xk_payer.lock         what each payer was last refused (payers.c)
  *   ends_lock             what end_work has been asked for, in all pools, when it runs, and which
  *                         clients and pools of each user have ended (ends.c)

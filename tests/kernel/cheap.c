@@ -4,6 +4,7 @@
  * other processes much more. The tests check which users may cause that, how often, and which
  * processes wait for it. attack.h says how results are judged.
  */
+#include <grp.h>
 #include <sched.h>
 #include <sys/stat.h>
 
@@ -361,6 +362,80 @@ static const char *detach_truncates_itself(void)
 	return NULL;
 }
 
+/* ---- many users ---- */
+
+#define USERS		16384u
+#define FIRST_USER	200000u
+#define TRIES		5u
+
+/* Each of so many users has a file of the device open. */
+static const char *start_users(u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		SAME(seteuid(FIRST_USER + i), 0);
+		WANT(open(RAW_DEVICE, O_RDWR | O_CLOEXEC) >= 0);
+		SAME(seteuid(0), 0);
+	}
+	return NULL;
+}
+
+/* The caller is an ordinary user of a few. */
+static const char *open_and_read_once(u64 *ret_open, u64 *ret_read)
+{
+	char line[RAW_PAGE];
+	u64 begin = raw_now_ns();
+	int file = open(RAW_DEVICE, O_RDWR | O_CLOEXEC), users;
+
+	*ret_open = raw_now_ns() - begin;
+	WANT(file >= 0);
+	users = open("/sys/class/xmem/users", O_RDONLY | O_CLOEXEC);
+	begin = raw_now_ns();
+	WANT(read(users, line, sizeof(line)) > 0);
+	*ret_read = raw_now_ns() - begin;
+	close(users);
+	close(file);
+	return NULL;
+}
+
+/* The least of some tries, because a tick of the clock may interrupt one. */
+static const char *open_and_read(u64 *ret_open, u64 *ret_read)
+{
+	u64 open_ns, read_ns;
+	u32 i;
+
+	*ret_open = *ret_read = ~0ULL;
+	SAME(seteuid(VICTIM), 0);
+	for (i = 0; i < TRIES; i++) {
+		GOES_WELL(open_and_read_once(&open_ns, &read_ns));
+		*ret_open = open_ns < *ret_open ? open_ns : *ret_open;
+		*ret_read = read_ns < *ret_read ? read_ns : *ret_read;
+	}
+	SAME(seteuid(0), 0);
+	return NULL;
+}
+
+/* The time counts instructions. A tenth more is an allowance for deeper tables. */
+static const char *other_users_cost_nothing(void)
+{
+	u64 open_few, read_few, open_many, read_many;
+	const gid_t members = MEMBERS;
+
+	SAME(setgroups(1, &members), 0);
+	GOES_WELL(open_and_read(&open_few, &read_few));
+	GOES_WELL(start_users(USERS));
+	GOES_WELL(open_and_read(&open_many, &read_many));
+	figure("with %u other users an open takes %.3f instead of %.3f us, a look at the own line "
+	       "%.3f instead of %.3f us", USERS, open_many / 1e3, open_few / 1e3, read_many / 1e3,
+	       read_few / 1e3);
+	if (open_many * 100 > open_few * 110)
+		return wrong("an open takes x%.2f as long", (double)open_many / open_few);
+	if (read_many * 100 > read_few * 110)
+		return wrong("a look takes x%.2f as long", (double)read_many / read_few);
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "M5_strangers_collect_nothing", strangers_collect_nothing, false },
 	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
@@ -368,6 +443,7 @@ static const struct attack attacks[] = {
 	{ "M5_who_waits_does_not_rest", who_waits_does_not_rest, true },
 	{ "M5_collects_meet_an_end", collects_meet_an_end, false },
 	{ "E1_detach_truncates_itself", detach_truncates_itself, false },
+	{ "F4_other_users_cost_nothing", other_users_cost_nothing, true },
 };
 
 int main(int argc, char **argv)
