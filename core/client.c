@@ -65,7 +65,8 @@ int xm_host_join(struct xm_host *host, u32 client, struct xmem_join_request *joi
 	}
 	xm_store(&row->subscriber_changes, 0);
 	/* After the label: a client that knows this incarnation reads the label of this client. */
-	xm_store_release(&row->incarnation, ++host->incarnations);
+	host->books[client] = (struct xm_books){ .incarnation = ++host->incarnations };
+	xm_store_release(&row->incarnation, host->incarnations);
 	/* Count the client before it can hold anything: its first hold comes after this (I1). */
 	xm_holders_join(host, client, who->user);
 	xm_store_release(&row->state, XMEM_CLIENT_ALIVE);
@@ -553,12 +554,17 @@ bool xm_host_drop_strangers(const struct xm_host *host, u32 user)
 	return estate.rings;
 }
 
-void xm_host_end(struct xm_host *host, u32 client, bool opens)
+void xm_host_end(struct xm_host *host, u32 client)
 {
 	const struct xm_map *map = &host->map;
 	struct xmem_client_row *row = xm_client_row(map, client);
+	struct xm_books *books = &host->books[client];
+	bool opens = books->opens;
 	u32 c;
 
+	/* From now on its files are kept for others. */
+	xm_store(&map->pool->kept_bytes, map->pool->kept_bytes + books->file_bytes);
+	books->incarnation = 0;
 	opens |= xm_mark_late(host, client);
 	xm_adopt_slots(host, client);
 	for (c = 0; c < map->clients; c++)

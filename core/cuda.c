@@ -34,11 +34,12 @@ static int xm_cuda_may(const struct xm_cuda *cuda, const struct xm_asker *asker)
 	return 0;
 }
 
-static void xm_cuda_open(struct xm_cuda *cuda, const struct xm_asker *asker)
+static void xm_cuda_open(struct xm_host *host, struct xm_cuda *cuda, const struct xm_asker *asker)
 {
 	bool had = xm_bit(cuda->openers, asker->client);
 
 	cuda->opened_by[asker->client] = had ? 0 : asker->number;
+	host->books[asker->client].opens += !had;
 	xm_set_bit(cuda->openers, asker->client, true);
 }
 
@@ -56,7 +57,7 @@ static void xm_cuda_answer(const struct xm_cuda *cuda, bool open,
 		request->handle[i] = open ? cuda->handle[i] : 0;
 }
 
-int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
+int xm_cuda_serve(struct xm_host *host, struct xm_cuda *cuda, const struct xm_asker *asker,
 		  struct xmem_payload_request *request)
 {
 	bool open = request->flags & XMEM_PAYLOAD_OPEN;
@@ -69,7 +70,7 @@ int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
 	if (request->flags & XMEM_PAYLOAD_CLOSE) {
 		if (!xm_bit(cuda->openers, asker->client))
 			return -ENOENT;
-		xm_cuda_unopen(cuda, asker->client);
+		xm_cuda_unopen(host, cuda, asker->client);
 		xm_cuda_answer(cuda, false, request);
 		return 0;
 	}
@@ -79,7 +80,7 @@ int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
 	if (err)
 		return err;
 	if (open)
-		xm_cuda_open(cuda, asker);
+		xm_cuda_open(host, cuda, asker);
 	xm_cuda_answer(cuda, open, request);
 	return 0;
 }
@@ -104,8 +105,9 @@ void xm_cuda_retire(struct xm_host *host, struct xm_cuda *cuda)
 	xm_store(&row->closing_bytes, row->closing_bytes + cuda->bytes);
 }
 
-void xm_cuda_unopen(struct xm_cuda *cuda, u32 client)
+void xm_cuda_unopen(struct xm_host *host, struct xm_cuda *cuda, u32 client)
 {
+	host->books[client].opens -= xm_bit(cuda->openers, client);
 	xm_set_bit(cuda->openers, client, false);
 }
 

@@ -68,8 +68,17 @@ struct xm_claims {
 #define XM_CLAIMS_TICK_NS	1000000000ULL
 #endif
 
+/* The payloads of one client. */
+struct xm_books {
+	u64 incarnation;			/* of the client, until its end; else 0 */
+	u64 file_bytes;				/* of the files that it has attached */
+	u32 opens;				/* how many CUDA payloads it has open; also in
+						 * quarantine */
+};
+
 struct xm_host {
 	struct xm_map map;
+	struct xm_books books[XMEM_MAX_CLIENTS];
 	u64 incarnations;			/* the last incarnation that was given */
 	u64 last_payload;			/* the last payload id that was given */
 	u64 first_tenancies;			/* a secret; 0 until the first attach (slot.c) */
@@ -255,11 +264,10 @@ bool xm_client_release(const struct xm_map *map, u32 client, u64 *ret_holds);
  * show these pages, reaps (xm_host_bury, xm_host_sweep, xm_host_idle_group) and wakes all waiters.
  *
  * The client is *quarantined* until its process has exited (I9) if it holds slots to which it has
- * GPU pointers: these holds stay. It is also quarantined if it has CUDA payloads open (@opens), or
- * if it has published contents that its GPU had yet to write; then its groups go to no other
- * client.
+ * GPU pointers: these holds stay. It is also quarantined if it has CUDA payloads open, or if it has
+ * published contents that its GPU had yet to write; then its groups go to no other client.
  */
-void xm_host_end(struct xm_host *host, u32 client, bool opens);
+void xm_host_end(struct xm_host *host, u32 client);
 
 /* Does that client stay until its process has exited? */
 static inline bool xm_host_is_quarantined(const struct xm_host *host, u32 client)
@@ -375,14 +383,18 @@ u64 xm_host_payload_of(const struct xm_host *host, u32 slot);
 
 /*
  * Update the number and bytes of payload files in the header. The host calls the first function
- * when a file is attached; the second when its owner has ended and other clients still use it; the
- * third when it is dropped, after the rows of its slots have been freed. @bytes: of the file;
- * @traits: XMEM_TRAIT_*; @kept: its owner has ended. Memory of GPUs is counted in the device table,
- * and for its end there is xm_cuda_retire.
+ * when @owner attaches a file; the second when it is dropped, after the rows of its slots have been
+ * freed. @bytes: of the file; @traits: XMEM_TRAIT_*; @incarnation: of the owner. Memory of GPUs is
+ * counted in the device table, and for its end there is xm_cuda_retire.
  */
-void xm_host_payload_add(struct xm_host *host, u64 bytes, u32 traits);
-void xm_host_payload_kept(struct xm_host *host, u64 bytes, u32 traits);
-void xm_host_payload_drop(struct xm_host *host, u64 bytes, u32 traits, bool kept);
+void xm_host_payload_add(struct xm_host *host, u32 owner, u64 bytes, u32 traits);
+void xm_host_payload_drop(struct xm_host *host, u32 owner, u64 incarnation, u64 bytes, u32 traits);
+
+/* Has that client not ended yet (xm_host_end)? */
+static inline bool xm_host_lives(const struct xm_host *host, u32 client, u64 incarnation)
+{
+	return host->books[client].incarnation == incarnation;
+}
 
 /* ---- CUDA payloads (cuda.c) ---- */
 
@@ -418,7 +430,7 @@ struct xm_asker {
  * opener, and fill in the answer except for the descriptor, which the caller adds to the answer of
  * an OPEN. Returns 0 or -errno. After a CLOSE the caller calls xm_cuda_is_closed.
  */
-int xm_cuda_serve(struct xm_cuda *cuda, const struct xm_asker *asker,
+int xm_cuda_serve(struct xm_host *host, struct xm_cuda *cuda, const struct xm_asker *asker,
 		  struct xmem_payload_request *request);
 
 /*
@@ -437,7 +449,7 @@ int xm_payload_file_check(const struct xmem_payload_request *request);
 void xm_cuda_retire(struct xm_host *host, struct xm_cuda *cuda);
 
 /* A client has ended and, if it was quarantined, its process has exited: it has nothing open. */
-void xm_cuda_unopen(struct xm_cuda *cuda, u32 client);
+void xm_cuda_unopen(struct xm_host *host, struct xm_cuda *cuda, u32 client);
 
 /*
  * Is it closing, and does no client have it open any more? Then the device table and the header are

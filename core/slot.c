@@ -422,7 +422,7 @@ int xm_host_detach(struct xm_host *host, u32 me, const struct xmem_slot_request 
 	return count;
 }
 
-void xm_host_payload_add(struct xm_host *host, u64 bytes, u32 traits)
+void xm_host_payload_add(struct xm_host *host, u32 owner, u64 bytes, u32 traits)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 	struct xmem_device_row *row;
@@ -433,20 +433,13 @@ void xm_host_payload_add(struct xm_host *host, u64 bytes, u32 traits)
 		xm_store(&row->bytes, row->bytes + bytes);
 		return;
 	}
+	host->books[owner].file_bytes += bytes;
 	xm_store(&pool->payload_bytes, pool->payload_bytes + bytes);
 	if (traits & XMEM_TRAIT_HUGE)
 		xm_store(&pool->huge_bytes, pool->huge_bytes + bytes);
 }
 
-void xm_host_payload_kept(struct xm_host *host, u64 bytes, u32 traits)
-{
-	struct xmem_pool_header *pool = host->map.pool;
-
-	if (!(traits & XMEM_TRAIT_CUDA))
-		xm_store(&pool->kept_bytes, pool->kept_bytes + bytes);
-}
-
-void xm_host_payload_drop(struct xm_host *host, u64 bytes, u32 traits, bool kept)
+void xm_host_payload_drop(struct xm_host *host, u32 owner, u64 incarnation, u64 bytes, u32 traits)
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
@@ -456,7 +449,9 @@ void xm_host_payload_drop(struct xm_host *host, u64 bytes, u32 traits, bool kept
 	xm_store(&pool->payload_bytes, pool->payload_bytes - bytes);
 	if (traits & XMEM_TRAIT_HUGE)
 		xm_store(&pool->huge_bytes, pool->huge_bytes - bytes);
-	if (kept)
+	if (xm_host_lives(host, owner, incarnation))
+		host->books[owner].file_bytes -= bytes;
+	else
 		xm_store(&pool->kept_bytes, pool->kept_bytes - bytes);
 	/* A client that sees the new number also sees that no row names this file any more. */
 	xm_store_release(&pool->payloads_gone, pool->payloads_gone + 1);

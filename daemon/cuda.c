@@ -150,22 +150,11 @@ int xd_cuda_serve(struct xd_call *call, struct xd_payload *payload)
 		if (call->answer < 0)
 			return -EDQUOT;
 	}
-	err = xm_cuda_serve(cuda, &asker, request);
+	cuda->ended = !xm_host_lives(&from->pool->host, payload->owner, payload->incarnation);
+	err = xm_cuda_serve(&from->pool->host, cuda, &asker, request);
 	if (!err)
 		xd_payload_closed(from->pool, payload);
 	return err;
-}
-
-bool xd_cuda_has_open(const struct xd_pool *pool, u32 client)
-{
-	const struct xd_payload *payload;
-	u32 i;
-
-	for (i = 0; i < XD_PAYLOAD_LISTS; i++)
-		for (payload = pool->payloads[i]; payload; payload = payload->next)
-			if (payload->cuda && xm_bit(payload->cuda->openers, client))
-				return true;
-	return false;
 }
 
 void xd_cuda_left(struct xd_pool *pool, u32 client)
@@ -173,12 +162,12 @@ void xd_cuda_left(struct xd_pool *pool, u32 client)
 	struct xd_payload *payload, *next;
 	u32 i;
 
-	for (i = 0; i < XD_PAYLOAD_LISTS; i++) {
+	for (i = 0; i < XD_PAYLOAD_LISTS && pool->host.books[client].opens; i++) {
 		for (payload = pool->payloads[i]; payload; payload = next) {
 			next = payload->next;
 			if (!payload->cuda)
 				continue;
-			xm_cuda_unopen(payload->cuda, client);
+			xm_cuda_unopen(&pool->host, payload->cuda, client);
 			xd_payload_closed(pool, payload);
 		}
 	}

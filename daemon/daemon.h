@@ -76,7 +76,6 @@ struct xd_payload {
 	u64 bytes;
 	u64 incarnation;	/* of the client that attached it */
 	u32 owner;		/* its id */
-	bool kept;		/* the client has ended */
 	bool truncates;		/* its pages go with the last slot */
 };
 
@@ -447,9 +446,6 @@ void xd_payload_use(struct xd_pool *pool, struct xd_payload *payload, u32 slots)
 void xd_payload_discard(struct xd_payload *payload);
 void xd_payload_drop_all(struct xd_pool *pool);
 
-/* A client has ended: its payload files are now kept for others. Call this before the reap. */
-void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation);
-
 /* If all clients have closed a CUDA payload that is closing, free it and wake its owner. */
 void xd_payload_closed(struct xd_pool *pool, struct xd_payload *payload);
 
@@ -472,7 +468,6 @@ int xd_cuda_new(struct xd_pool *pool, int fd, u64 incarnation,
 int xd_cuda_serve(struct xd_call *call, struct xd_payload *payload);
 
 /* Has that client CUDA payloads open? Count them all as closed by it. */
-bool xd_cuda_has_open(const struct xd_pool *pool, u32 client);
 void xd_cuda_left(struct xd_pool *pool, u32 client);
 
 /* NULL, or what is wrong with the device table. */

@@ -116,7 +116,7 @@ static void enter(struct xd_pool *pool, struct xd_payload *payload)
 	pool->host.last_payload = payload->id;
 	pool->payload_count++;
 	pool->daemon->payload_count++;
-	xm_host_payload_add(&pool->host, payload->bytes, payload->traits);
+	xm_host_payload_add(&pool->host, payload->owner, payload->bytes, payload->traits);
 }
 
 int xd_payload_make(struct xd_pool *pool, int fd, u64 incarnation,
@@ -233,7 +233,7 @@ static void remove_payload(struct xd_pool *pool, struct xd_payload *payload)
 void xd_payload_closed(struct xd_pool *pool, struct xd_payload *payload)
 {
 	u32 owner = payload->owner;
-	bool alive = !payload->kept;
+	bool alive = xm_host_lives(&pool->host, owner, payload->incarnation);
 
 	if (!xm_cuda_is_closed(&pool->host, payload->cuda))
 		return;
@@ -250,7 +250,8 @@ static void drop_unused(struct xd_pool *pool, struct xd_payload *payload)
 {
 	if (payload->slots)
 		return;
-	xm_host_payload_drop(&pool->host, payload->bytes, payload->traits, payload->kept);
+	xm_host_payload_drop(&pool->host, payload->owner, payload->incarnation, payload->bytes,
+			     payload->traits);
 	if (!payload->cuda) {
 		remove_payload(pool, payload);
 		return;
@@ -270,23 +271,6 @@ void xd_payload_drop_all(struct xd_pool *pool)
 	for (i = 0; i < XD_PAYLOAD_LISTS; i++) {
 		while (pool->payloads[i])
 			remove_payload(pool, pool->payloads[i]);
-	}
-}
-
-void xd_payload_owner_ended(struct xd_pool *pool, u64 incarnation)
-{
-	struct xd_payload *payload;
-	u32 i;
-
-	for (i = 0; i < XD_PAYLOAD_LISTS; i++) {
-		for (payload = pool->payloads[i]; payload; payload = payload->next) {
-			if (payload->incarnation != incarnation)
-				continue;
-			payload->kept = true;
-			if (payload->cuda)
-				payload->cuda->ended = true;
-			xm_host_payload_kept(&pool->host, payload->bytes, payload->traits);
-		}
 	}
 }
 

@@ -275,11 +275,10 @@ bool xd_pool_reap_on(struct xd_pool *pool)
 
 void xd_pool_leave(struct xd_pool *pool, struct xd_connection *from)
 {
-	xm_host_end(&pool->host, from->client, xd_cuda_has_open(pool, from->client));
+	xm_host_end(&pool->host, from->client);
 	if (has_exited(from))
 		end_quarantine(pool, from->client);
 	xm_host_limbo(&pool->host, xd_now_ns());
-	xd_payload_owner_ended(pool, from->incarnation);
 	xd_pool_wake_owners(pool);
 	xd_wake_rings(pool);
 	xd_polls_drop(from);

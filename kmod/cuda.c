@@ -49,7 +49,7 @@ static void xk_cuda_close(struct xk_pool *pool, struct xk_payload *payload)
 	lockdep_assert_held(&pool->lock);
 	if (!xm_cuda_is_closed(&pool->host, xk_cuda(payload)))
 		return;
-	if (!payload->kept)
+	if (xm_host_lives(&pool->host, payload->owner, payload->incarnation))
 		xk_wake(pool, XMEM_WAIT_SLOTS, payload->owner);
 	xk_payload_forget(pool, payload);
 }
@@ -66,14 +66,9 @@ static struct xk_payload *xk_cuda_retire(struct xk_pool *pool, struct xk_payload
 	return NULL;
 }
 
-static bool xk_cuda_opened(const struct xk_payload *payload, u32 client)
-{
-	return xm_bit(xk_cuda(payload)->openers, client);
-}
-
 static void xk_cuda_exited(struct xk_pool *pool, struct xk_payload *payload, u32 client)
 {
-	xm_cuda_unopen(xk_cuda(payload), client);
+	xm_cuda_unopen(&pool->host, xk_cuda(payload), client);
 	xk_cuda_close(pool, payload);
 }
 
@@ -89,8 +84,9 @@ static int xk_cuda_serve(struct xk_call *call, struct xk_payload *payload)
 	};
 	int err;
 
-	xk_cuda(payload)->ended = payload->kept;
-	err = xm_cuda_serve(xk_cuda(payload), &asker, request);
+	xk_cuda(payload)->ended = !xm_host_lives(&pool->host, payload->owner,
+						 payload->incarnation);
+	err = xm_cuda_serve(&pool->host, xk_cuda(payload), &asker, request);
 	if (err)
 		return err;
 	if (request->flags & XMEM_PAYLOAD_CLOSE) {
@@ -129,6 +125,5 @@ const struct xk_kind xk_kind_cuda = {
 	.open = xk_cuda_open,
 	.undo = xk_cuda_undo,
 	.goes = xk_cuda_retire,
-	.opened = xk_cuda_opened,
 	.exited = xk_cuda_exited,
 };

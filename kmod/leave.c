@@ -210,9 +210,8 @@ static void xk_end_client(struct xk_pool *pool, struct xk_client *client, u32 *d
 	xk_move_pages(pool, client, done);
 	had = xk_count_had(pool, client->id);	/* in the copy, which nobody changes any more */
 	xk_end_concerns(pool, client->id);
-	xm_host_end(&pool->host, client->id, xk_opened_any(pool, client->id));
+	xm_host_end(&pool->host, client->id);
 	xm_host_limbo(&pool->host, ktime_get_ns());
-	xk_payload_owner_ended(pool, client->incarnation);
 	trace_xmem_client_end(pool->number, client->id, client->incarnation,
 			      had.holds + client->had_holds, had.slots,
 			      ktime_get_ns() - client->ended_ns);

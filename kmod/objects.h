@@ -297,7 +297,6 @@ struct xk_payload {
 	u64 incarnation;		/* of the client that attached it */
 	u32 owner;			/* that client's id */
 	u64 bytes;
-	bool kept;			/* that client has ended */
 	bool writable;			/* immutable: the file was attached with write access */
 	bool open;			/* the table uses the file */
 	struct xk_payer *payer;		/* with a reference; immutable, like the next */
@@ -326,8 +325,8 @@ struct xk_offer {
  * code asks of which kind a payload is.
  *
  * check and open are called without a lock and may sleep. The others run under pool->lock. None of
- * them runs in a process that is ending: end_work calls what the end of a client needs (opened,
- * exited, and goes when its slots are reaped). NULL: there is nothing to do.
+ * them runs in a process that is ending: end_work calls what the end of a client needs (exited,
+ * and goes when its slots are reaped). NULL: there is nothing to do.
  */
 struct xk_kind {
 	size_t bytes;			/* of its struct */
@@ -361,12 +360,7 @@ struct xk_kind {
 
 	/* Its last slot has gone: returns what xk_payload_forget returns, or NULL. */
 	struct xk_payload *(*goes)(struct xk_pool *pool, struct xk_payload *payload);
-	/*
-	 * A client has ended. Does it have this open, so that its process may use it until it has
-	 * exited?
-	 */
-	bool (*opened)(const struct xk_payload *payload, u32 client);
-	/* The process of that client has exited, too. It may free the payload. */
+	/* A client has ended, and its process has exited. It may free the payload. */
 	void (*exited)(struct xk_pool *pool, struct xk_payload *payload, u32 client);
 };
 

@@ -10,35 +10,22 @@
 
 /* ---- ends: called by leave.c, in end_work ---- */
 
-/* Does a client that has ended have something open that its process may still use? */
-bool xk_opened_any(struct xk_pool *pool, u32 client)
-{
-	struct xk_payload *payload;
-	struct hlist_node *next;
-	bool any = false;
-	u32 i;
-
-	lockdep_assert_held(&pool->lock);
-	if (!pool->device_count)
-		return false;
-	hash_for_each_safe(pool->payloads, i, next, payload, node)
-		any |= payload->kind->opened && payload->kind->opened(payload, client);
-	return any;
-}
-
-/* The client's process has exited, too, so it has nothing open any more. */
+/*
+ * A client has ended, and its process has exited, so it has nothing open any more. Others can take
+ * the lock between two parts of the table.
+ */
 void xk_opened_end(struct xk_pool *pool, u32 client)
 {
 	struct xk_payload *payload;
 	struct hlist_node *next;
 	u32 i;
 
-	lockdep_assert_held(&pool->lock);
-	if (!pool->device_count)
-		return;
-	hash_for_each_safe(pool->payloads, i, next, payload, node)
-		if (payload->kind->exited)
-			payload->kind->exited(pool, payload, client);
+	for (i = 0; i < HASH_SIZE(pool->payloads) && pool->host.books[client].opens; i++) {
+		hlist_for_each_entry_safe(payload, next, &pool->payloads[i], node)
+			if (payload->kind->exited)
+				payload->kind->exited(pool, payload, client);
+		xk_pool_let_in(pool);
+	}
 }
 
 /* ---- the request ---- */

@@ -43,7 +43,7 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 	if (payload->kind->enter)
 		payload->kind->enter(pool, payload, what, request);
 	hash_add(pool->payloads, &payload->node, payload->id);
-	xm_host_payload_add(&pool->host, payload->bytes, payload->traits);
+	xm_host_payload_add(&pool->host, payload->owner, payload->bytes, payload->traits);
 }
 
 /*
@@ -74,27 +74,9 @@ struct xk_payload *xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots
 	payload->slots -= slots;
 	if (payload->slots)
 		return NULL;
-	xm_host_payload_drop(&pool->host, payload->bytes, payload->traits, payload->kept);
+	xm_host_payload_drop(&pool->host, payload->owner, payload->incarnation, payload->bytes,
+			     payload->traits);
 	return payload->kind->goes(pool, payload);
-}
-
-/*
- * The client @incarnation has ended; called before reaping. Counts the payloads of that client that
- * others keep.
- */
-void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation)
-{
-	struct xk_payload *payload;
-	struct hlist_node *next;
-	u32 i;
-
-	lockdep_assert_held(&pool->lock);
-	hash_for_each_safe(pool->payloads, i, next, payload, node) {
-		if (payload->incarnation != incarnation)
-			continue;
-		payload->kept = true;
-		xm_host_payload_kept(&pool->host, payload->bytes, payload->traits);
-	}
 }
 
 /* The pool has been emptied, so no client has anything open either. */
@@ -106,8 +88,8 @@ void xk_payload_drop_all(struct xk_pool *pool)
 
 	hash_for_each_safe(pool->payloads, i, next, payload, node) {
 		if (payload->slots)
-			xm_host_payload_drop(&pool->host, payload->bytes, payload->traits,
-					     payload->kept);
+			xm_host_payload_drop(&pool->host, payload->owner, payload->incarnation,
+					     payload->bytes, payload->traits);
 		xk_keep_later(xk_payload_forget(pool, payload));
 	}
 }

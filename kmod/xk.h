@@ -300,7 +300,6 @@ void xk_payload_enter(struct xk_pool *pool, struct xk_payload *payload,
 		      const struct xm_payload *what, const struct xmem_attach_request *request);
 struct xk_payload *xk_payload_forget(struct xk_pool *pool, struct xk_payload *payload);
 struct xk_payload *xk_payload_by_id(struct xk_pool *pool, u64 id);
-void xk_payload_owner_ended(struct xk_pool *pool, u64 incarnation);
 struct xk_payload *xk_payload_drop_slots(struct xk_pool *pool, u64 id, u32 slots);
 void xk_payload_drop_all(struct xk_pool *pool);
 
@@ -326,7 +325,6 @@ bool xk_is_device_file(const struct file *file);
 extern const struct xk_kind xk_kind_cuda;
 
 /* opened.c */
-bool xk_opened_any(struct xk_pool *pool, u32 client);
 void xk_opened_end(struct xk_pool *pool, u32 client);
 int xk_payload_begin(struct xk_call *call);
 void xk_payload_finish(struct xk_call *call, int err);

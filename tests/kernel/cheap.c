@@ -436,6 +436,59 @@ static const char *other_users_cost_nothing(void)
 	return NULL;
 }
 
+/* ---- many payloads ---- */
+
+#define PAYLOAD_GROUPS	64u
+#define ENDS		5u
+
+/* A pool that has PAYLOAD_GROUPS groups of slots, and a payload for every @slots slots. */
+static const char *start_payloads(u32 slots)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach;
+	u32 i;
+
+	join.slots = PAYLOAD_GROUPS * XMEM_GROUP_SLOTS;
+	GOES_WELL(start_pool(&join));
+	for (i = 0; i < join.slots / slots; i++) {
+		attach = raw_attaching(raw_memfd(slots, 1), slots);
+		SAME(raw_request(&keeper, XMEM_IOC_ATTACH, &attach), 0);
+		close(attach.fd);
+	}
+	return NULL;
+}
+
+/* The shortest end of a client that has attached nothing, with the cleanup after it. */
+static const char *end_beside_payloads(u32 slots, u64 *ret_ns)
+{
+	u64 begin, ns;
+	u32 i;
+
+	*ret_ns = ~0ULL;
+	GOES_WELL(start_payloads(slots));
+	for (i = 0; i < ENDS; i++) {
+		begin = raw_now_ns();
+		GOES_WELL(settle());
+		ns = raw_now_ns() - begin;
+		*ret_ns = ns < *ret_ns ? ns : *ret_ns;
+	}
+	raw_end(&keeper);
+	return NULL;
+}
+
+static const char *others_payloads_cost_nothing(void)
+{
+	u64 few, many;
+
+	GOES_WELL(end_beside_payloads(XMEM_GROUP_SLOTS, &few));
+	GOES_WELL(end_beside_payloads(1, &many));
+	figure("a client comes and ends beside %u payloads of others in %.3f ms, beside %u in "
+	       "%.3f ms", PAYLOAD_GROUPS, few / 1e6, PAYLOAD_GROUPS * XMEM_GROUP_SLOTS, many / 1e6);
+	if (many * 100 > few * 103)
+		return wrong("the end takes x%.2f as long", (double)many / few);
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "M5_strangers_collect_nothing", strangers_collect_nothing, false },
 	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
@@ -444,6 +497,7 @@ static const struct attack attacks[] = {
 	{ "M5_collects_meet_an_end", collects_meet_an_end, false },
 	{ "E1_detach_truncates_itself", detach_truncates_itself, false },
 	{ "F4_other_users_cost_nothing", other_users_cost_nothing, true },
+	{ "F6_payloads_of_others_cost_nothing", others_payloads_cost_nothing, true },
 };
 
 int main(int argc, char **argv)

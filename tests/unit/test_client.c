@@ -352,7 +352,7 @@ START_TEST(end_leaves_slots_live_or_free)
 	world_attach(world, writer, 8, slot);
 	for (i = 0; i < 8; i++)
 		xm_slot(map, slot[i])->state += before[i] - XMEM_SLOT_FREE;
-	xm_host_end(&world->host, writer, false);
+	xm_host_end(&world->host, writer);
 	for (i = 0; i < 8; i++) {
 		generation = xm_slot_row(map, slot[i])->generation_first;
 		ck_assert_uint_eq(xm_slot(map, slot[i])->state,

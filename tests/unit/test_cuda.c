@@ -83,7 +83,7 @@ static u32 attach_on(struct world *world, u32 me, const u8 *device)
 	world->device = device;
 	world_attach(world, me, 1, &slot);
 	traits = xm_slot_row(&world->host.map, slot)->traits;
-	xm_host_payload_add(&world->host, 64, traits);
+	xm_host_payload_add(&world->host, me, 64, traits);
 	return traits;
 }
 
@@ -140,6 +140,8 @@ END_TEST
 
 /* ---- openers ---- */
 
+static struct xm_host *serving;	/* the host of the last payload */
+
 /* A payload of 64 bytes on the first device, attached and counted. */
 static struct xm_cuda make_cuda(struct world *world, u32 traits)
 {
@@ -150,7 +152,8 @@ static struct xm_cuda make_cuda(struct world *world, u32 traits)
 	struct xm_cuda cuda = { .bytes = 0 };
 
 	xm_cuda_init(&cuda, &payload, &request);
-	xm_host_payload_add(&world->host, cuda.bytes, cuda.traits);
+	serving = &world->host;
+	xm_host_payload_add(&world->host, 0, cuda.bytes, cuda.traits);
 	return cuda;
 }
 
@@ -160,7 +163,7 @@ static int serve(struct xm_cuda *cuda, u32 client, u32 role, u32 flags)
 {
 	struct xm_asker asker = { .client = client, .role = role, .number = ++number };
 	struct xmem_payload_request request = { .flags = flags, .handle = { 77 }, .fd = 5 };
-	int err = xm_cuda_serve(cuda, &asker, &request);
+	int err = xm_cuda_serve(serving, cuda, &asker, &request);
 
 	if (err)
 		return err;
@@ -216,7 +219,7 @@ START_TEST(a_payload_is_closed_by_its_last_opener)
 	ck_assert_int_eq(serve(&cuda, 255, WRITER, OPEN), 0);
 	ck_assert_int_eq(serve(&cuda, 255, WRITER, OPEN), 0);
 	ck_assert(!xm_cuda_is_closed(host, &cuda));
-	xm_host_payload_drop(host, cuda.bytes, cuda.traits, false);
+	xm_host_payload_drop(host, 0, 1, cuda.bytes, cuda.traits);
 	xm_cuda_retire(host, &cuda);
 	ck_assert_uint_eq(row->bytes, 64);
 	ck_assert_uint_eq(row->closing_bytes, 64);
@@ -229,7 +232,7 @@ START_TEST(a_payload_is_closed_by_its_last_opener)
 	ck_assert_int_eq(serve(&cuda, 255, WRITER, CLOSE), -ENOENT);
 	ck_assert(!xm_cuda_is_closed(host, &cuda));
 	ck_assert_uint_eq(host->map.pool->payloads_closed, 0);
-	xm_cuda_unopen(&cuda, 0);
+	xm_cuda_unopen(host, &cuda, 0);
 	ck_assert(xm_cuda_is_closed(host, &cuda));
 	ck_assert_uint_eq(host->map.pool->payloads_closed, 1);
 	ck_assert_uint_eq(host->map.pool->payloads_gone, 1);
@@ -275,7 +278,7 @@ START_TEST(what_nobody_has_open_is_closed_when_it_goes)
 	struct world *world = world_make(64, 4, 8);
 	struct xm_cuda cuda = make_cuda(world, 0);
 
-	xm_host_payload_drop(&world->host, cuda.bytes, cuda.traits, false);
+	xm_host_payload_drop(&world->host, 0, 1, cuda.bytes, cuda.traits);
 	xm_cuda_retire(&world->host, &cuda);
 	ck_assert(xm_cuda_is_closed(&world->host, &cuda));
 	ck_assert_uint_eq(xm_device_row(&world->host.map, 1)->bytes, 0);
@@ -318,7 +321,8 @@ static void pair_make(struct pair *p, bool shared)
 
 static void leave(struct pair *p, u32 client, bool opens)
 {
-	xm_host_end(p->host, client, opens);
+	p->host->books[client].opens = opens;
+	xm_host_end(p->host, client);
 	world_reap(p->world);
 	world_is_valid(p->world);
 }
@@ -412,7 +416,7 @@ START_TEST(the_ring_of_a_client_in_quarantine_goes_by_itself)
 	world_attach(p.world, p.reader, 1, &mine);
 	follow = world_subscribe(p.world, p.owner, p.reader, 0);
 	world_take_publish(p.world, p.reader, mine);
-	xm_host_end(p.host, p.reader, false);
+	xm_host_end(p.host, p.reader);
 	ck_assert_int_eq(xm_host_bury(p.host, p.reader), XM_BURIED_NOT);
 	ck_assert_uint_eq(world_reap(p.world), 0);
 	xm_store(xm_cursor(p.map, p.owner, p.reader), follow.place + 1);
@@ -503,7 +507,7 @@ START_TEST(ready_words_end_with_their_owners_process)
 	needs(p.map, s + 1, 8, 8);
 	needs(p.map, s + 2, 0, 3);
 	needs(p.map, s + 3, XMEM_READY_OVER - 1, 1);
-	xm_host_end(p.host, p.owner, false);
+	xm_host_end(p.host, p.owner);
 	ck_assert(xm_host_is_quarantined(p.host, p.owner));
 	ck_assert_uint_eq(*xm_ready_word(p.map, s), 7);
 	ck_assert(!xm_host_idle_group(p.host, s / 64));
@@ -531,7 +535,7 @@ static void ends_under_a_copy(bool given_up)
 	needs(p.map, slot, 5, 4);
 	if (given_up)
 		ck_assert_int_eq(xm_give_up(p.map, slot), 0);
-	xm_host_end(p.host, p.owner, false);
+	xm_host_end(p.host, p.owner);
 	ck_assert(xm_host_is_quarantined(p.host, p.owner));
 	ck_assert(!xm_host_idle_group(p.host, slot / 64));
 	xm_host_exited(p.host, p.owner);
@@ -561,7 +565,7 @@ START_TEST(an_owner_with_complete_contents_ends_at_once)
 	world_attach(p.world, p.reader, 1, &other);
 	needs(p.map, other, 7, 6);
 	needs(p.map, s, 8, 8);
-	xm_host_end(p.host, p.owner, false);
+	xm_host_end(p.host, p.owner);
 	ck_assert(!xm_host_is_quarantined(p.host, p.owner));
 	ck_assert_uint_eq(*xm_ready_word(p.map, s), XMEM_READY_OVER);
 	ck_assert_uint_eq(*xm_ready_word(p.map, other), 6);
@@ -582,7 +586,7 @@ START_TEST(ready_words_end_with_the_pool)
 	needs(p.map, other, 7, 6);
 	needs(p.map, s, 8, 7);
 	needs(p.map, s + 1, 8, 8);
-	xm_host_end(p.host, p.owner, false);
+	xm_host_end(p.host, p.owner);
 	xm_ready_end_all(p.host);
 	ck_assert_uint_eq(*xm_ready_word(p.map, s), XMEM_READY_ENDED);
 	ck_assert_uint_eq(*xm_ready_word(p.map, s + 1), XMEM_READY_OVER);

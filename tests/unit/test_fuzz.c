@@ -176,7 +176,7 @@ static void end(u32 c)
 	client->zombie = true;
 	client->slots = 0;
 	keep_device_handles(c);
-	xm_host_end(&fz.world->host, c, false);
+	xm_host_end(&fz.world->host, c);
 	reap();
 	world_is_valid(fz.world);
 }

@@ -299,7 +299,7 @@ static void repair(u64 tail, u64 *position)
 	xm_ring(f.map, f.bad)->tail = tail;
 	for (i = 0; i < 8; i++)
 		xm_entry(f.map, f.bad, i)->position = position[i];
-	xm_host_end(&f.world->host, f.bad, false);
+	xm_host_end(&f.world->host, f.bad);
 	for (i = 0; i < 8; i++)
 		position[i] = xm_entry(f.map, f.bad, i)->position;
 	position[8] = xm_ring(f.map, f.bad)->tail;

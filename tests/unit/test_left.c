@@ -33,7 +33,7 @@ static struct left left_before_the_end(u32 *ret_alice)
 
 static void end_at(struct left *l, u32 client, u64 now_ns)
 {
-	xm_host_end(l->host, client, false);
+	xm_host_end(l->host, client);
 	xm_host_limbo(l->host, now_ns);
 	world_reap(l->world);
 	world_is_valid(l->world);

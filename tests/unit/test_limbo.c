@@ -37,7 +37,7 @@ static struct scene set(void)
 
 static void end(struct scene *s, u32 i)
 {
-	xm_host_end(&s->world->host, s->writer[i], false);
+	xm_host_end(&s->world->host, s->writer[i]);
 	xm_host_limbo(&s->world->host, 1000);
 }
 

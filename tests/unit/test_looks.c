@@ -68,13 +68,13 @@ START_TEST(an_end_looks_at_the_groups_of_the_client)
 	token = world_take_publish(world, me, slot[0]);
 	ck_assert_int_eq(xm_get(&world->host.map, reader, token), 0);
 	begin_to_count(&looks);
-	xm_host_end(&world->host, me, false);
+	xm_host_end(&world->host, me);
 	ck_assert_int_eq(xm_host_bury(&world->host, me), XM_BURIED);
 	unit_step = NULL;
 	ck_assert_uint_eq(looks, 3 * (XMEM_GROUP_SLOTS + 1));
 	world_is_valid(world);
 	begin_to_count(&looks);
-	xm_host_end(&world->host, reader, false);
+	xm_host_end(&world->host, reader);
 	ck_assert_int_eq(xm_host_bury(&world->host, reader), XM_BURIED);
 	unit_step = NULL;
 	ck_assert_uint_eq(looks, 3);

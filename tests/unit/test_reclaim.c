@@ -85,7 +85,7 @@ static u32 sweep_after_the_end(struct crowd *c)
 {
 	u32 freed;
 
-	xm_host_end(c->host, c->owner, false);
+	xm_host_end(c->host, c->owner);
 	begin_to_count(c);
 	freed = world_reap(c->world);
 	unit_step = NULL;
@@ -272,7 +272,7 @@ START_TEST(a_sweep_sees_what_is_forwarded_while_it_runs)
 		struct xm_publication what;
 
 		ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
-		xm_host_end(c.host, c.owner, false);
+		xm_host_end(c.host, c.owner);
 		ck_assert_uint_eq(sweep_while(&c, nth, pass_on, &calls), SLOTS - 1);
 		ck_assert_int_eq(xm_look(c.map, c.token[100]), 0);
 		ck_assert_int_eq(world_receive(c.world, c.reader, &follow, &what), 0);
@@ -305,7 +305,7 @@ START_TEST(a_get_meanwhile_is_good_or_the_slot_is_freed)
 	for (nth = 0; nth < calls; nth++) {
 		struct crowd c = crowd_make();
 
-		xm_host_end(c.host, c.owner, false);
+		xm_host_end(c.host, c.owner);
 		freed = sweep_while(&c, nth, get_one, &calls);
 		ck_assert_int_eq(got, freed == SLOTS ? -ESTALE : 0);
 		ck_assert_uint_ge(freed, SLOTS - 1);
@@ -352,7 +352,7 @@ START_TEST(a_put_meanwhile_is_found_by_this_sweep_or_the_next)
 		struct crowd c = crowd_make();
 
 		ck_assert_int_eq(xm_get(c.map, c.reader, c.token[100]), 0);
-		xm_host_end(c.host, c.owner, false);
+		xm_host_end(c.host, c.owner);
 		freed = sweep_while(&c, nth, put_one, &calls);
 		late += freed == SLOTS - 1;
 		ck_assert_uint_eq(freed + sweep_again(&c), SLOTS);
@@ -389,7 +389,7 @@ START_TEST(what_is_written_in_place_meanwhile_is_not_freed)
 
 		xm_slot_row(c.map, c.slot[100])->traits = XMEM_TRAIT_SHARED;
 		ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
-		xm_host_end(c.host, c.owner, false);
+		xm_host_end(c.host, c.owner);
 		ck_assert_uint_eq(sweep_while(&c, nth, write_one, &calls), SLOTS - 1);
 		ck_assert_int_eq(upgraded, 0);
 		ck_assert_uint_eq(xm_slot_row(c.map, c.slot[100])->owner, XMEM_OWNER_HOST);
@@ -436,7 +436,7 @@ START_TEST(an_ending_client_repairs_its_ring_first)
 
 	world_subscribe(c.world, c.reader, c.other, 0);
 	ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
-	xm_host_end(c.host, c.owner, false);
+	xm_host_end(c.host, c.owner);
 	unit_step_arg = &c;
 	unit_step = sweep_at_that_step;
 	die_in_forward(&c);
@@ -458,10 +458,10 @@ START_TEST(what_the_dead_have_forwarded_while_a_sweep_runs_is_not_lost)
 		struct xm_publication what;
 
 		ck_assert_int_eq(xm_get(c.map, c.other, c.token[100]), 0);
-		xm_host_end(c.host, c.owner, false);
+		xm_host_end(c.host, c.owner);
 		ck_assert_uint_eq(sweep_while(&c, nth, die_in_forward, &calls), SLOTS - 1);
 		ck_assert_int_eq(xm_look(c.map, c.token[100]), 0);
-		xm_host_end(c.host, c.other, false);
+		xm_host_end(c.host, c.other);
 		ck_assert_int_eq(world_receive(c.world, c.reader, &follow, &what), 0);
 		ck_assert_uint_eq(what.token, c.token[100]);
 		world_put(c.world, c.reader, c.slot[100]);

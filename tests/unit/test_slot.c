@@ -335,7 +335,7 @@ START_TEST(ids_of_payloads_have_64_bits)
 	request = (struct xmem_slot_request){ .slot = slot[1][1] };
 	ck_assert_int_eq(xm_host_detach(host, me, &request, ~0u, &payload), 1);
 	ck_assert_uint_eq(payload, (1ULL << 32) + 7);
-	xm_host_end(host, me, false);
+	xm_host_end(host, me);
 	ck_assert_uint_eq(world_reclaim(host, slot[2][0]), 1ULL << 32);
 	ck_assert_uint_eq(world_reclaim(host, slot[3][1]), ~0ULL);
 	ck_assert_uint_eq(world_reclaim(host, slot[1][0]), (1ULL << 32) + 7);
@@ -611,9 +611,9 @@ START_TEST(limbo_is_as_old_as_its_first_owners_end)
 	ck_assert_uint_eq(limbo.overdue_ns, 500);
 	ck_assert(xm_is_overdue(map, slot[1]));
 	ck_assert(!xm_is_overdue(map, slot[0]));
-	xm_host_end(&world->host, first, false);
+	xm_host_end(&world->host, first);
 	xm_host_limbo(&world->host, 1000);
-	xm_host_end(&world->host, second, false);
+	xm_host_end(&world->host, second);
 	xm_host_limbo(&world->host, 2000);
 	ck_assert_uint_eq(map->pool->limbo_ns, 1000);
 	xm_limbo_count(map, &limbo);
@@ -642,25 +642,36 @@ START_TEST(payload_files_are_counted_until_they_go)
 	struct world *world = world_make(64, 4, 8);
 	struct xmem_pools_request said = { .size = sizeof(said) };
 	const struct xmem_pool_header *pool = world->host.map.pool;
+	u32 one = world_join(world, XMEM_ROLE_WRITER, 0);
+	u32 two = world_join(world, XMEM_ROLE_WRITER, 0);
 
-	xm_host_payload_add(&world->host, 4096, 0);
-	xm_host_payload_add(&world->host, 8192, XMEM_TRAIT_HUGE);
-	ck_assert_uint_eq(pool->payloads, 2);
-	ck_assert_uint_eq(pool->payload_bytes, 12288);
+	xm_host_payload_add(&world->host, one, 4096, 0);
+	xm_host_payload_add(&world->host, two, 8192, XMEM_TRAIT_HUGE);
+	xm_host_payload_add(&world->host, two, 16384, 0);
+	ck_assert_uint_eq(pool->payloads, 3);
+	ck_assert_uint_eq(pool->payload_bytes, 28672);
 	ck_assert_uint_eq(pool->huge_bytes, 8192);
-	xm_host_payload_kept(&world->host, 8192, XMEM_TRAIT_HUGE);
+	ck_assert_uint_eq(pool->kept_bytes, 0);
+	/* A file that goes before its owner's end is never kept. */
+	xm_host_payload_drop(&world->host, two, 2, 16384, 0);
+	ck_assert(xm_host_lives(&world->host, two, 2));
+	xm_host_end(&world->host, two);
+	ck_assert(!xm_host_lives(&world->host, two, 2));
 	xm_host_describe(&world->host, &said);
 	ck_assert_uint_eq(said.payloads, 2);
 	ck_assert_uint_eq(said.payload_bytes, 12288);
 	ck_assert_uint_eq(said.kept_bytes, 8192);
-	ck_assert_uint_eq(pool->payloads_gone, 0);
-	xm_host_payload_drop(&world->host, 8192, XMEM_TRAIT_HUGE, true);
+	ck_assert_uint_eq(pool->payloads_gone, 1);
+	/* Another client has its id by now. */
+	world_reap(world);
+	ck_assert_uint_eq(world_join(world, XMEM_ROLE_WRITER, 0), two);
+	xm_host_payload_drop(&world->host, two, 2, 8192, XMEM_TRAIT_HUGE);
 	ck_assert_uint_eq(pool->huge_bytes, 0);
 	ck_assert_uint_eq(pool->kept_bytes, 0);
-	xm_host_payload_drop(&world->host, 4096, 0, false);
+	xm_host_payload_drop(&world->host, one, 1, 4096, 0);
 	ck_assert_uint_eq(pool->payloads, 0);
 	ck_assert_uint_eq(pool->payload_bytes, 0);
-	ck_assert_uint_eq(pool->payloads_gone, 2);
+	ck_assert_uint_eq(pool->payloads_gone, 3);
 	world_free(world);
 }
 END_TEST

@@ -167,7 +167,7 @@ u64 world_reclaim(struct xm_host *host, u32 slot)
 
 void world_end(struct world *world, u32 client)
 {
-	xm_host_end(&world->host, client, false);
+	xm_host_end(&world->host, client);
 	xm_host_exited(&world->host, client);
 	world_reap(world);
 	world_is_valid(world);
