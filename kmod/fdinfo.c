@@ -18,9 +18,9 @@
 #define XK_FDINFO_SLOTS	256
 
 /* The number is that of /sys/class/xmem/poolN and of the tracepoints. */
-void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool)
+void xk_fdinfo_pool(struct seq_file *m, u32 number)
 {
-	seq_printf(m, "xmem-pool:\t%u\n", pool->number);
+	seq_printf(m, "xmem-pool:\t%u\n", number);
 }
 
 /* The roles that a descriptor of a pool grants. */
@@ -70,7 +70,7 @@ static u64 xk_count_holds(const struct xk_client *client)
 /* Holds of an ended client that stay until its process has exited still count. */
 void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client)
 {
-	xk_fdinfo_pool(m, client->pool);
+	xk_fdinfo_pool(m, client->pool->number);
 	seq_printf(m, "xmem-client:\t%u\n", client->id);
 	seq_printf(m, "xmem-incarnation:\t%llu\n", client->incarnation);
 	seq_printf(m, "xmem-role:\t%s\n",

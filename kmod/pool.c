@@ -279,6 +279,24 @@ struct xk_pool *xk_pool_of_serial(u64 serial)
 	return pool;
 }
 
+/*
+ * The number of a descriptor's pool. false: the pool is drained, or has ended. A reader of fdinfo
+ * may be throttled at any place, so it gets neither a use of the pool nor a reference to it.
+ */
+bool xk_pool_number(u64 serial, u32 *ret_number)
+{
+	const struct xk_pool *pool;
+	bool any;
+
+	spin_lock(&pools_lock);
+	pool = xa_load(&pools, serial);
+	any = pool && !pool->drained;
+	if (any)
+		*ret_number = pool->number;
+	spin_unlock(&pools_lock);
+	return any;
+}
+
 /* There is one descriptor more of the pool. The caller has a use of the pool. */
 void xk_pool_descriptor_add(struct xk_pool *pool)
 {

@@ -31,12 +31,10 @@ static int xk_pool_fd_release(struct inode *inode, struct file *file)
 static void xk_pool_fd_show(struct seq_file *m, struct file *file)
 {
 	const struct xk_pool_file *own = file->private_data;
-	struct xk_pool *pool = xk_pool_of_serial(own->serial);
+	u32 number;
 
-	if (!IS_ERR(pool)) {
-		xk_fdinfo_pool(m, pool);
-		xk_pool_unuse(pool);
-	}
+	if (xk_pool_number(own->serial, &number))
+		xk_fdinfo_pool(m, number);
 	xk_fdinfo_roles(m, own->roles);
 }
 

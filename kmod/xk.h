@@ -237,6 +237,7 @@ void xk_pool_joins(struct xk_pool *pool);
 void xk_pool_unjoin(struct xk_pool *pool);
 void xk_pool_unuse(struct xk_pool *pool);
 struct xk_pool *xk_pool_of_serial(u64 serial);
+bool xk_pool_number(u64 serial, u32 *ret_number);
 void xk_pool_descriptor_add(struct xk_pool *pool);
 void xk_pool_descriptor_drop(u64 serial);
 void xk_pool_close(struct xk_pool *pool);
@@ -336,7 +337,7 @@ int xk_sysfs_show(struct xk_pool *pool);
 void xk_sysfs_hide(struct xk_pool *pool);
 
 /* fdinfo.c */
-void xk_fdinfo_pool(struct seq_file *m, const struct xk_pool *pool);
+void xk_fdinfo_pool(struct seq_file *m, u32 number);
 void xk_fdinfo_roles(struct seq_file *m, u32 roles);
 void xk_fdinfo_client(struct seq_file *m, const struct xk_client *client);
 
