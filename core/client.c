@@ -432,7 +432,6 @@ static void xm_limit_zombies(const struct xm_host *host, u32 subscriber)
 struct xm_estate {
 	u32 rings, groups;
 	u64 bytes;
-	u32 oldest;			/* the publisher that joined first */
 };
 
 /*
@@ -459,7 +458,7 @@ static bool xm_is_strangers(const struct xm_host *host, u32 zombie, u64 *ret_fro
 	return *ret_from < tail;
 }
 
-/* Count the slots that can be received from place @from on, and the groups that they keep. */
+/* Count the ring: the slots that can be received from place @from on, and the groups they keep. */
 static void xm_count_ring(const struct xm_host *host, u32 zombie, u64 from,
 			  struct xm_estate *estate)
 {
@@ -467,6 +466,7 @@ static void xm_count_ring(const struct xm_host *host, u32 zombie, u64 from,
 	u64 tail = xm_load(&xm_ring(map, zombie)->tail);
 	u32 s, last = XMEM_MAX_GROUPS;
 
+	estate->rings++;
 	xm_each_slot_of(host, zombie, s) {
 		const struct xmem_slot_row *row = xm_slot_row(map, s);
 
@@ -479,24 +479,27 @@ static void xm_count_ring(const struct xm_host *host, u32 zombie, u64 from,
 	}
 }
 
-/* Rings of one user's publishers, which others than that user have yet to receive. */
-static void xm_count_estate(const struct xm_host *host, u32 user, struct xm_estate *estate)
+/* The publisher of that user that joined last before incarnation @before, of the ended ones. */
+static u32 xm_zombie_before(const struct xm_host *host, u32 user, u64 before)
 {
-	const struct xm_map *map = &host->map;
-	u64 from;
-	u32 c;
+	u32 newest = XM_NO_CLIENT, c;
+	u64 last = 0;
 
-	*estate = (struct xm_estate){ .rings = 0 };
-	for (c = 0; c < map->clients; c++) {
-		if (xm_client_row(map, c)->state != XMEM_CLIENT_ZOMBIE ||
-		    host->user_of[c] != user || !xm_is_strangers(host, c, &from))
+	for (c = 0; c < host->map.clients; c++) {
+		const struct xmem_client_row *row = xm_client_row(&host->map, c);
+
+		if (row->state != XMEM_CLIENT_ZOMBIE || host->user_of[c] != user ||
+		    row->incarnation >= before || row->incarnation <= last)
 			continue;
-		if (!estate->rings++ || xm_client_row(map, c)->incarnation <
-					xm_client_row(map, estate->oldest)->incarnation)
-			estate->oldest = c;
-		xm_count_ring(host, c, from, estate);
+		newest = c;
+		last = row->incarnation;
 	}
+	return newest;
 }
+
+#define xm_each_zombie_of(host, user, c) \
+	for (c = xm_zombie_before(host, user, ~0ULL); c != XM_NO_CLIENT; \
+	     c = xm_zombie_before(host, user, xm_client_row(&(host)->map, c)->incarnation))
 
 /*
  * All subscribers lose what they have yet to receive from the ring, and are told. No subscriber is
@@ -533,25 +536,36 @@ static bool xm_is_little(const struct xm_map *map, const struct xm_estate *estat
  */
 static void xm_limit_strangers(const struct xm_host *host, u32 ended)
 {
-	u32 user = host->user_of[ended];
-	struct xm_estate estate;
+	const struct xm_map *map = &host->map;
+	struct xm_estate kept = { .rings = 0 };
 	u64 from;
+	u32 c;
 
 	if (!xm_is_strangers(host, ended, &from))
 		return;		/* there is no more than before */
-	for (xm_count_estate(host, user, &estate); !xm_is_little(&host->map, &estate);
-	     xm_count_estate(host, user, &estate))
-		xm_drop_ring(&host->map, estate.oldest);
+	/* From the newest on, so each ring is counted once. */
+	xm_each_zombie_of(host, host->user_of[ended], c) {
+		if (!xm_is_strangers(host, c, &from))
+			continue;
+		if (xm_is_little(map, &kept))
+			xm_count_ring(host, c, from, &kept);
+		if (!xm_is_little(map, &kept))
+			xm_drop_ring(map, c);
+	}
 }
 
 bool xm_host_drop_strangers(const struct xm_host *host, u32 user)
 {
-	struct xm_estate estate;
+	u32 oldest = XM_NO_CLIENT, c;
+	u64 from;
 
-	xm_count_estate(host, user, &estate);
-	if (estate.rings)
-		xm_drop_ring(&host->map, estate.oldest);
-	return estate.rings;
+	xm_each_zombie_of(host, user, c)
+		if (xm_is_strangers(host, c, &from))
+			oldest = c;
+	if (oldest == XM_NO_CLIENT)
+		return false;
+	xm_drop_ring(&host->map, oldest);
+	return true;
 }
 
 void xm_host_end(struct xm_host *host, u32 client)

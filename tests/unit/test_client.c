@@ -542,7 +542,7 @@ static struct service service_make(u32 slots, u32 clients)
 	return s;
 }
 
-static void service_restarts(struct service *s, u64 bytes, u32 more_subscribers)
+static u32 service_publishes(struct service *s, u64 bytes, u32 more_subscribers)
 {
 	u32 writer = world_join(s->world, XMEM_ROLE_WRITER, 0), slot;
 
@@ -552,8 +552,13 @@ static void service_restarts(struct service *s, u64 bytes, u32 more_subscribers)
 	if (more_subscribers < s->map->clients)
 		world_subscribe(s->world, more_subscribers, writer, 0);
 	world_take_publish(s->world, writer, slot);
-	world_end(s->world, writer);
 	s->writer[s->count++] = writer;
+	return writer;
+}
+
+static void service_restarts(struct service *s, u64 bytes, u32 more_subscribers)
+{
+	world_end(s->world, service_publishes(s, bytes, more_subscribers));
 }
 
 static bool is_zombie(const struct service *s, u32 i)
@@ -642,6 +647,44 @@ START_TEST(strangers_answer_for_their_own_rings_alone)
 	ck_assert(is_zombie(&s, 4));
 	world_end(s.world, own);
 	service_end(&s);
+}
+END_TEST
+
+static void count_rows(int step, void *arg)
+{
+	u32 *looks = arg;
+
+	*looks += step == XM_STEP_ROW_LOOK;
+}
+
+/* How many rows the host reads at an end that drops so many rings. */
+static u32 looks_that_drop(u32 rings)
+{
+	struct service s = service_make(1024, 64);
+	u32 own = world_join(s.world, XMEM_ROLE_READER, 0), looks = 0, last, i;
+
+	for (i = 0; i < rings; i++)
+		service_restarts(&s, XM_STRANGERS_BYTES, own);
+	for (i = 0; i < rings; i++)
+		xm_store(xm_cursor(s.map, own, s.writer[i]), 1);
+	last = service_publishes(&s, 64, ~0u);
+	unit_step_arg = &looks;
+	unit_step = count_rows;
+	xm_host_end(&s.world->host, last);
+	unit_step = NULL;
+	world_reap(s.world);
+	for (i = 0; i < rings; i++)
+		ck_assert(!is_zombie(&s, i));
+	ck_assert(is_zombie(&s, rings));
+	world_end(s.world, own);
+	service_end(&s);
+	return looks;
+}
+
+/* The ring that is too much is counted, and older ones need not be. */
+START_TEST(no_ring_of_strangers_is_counted_twice)
+{
+	ck_assert_uint_eq(looks_that_drop(10), looks_that_drop(1));
 }
 END_TEST
 
@@ -774,6 +817,7 @@ void client_tests(Suite *suite)
 	tcase_add_test(tcase, strangers_keep_few_bytes);
 	tcase_add_test(tcase, strangers_answer_for_their_own_rings_alone);
 	tcase_add_test(tcase, strangers_answer_for_their_own_publishers_alone);
+	tcase_add_test(tcase, no_ring_of_strangers_is_counted_twice);
 	tcase_add_test(tcase, a_subscriber_counts_once_its_cursor_is_there);
 	tcase_add_test(tcase, a_publisher_polls_for_its_own_subscribers);
 	suite_add_tcase(suite, tcase);
