@@ -86,14 +86,13 @@ void xk_unmap_place(struct xk_pool *pool, u32 place)
 	xk_unmap_places(pool, &one);
 }
 
-static DECLARE_WAIT_QUEUE_HEAD(xk_evicted_queue);
-
 /*
  * A store of an evicted client waits until the client has lost all mappings. -EINTR: it is killed.
  */
 int xk_evicted_wait(const struct xk_client *client)
 {
-	return wait_event_killable(xk_evicted_queue, !READ_ONCE(client->evicting)) ? -EINTR : 0;
+	return wait_event_killable(client->pool->end_waiters, !READ_ONCE(client->evicting)) ?
+	       -EINTR : 0;
 }
 
 static void xk_set_evicting(struct xk_client *client, u8 evicting)
@@ -153,7 +152,7 @@ void xk_unmap_evicted(struct xk_pool *pool)
 		xk_set_evicting(client, XK_EVICT_OVER);
 		smp_store_release(&client->let_go, true);	/* pairs with xk_end_clients */
 	}
-	wake_up_all(&xk_evicted_queue);
+	wake_up_all(&pool->end_waiters);
 }
 
 /*
