@@ -77,18 +77,11 @@ static inline int xk_mmap_instead(struct file *file, struct vm_area_struct *vma)
 #endif
 }
 
-/*
- * Lock the page unless the caller is killed first. Newer kernels, such as 6.12, can do that for a
- * folio alone, and 5.10 has no folios.
- */
-static inline int xk_lock_page_killable(struct page *page)
-{
-#ifdef XK_HAVE_FOLIO_LOCK_KILLABLE
-	return folio_lock_killable(page_folio(page));
-#else
-	return lock_page_killable(page);
+#ifndef XK_HAVE_FOLIO_WAIT_LOCKED
+#define page_folio(page) (page)
+#define folio_wait_locked(page) wait_on_page_locked(page)
+#define folio_wait_locked_killable(page) wait_on_page_locked_killable(page)
 #endif
-}
 
 /* Called before a mapping is split: .split before Linux 5.11. */
 #ifdef XK_HAVE_MAY_SPLIT

@@ -21,6 +21,7 @@
  */
 #include <linux/fs.h>
 #include <linux/pagemap.h>
+#include <linux/wait_bit.h>
 
 #include "compat.h"
 #include "xk.h"
@@ -59,6 +60,34 @@ static bool xk_vma_keeps(const struct vm_area_struct *vma)
  */
 
 /*
+ * Wait until the client is not being evicted (@page is an error), or until another fault has
+ * released @page. Others may make that last, so mmap_lock is released meanwhile if the caller
+ * allows it; the file then keeps the client. (Without ->map_pages the kernel does not call ->fault
+ * under the lock of a VMA alone.) Returns 0: try again, or the result of the fault.
+ */
+static vm_fault_t xk_fault_wait(const struct vm_fault *vmf, struct page *page)
+{
+	bool retry = vmf->flags & FAULT_FLAG_ALLOW_RETRY;
+	struct file *file = get_file(vmf->vma->vm_file);
+	struct xk_client *client = file->private_data;
+	int err = 0;
+
+	if (!retry || !(vmf->flags & FAULT_FLAG_RETRY_NOWAIT)) {
+		if (retry)
+			mmap_read_unlock(vmf->vma->vm_mm);
+		err = IS_ERR(page) ?
+			wait_var_event_killable(&client->evicting, !READ_ONCE(client->evicting)) :
+			folio_wait_locked_killable(page_folio(page));
+	}
+	if (!IS_ERR(page))
+		put_page(page);
+	fput(file);
+	if (retry)
+		return VM_FAULT_RETRY;
+	return err ? VM_FAULT_SIGBUS : 0;	/* it is being killed */
+}
+
+/*
  * Returns the page locked: see pages.c, step 2. In a mapping that was made with PROT_WRITE a read
  * counts as a store: mprotect could make it writable again, without asking us.
  */
@@ -68,30 +97,21 @@ static vm_fault_t xk_fault(struct vm_fault *vmf)
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	bool write = xk_vma_writes(vmf->vma);
 	struct page *page;
+	vm_fault_t ret;
+	bool locked;
 
 	if (vmf->flags & FAULT_FLAG_WRITE && !write)
 		return VM_FAULT_SIGBUS;
 	/* After MADV_DOFORK a child has the mapping, too. */
 	if (vmf->vma->vm_mm != client->mm)
 		return VM_FAULT_SIGBUS;
-	for (;;) {
-		page = xk_page_get(client, write, offset);
-		if (!page)
-			return VM_FAULT_SIGBUS;
-		if (IS_ERR(page)) {
-			if (xk_evicted_wait(client))
-				return VM_FAULT_SIGBUS;		/* it is being killed */
-			continue;
-		}
-		if (xk_lock_page_killable(page)) {	/* others may keep it for long */
-			put_page(page);
-			return VM_FAULT_SIGBUS;
-		}
-		if (likely(xk_page_is_current(client, write, offset, page)))
-			break;
-		unlock_page(page);
-		put_page(page);
+	while ((page = xk_page_get(client, write, offset, &locked)) && !locked) {
+		ret = xk_fault_wait(vmf, page);
+		if (ret)
+			return ret;
 	}
+	if (!page)
+		return VM_FAULT_SIGBUS;
 	if (unlikely(PageHWPoison(page))) {
 		unlock_page(page);
 		put_page(page);

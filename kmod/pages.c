@@ -11,8 +11,9 @@
  * Pages that others have mapped are replaced in three steps:
  *
  *   1. the new pages are put in place, under pages_lock;
- *   2. if an old page is locked, wait until it is not: a fault that found the page before step 1
- *      holds its lock until the page is mapped, and a later fault looks again;
+ *   2. if an old page is locked, wait until it is released once: a fault finds and locks its page
+ *      under pages_lock, and holds it until the page is mapped. A fault that locks it after step 1
+ *      maps it at another place, so nobody waits for more than one fault;
  *   3. all mappings of the place are zapped; from then on nobody reaches an old page.
  *
  * Steps 2 and 3 wait for locks that a client's process can hold for long if it is throttled. So
@@ -32,6 +33,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "compat.h"
 #include "xk.h"
 
 /* ---- reading without the pool's lock ---- */
@@ -178,16 +180,10 @@ err_pages:
 	return ERR_PTR(-ENOMEM);
 }
 
-/*
- * Step 2: after this no fault maps this page any more. A fault takes the page's lock before it
- * looks under pages_lock, so a later fault sees step 1.
- */
+/* Step 2: after this no fault maps this page where step 1 has removed it. */
 void xk_page_drain(struct page *page)
 {
-	if (PageLocked(page)) {
-		lock_page(page);
-		unlock_page(page);
-	}
+	folio_wait_locked(page_folio(page));
 	smp_mb();	/* the lock's bit is read before the page tables (step 3) */
 }
 
@@ -376,7 +372,7 @@ bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from
 	return true;
 }
 
-/* xk_page_get without a reference. */
+/* xk_page_get without a reference or lock. */
 static struct page *xk_page_at(const struct xk_client *client, bool write, u64 offset)
 {
 	struct xk_chunk *chunk;
@@ -395,9 +391,10 @@ static struct page *xk_page_at(const struct xk_client *client, bool write, u64 o
 
 /*
  * Get the page at @offset that @client sees where it reads, or in a mapping that it can write, with
- * a reference. NULL: the client may not write there. -EAGAIN: wait with xk_evicted_wait.
+ * a reference, and locked unless *@ret_locked is false: another fault has locked it. NULL: the
+ * client may not write there. -EAGAIN: the client is being evicted, and may not store meanwhile.
  */
-struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
+struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset, bool *ret_locked)
 {
 	struct page *page;
 
@@ -405,18 +402,7 @@ struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset)
 	page = xk_page_at(client, write, offset);
 	if (!IS_ERR_OR_NULL(page))
 		get_page(page);
+	*ret_locked = !IS_ERR_OR_NULL(page) && trylock_page(page);
 	spin_unlock(&client->pool->pages_lock);
 	return page;
-}
-
-/* Would xk_page_get find @page now? */
-bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
-			const struct page *page)
-{
-	bool same;
-
-	spin_lock(&client->pool->pages_lock);
-	same = xk_page_at(client, write, offset) == page;
-	spin_unlock(&client->pool->pages_lock);
-	return same;
 }

@@ -10,7 +10,7 @@
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
-#include <linux/wait.h>
+#include <linux/wait_bit.h>
 
 #include "xk.h"
 
@@ -86,15 +86,6 @@ void xk_unmap_place(struct xk_pool *pool, u32 place)
 	xk_unmap_places(pool, &one);
 }
 
-/*
- * A store of an evicted client waits until the client has lost all mappings. -EINTR: it is killed.
- */
-int xk_evicted_wait(const struct xk_client *client)
-{
-	return wait_event_killable(client->pool->end_waiters, !READ_ONCE(client->evicting)) ?
-	       -EINTR : 0;
-}
-
 static void xk_set_evicting(struct xk_client *client, u8 evicting)
 {
 	spin_lock(&client->pool->pages_lock);
@@ -151,8 +142,9 @@ void xk_unmap_evicted(struct xk_pool *pool)
 		xk_unmap_ended(client);
 		xk_set_evicting(client, XK_EVICT_OVER);
 		smp_store_release(&client->let_go, true);	/* pairs with xk_end_clients */
+		smp_mb();	/* a fault queues itself before it looks at evicting */
+		wake_up_var(&client->evicting);
 	}
-	wake_up_all(&pool->end_waiters);
 }
 
 /*

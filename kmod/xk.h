@@ -164,9 +164,7 @@ void xk_pool_drain(struct xk_pool *pool);
 struct xk_pages *xk_pages_new(struct xk_pool *pool, struct xk_payer *payer, u32 count);
 void xk_pages_free(struct xk_pool *pool, struct xk_pages *pages);
 bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from, u64 to);
-struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset);
-bool xk_page_is_current(const struct xk_client *client, bool write, u64 offset,
-			const struct page *page);
+struct page *xk_page_get(const struct xk_client *client, bool write, u64 offset, bool *ret_locked);
 
 /* access.c */
 int xk_access_prepare(struct xk_pool *pool, const struct xmem_join_request *join);
@@ -261,7 +259,6 @@ void xk_places_add(struct xk_places *places, u32 place);
 void xk_unmap_place(struct xk_pool *pool, u32 place);
 void xk_unmap_places(struct xk_pool *pool, const struct xk_places *places);
 void xk_unmap_ended(struct xk_client *client);
-int xk_evicted_wait(const struct xk_client *client);
 void xk_unmap_evicted(struct xk_pool *pool);
 
 /* exited.c */

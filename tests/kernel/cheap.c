@@ -5,8 +5,12 @@
  * processes wait for it. attack.h says how results are judged.
  */
 #include <grp.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "attack.h"
 
@@ -489,6 +493,276 @@ static const char *others_payloads_cost_nothing(void)
 	return NULL;
 }
 
+/* ---- faults ---- */
+
+#define TURNS		1000u		/* of the processor, which others may use */
+#define MOST_ROUNDS	20000u
+#define CROWD		16u		/* threads that wait for one page */
+#define MOST_AHEAD	2u		/* of them that a join may wait for */
+
+/*
+ * A client with threads of the same priority as the test, the highest, on the only processor. So
+ * when the test has given up its turn a few times, each thread has finished its round or waits for
+ * something. A thread that touches a page may have to wait in the fault. The thread that maps
+ * memory then waits, too, if the fault keeps mmap_lock. A thread that loops has no such priority:
+ * the test takes the processor away from it anywhere, sooner or later while its page is locked.
+ */
+static struct member {
+	enum { OWN_AREA, TABLE, NO_AREA } page;
+	u32 threads;			/* that touch the page */
+	bool loops;			/* one more thread touches it again and again */
+	sem_t touch, map;		/* one more round of one thread */
+	u32 touched, mapped;		/* rounds that are over */
+	u32 client;
+	u64 incarnation;
+} *member, *other;			/* shared with their processes */
+
+static u32 *evicting;			/* shared */
+static struct raw me;			/* in such a process */
+
+static void *page_of(const struct member *of)
+{
+	if (of->page == OWN_AREA)
+		return me.area;
+	return me.base + (of->page == TABLE ? 0 : me.header.areas_offset +
+			  (me.header.clients - 1) * me.header.area_stride);
+}
+
+static void touch(const struct member *of)
+{
+	volatile u32 *word = page_of(of);
+
+	madvise((void *)word, RAW_PAGE, MADV_DONTNEED);
+	if (of->page == OWN_AREA)
+		*word = 0;
+	else
+		(void)*word;
+}
+
+static void *touches(void *argument)
+{
+	struct member *my = argument;
+
+	for (;;) {
+		sem_wait(&my->touch);
+		touch(my);
+		__atomic_add_fetch(&my->touched, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void *maps(void *argument)
+{
+	struct member *my = argument;
+
+	for (;;) {
+		sem_wait(&my->map);
+		munmap(mmap(NULL, RAW_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		       RAW_PAGE);
+		__atomic_add_fetch(&my->mapped, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void *loops(void *my)
+{
+	struct sched_param last = { .sched_priority = 0 };
+
+	if (sched_setscheduler(0, SCHED_OTHER, &last))
+		return NULL;
+	for (;;)
+		touch(my);
+}
+
+static const char *be_first(int priority)
+{
+	struct sched_param first = { .sched_priority = priority };
+
+	SAME(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	SAME(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	return NULL;
+}
+
+static const char *is_member(void *argument)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	struct member *my = argument;
+	pthread_t thread;
+	u32 i;
+
+	SAME(raw_start(&me, &join), 0);
+	my->client = me.join.client;
+	my->incarnation = me.join.incarnation;
+	for (i = 0; i < my->threads; i++)
+		SAME(pthread_create(&thread, NULL, touches, my), 0);
+	SAME(pthread_create(&thread, NULL, maps, my), 0);
+	if (my->loops)
+		SAME(pthread_create(&thread, NULL, loops, my), 0);
+	return NULL;
+}
+
+static const char *start_member(struct kid *kid, struct member **ret, struct member what)
+{
+	*ret = shared_memory(sizeof(**ret));
+	WANT(*ret);
+	**ret = what;
+	SAME(sem_init(&(*ret)->touch, 1, 0), 0);
+	SAME(sem_init(&(*ret)->map, 1, 0), 0);
+	return kid_start(kid, is_member, *ret);
+}
+
+static const char *start_pool_first(void)
+{
+	struct xmem_join_request join = raw_joining("", XMEM_ROLE_WRITER);
+
+	GOES_WELL(start_pool(&join));
+	return be_first(1);
+}
+
+static u32 now_in(const u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/* Others run until the word has this value, or until they have had many turns. */
+static bool in_turn(const u32 *word, u32 value)
+{
+	u32 i;
+
+	for (i = 0; i < TURNS && now_in(word) != value; i++)
+		sched_yield();
+	return now_in(word) == value;
+}
+
+/* One more round of each thread that touches the page. true: they wait in their faults. */
+static bool touch_in_vain(u32 round)
+{
+	u32 i;
+
+	for (i = 0; i < member->threads; i++)
+		sem_post(&member->touch);
+	return !in_turn(&member->touched, round * member->threads);
+}
+
+static const char *map_meanwhile(u32 round)
+{
+	SAME(sem_post(&member->map), 0);
+	if (!in_turn(&member->mapped, round))
+		return wrong("a fault that waits keeps mmap_lock");
+	return NULL;
+}
+
+static const char *evicts(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	struct xmem_evict_request evict = {
+		.size = sizeof(evict), .client = member->client,
+		.incarnation = member->incarnation, .reason = XMEM_REASON_EVICTED,
+	};
+
+	SAME(raw_start(&me, &join), 0);
+	kid_pause();
+	__atomic_store_n(evicting, 1, __ATOMIC_RELEASE);
+	SAME(raw_request(&me, XMEM_IOC_EVICT, &evict), 0);
+	return NULL;
+}
+
+static bool has_ended(const struct kid *kid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return !waitid(P_PID, kid->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid;
+}
+
+/*
+ * A store of an evicted client waits for a kernel thread, which does not run as long as this
+ * process does not sleep.
+ */
+static const char *store_while_evicted(bool kill)
+{
+	struct kid evicted, evictor;
+	u32 i;
+
+	evicting = shared_memory(sizeof(*evicting));
+	WANT(evicting);
+	GOES_WELL(start_pool_first());
+	GOES_WELL(start_member(&evicted, &member, (struct member){ OWN_AREA, .threads = 1 }));
+	WANT(!touch_in_vain(1));
+	GOES_WELL(map_meanwhile(1));
+	GOES_WELL(kid_start(&evictor, evicts, NULL));
+	kid_go_on(&evictor);
+	WANT(in_turn(evicting, 1));
+	WANT(touch_in_vain(2));
+	GOES_WELL(map_meanwhile(2));
+	if (kill) {
+		kid_kill(&evicted);
+		for (i = 0; i < TURNS && !has_ended(&evicted); i++)
+			sched_yield();
+		WANT(has_ended(&evicted));
+	} else {
+		WANT(EVENTUALLY(now_in(&member->touched) == 2));
+	}
+	return kid_ready(&evictor);
+}
+
+static const char *stores_wait_without_mmap_lock(void)
+{
+	return store_while_evicted(false);
+}
+
+static const char *stores_wait_killably(void)
+{
+	return store_while_evicted(true);
+}
+
+/* A client that loops locks a page that all clients see. */
+static const char *faults_wait_without_mmap_lock(void)
+{
+	struct kid waiting, looping;
+	u32 round = 0;
+
+	GOES_WELL(start_pool_first());
+	GOES_WELL(start_member(&waiting, &member, (struct member){ TABLE, .threads = 1 }));
+	GOES_WELL(start_member(&looping, &other, (struct member){ TABLE, .loops = true }));
+	do
+		usleep(++round * 7919 % 1000);
+	while (!touch_in_vain(round) && round < MOST_ROUNDS);
+	WANT(round < MOST_ROUNDS);
+	GOES_WELL(map_meanwhile(1));
+	WANT(EVENTUALLY(now_in(&member->touched) == round));
+	figure("a fault has waited in round %u", round);
+	return NULL;
+}
+
+/* Many faults of a client wait for a page that a join waits for, too. */
+static const char *joins_overtake_faults(void)
+{
+	struct xmem_join_request join;
+	u32 round = 0, before, ahead;
+	struct kid crowd_of_threads;
+	struct raw newcomer;
+
+	GOES_WELL(start_pool_first());
+	GOES_WELL(start_member(&crowd_of_threads, &member,
+			       (struct member){ NO_AREA, .threads = CROWD, .loops = true }));
+	join = joining_by_file(pool_fd, XMEM_ROLE_READER);
+	SAME(raw_open(&newcomer), 0);
+	do
+		usleep(++round * 7919 % 1000);
+	while (!touch_in_vain(round) && round < MOST_ROUNDS);
+	WANT(round < MOST_ROUNDS);
+	before = now_in(&member->touched);
+	SAME(before, (round - 1) * CROWD);
+	GOES_WELL(be_first(2));
+	SAME(raw_join(&newcomer, &join), 0);
+	ahead = now_in(&member->touched) - before;
+	figure("round %u: a join has waited for %u of %u faults", round, ahead, CROWD);
+	if (ahead > MOST_AHEAD)
+		return wrong("a join waits for %u faults", ahead);
+	WANT(EVENTUALLY(now_in(&member->touched) == round * CROWD));
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "M5_strangers_collect_nothing", strangers_collect_nothing, false },
 	{ "M5_guests_collect_what_they_held", guests_collect_what_they_held, false },
@@ -498,6 +772,10 @@ static const struct attack attacks[] = {
 	{ "E1_detach_truncates_itself", detach_truncates_itself, false },
 	{ "F4_other_users_cost_nothing", other_users_cost_nothing, true },
 	{ "F6_payloads_of_others_cost_nothing", others_payloads_cost_nothing, true },
+	{ "E6_stores_wait_without_mmap_lock", stores_wait_without_mmap_lock, false },
+	{ "E6_stores_wait_killably", stores_wait_killably, false },
+	{ "E6_faults_wait_without_mmap_lock", faults_wait_without_mmap_lock, false },
+	{ "E6_joins_overtake_faults", joins_overtake_faults, false },
 };
 
 int main(int argc, char **argv)
