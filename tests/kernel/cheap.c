@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * cheap [NAME...]: requests and reads that cost the caller next to nothing, and cost the module or
- * other processes much more. The tests check which users may cause that, how often, and which
- * processes wait for it. attack.h says how results are judged.
+ * cheap [NAME...]: requests, reads and faults that cost the caller next to nothing, and cost the
+ * module or other processes much more. The tests check which users may cause that, how often, and
+ * which processes wait for it. attack.h says how results are judged.
  */
 #include <grp.h>
 #include <pthread.h>
