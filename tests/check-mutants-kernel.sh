@@ -215,7 +215,7 @@ plant() {
 		return 1
 	done < <(commands "$name")
 	mkdir -p "$to"
-	patch -d "$work/tree" -p1 -s -f --no-backup-if-mismatch <"$patches/$name.patch" \
+	patch -d "$work/tree" -p1 -s -f -F0 --no-backup-if-mismatch <"$patches/$name.patch" \
 		>"$to/patch.log" 2>&1 || { echo "FAIL $name: the patch does not apply"; return 1; }
 	module kmod ${debug:+XMEM_DEBUG=y} >"$to/build.log" 2>&1 ||
 		{ echo "FAIL $name: does not build"; tail -5 "$to/build.log"; return 1; }

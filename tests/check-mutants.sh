@@ -285,7 +285,7 @@ try() {
 	said=$(kept "$key") && { echo "$said (kept)"; return; }
 	green "$red" || { echo "FAIL $name: its command is not green without it"; return; }
 	copy "$copy"
-	patch -d "$copy" -p1 -s -f --no-backup-if-mismatch <"$patch" >"$copy/log" 2>&1 ||
+	patch -d "$copy" -p1 -s -f -F0 --no-backup-if-mismatch <"$patch" >"$copy/log" 2>&1 ||
 		{ echo "FAIL $name: the patch does not apply"; return; }
 	build "$copy" "$red" CFLAGS=-O1 >"$copy/log" 2>&1 ||
 		{ echo "FAIL $name: does not build"; end_of "$copy/log"; return; }
