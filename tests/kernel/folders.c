@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * folders [NAME...]: memory that sysfs keeps for pools that have ended. The folder of a pool goes
- * when no process is inside a read of it any more. A reader that its control group throttles stays
- * inside. attack.h says how results are judged.
+ * folders [NAME...]: memory that sysfs keeps for pools that have ended, and lines that change while
+ * they are read. The folder of a pool goes when no process is inside a read of it any more. A
+ * reader that its control group throttles stays inside. attack.h says how results are judged.
  */
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include "attack.h"
@@ -27,6 +28,7 @@ static struct {
 	unsigned int count;		/* pools that have been made for readers */
 	unsigned int number[MOST];
 	atomic_bool stuck;		/* hogs run, so that readers cannot */
+	atomic_bool answered;		/* a member's request */
 } *told;
 
 /* ---- readers that are throttled ---- */
@@ -87,7 +89,8 @@ static const char *reads_all(void *unused)
 	return NULL;
 }
 
-static bool thread_is_inside(pid_t pid, const char *thread)
+/* Is the thread in the kernel, in a function of that name, or of a module of that name in []? */
+static bool thread_is_in(pid_t pid, const char *thread, const char *name)
 {
 	char path[300], stack[4096];
 	FILE *file;
@@ -99,7 +102,7 @@ static bool thread_is_inside(pid_t pid, const char *thread)
 	stack[n] = 0;
 	if (file)
 		fclose(file);
-	return strstr(stack, "[xmem]");
+	return strstr(stack, name);
 }
 
 /* How many of its threads are inside a read of a folder. */
@@ -113,7 +116,8 @@ static u32 count_inside(const struct kid *readers)
 	snprintf(path, sizeof(path), "/proc/%d/task", readers->pid);
 	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks)))
-		inside += entry->d_name[0] != '.' && thread_is_inside(readers->pid, entry->d_name);
+		inside += entry->d_name[0] != '.' &&
+			  thread_is_in(readers->pid, entry->d_name, "[xmem]");
 	if (tasks)
 		closedir(tasks);
 	return inside;
@@ -267,6 +271,88 @@ static const char *folders_count_for_their_maker(void)
 	return why;
 }
 
+/* Its pools end as before, and it makes another one, which waits for the folders. */
+static const char *makes_one_more(void *unused)
+{
+	struct xmem_join_request join = joining();
+	u32 i;
+
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	GOES_WELL(make_pools(LIMIT));
+	kid_pause();
+	for (i = 0; i < LIMIT; i++)
+		raw_end(&pools[i]);
+	SAME(raw_start(&another, &join), 0);
+	return NULL;
+}
+
+static bool is_in(const struct kid *kid, const char *name)
+{
+	char thread[16];
+
+	snprintf(thread, sizeof(thread), "%d", kid->pid);
+	return thread_is_in(kid->pid, thread, name);
+}
+
+static const char *read_until_its_maker_waits(struct kid *readers)
+{
+	struct kid maker;
+
+	GOES_WELL(kid_start(&maker, makes_one_more, NULL));
+	GOES_WELL(start_readers(readers));
+	GOES_WELL(stop_readers(readers, LIMIT));
+	kid_go_on(&maker);
+	WANT(EVENTUALLY(is_in(&maker, "xk_ends_retry")));
+	GOES_WELL(let_go());
+	return kid_ready(&maker);
+}
+
+static const char *a_maker_waits_for_its_folders(void)
+{
+	const char *why;
+
+	SAME(xmem_set("user_max_pools", "4"), 0);
+	why = with_readers(read_until_its_maker_waits);
+	SAME(xmem_set("user_max_pools", "1024"), 0);
+	return why;
+}
+
+/* ---- the lock ---- */
+
+/* A payload that does not exist: the request takes the pool's lock. */
+static const char *asks_its_pool(void *unused)
+{
+	struct xmem_payload_request request = { .size = sizeof(request), .payload = 1 << 30 };
+
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	GOES_WELL(make_pools(1));
+	kid_pause();
+	SAME(raw_request(&pools[0], XMEM_IOC_PAYLOAD, &request), -ENOENT);
+	told->answered = true;
+	return NULL;
+}
+
+static const char *ask_beside_a_reader(struct kid *readers)
+{
+	struct kid member;
+
+	GOES_WELL(kid_start(&member, asks_its_pool, NULL));
+	GOES_WELL(start_readers(readers));
+	GOES_WELL(stop_readers(readers, 1));
+	kid_go_on(&member);
+	WANT(EVENTUALLY(told->answered));
+	SAME(count_inside(readers), 1);
+	GOES_WELL(let_go());
+	return kid_ready(&member);
+}
+
+static const char *a_stopped_reader_keeps_no_lock(void)
+{
+	return with_readers(ask_beside_a_reader);
+}
+
 /* ---- the claims of others ---- */
 
 static const char *publishes(void *unused)
@@ -356,10 +442,82 @@ static const char *the_last_pool_does_not_count(void)
 	return why;
 }
 
+/* ---- lines that change ---- */
+
+#define LOOKS_AT_A_LINE	4u		/* XK_LOOKS */
+
+/*
+ * Reads the line of a slot whose state changes before each look but the first, so many times. The
+ * state after that is *ret_state.
+ */
+static const char *read_while_it_changes(u32 times, struct shown_slot *ret_line, u64 *ret_state)
+{
+	struct xmem_join_request join = raw_joining("changing", XMEM_ROLE_WRITER);
+	struct xmem_attach_request attach = raw_attaching(raw_memfd(1, 1), 1);
+	struct xmem_test_gpu_step step = {
+		.function = "xk_print_slot", .value = xm_word(8, 0, XMEM_SLOT_LIVE),
+		.add = XM_ONE_GENERATION, .times = times + 1,
+	};
+	int gpu = open(XMEM_TEST_GPU_DEVICE, O_RDWR | O_CLOEXEC);
+	char folder[64];
+	struct raw me;
+
+	SAME(raw_start(&me, &join), 0);
+	SAME(raw_request(&me, XMEM_IOC_ATTACH, &attach), 0);
+	SAME(raw_map_group(&me, attach.slot[0] / XMEM_GROUP_SLOTS), 0);
+	step.address = (uintptr_t)&xm_slot(&me.map, attach.slot[0])->state;
+	xm_store((u64 *)(uintptr_t)step.address, 0);	/* the page must be there */
+	snprintf(folder, sizeof(folder), "/sys/class/xmem/pool%u", pool_number(&me));
+	WANT(gpu >= 0);
+	SAME(ioctl(gpu, XMEM_TEST_GPU_STEP, &step) ? -errno : 0, 0);
+	*ret_line = shown_slot(folder, attach.slot[0]);
+	close(gpu);
+	*ret_state = xm_load((u64 *)(uintptr_t)step.address);
+	close(attach.fd);
+	raw_end(&me);
+	return NULL;
+}
+
+/* Its number of looks is bounded, and then the line says that it is of several moments. */
+static const char *a_line_that_goes_on_changing_is_marked(void)
+{
+	struct shown_slot line;
+	u64 state;
+
+	GOES_WELL(read_while_it_changes(1000, &line, &state));
+	WANT(line.changing);
+	SAME(xm_generation(state), 8 + LOOKS_AT_A_LINE - 1);
+	SAME(line.generation, xm_generation(state));
+	return NULL;
+}
+
+/* The last of two equal looks is the line, without a mark. */
+static const char *a_line_that_has_changed_is_read_again(void)
+{
+	struct shown_slot line;
+	u64 state;
+	u32 i;
+
+	for (i = 0; i < LOOKS_AT_A_LINE - 1; i++) {
+		GOES_WELL(read_while_it_changes(i, &line, &state));
+		WANT(!line.changing);
+		SAME(xm_generation(state), 8 + i);
+		SAME(line.generation, xm_generation(state));
+		WANT(!strcmp(line.state, "live"));
+	}
+	return NULL;
+}
+
 static const struct attack attacks[] = {
 	{ "K19_read_folders_count_for_their_maker", folders_count_for_their_maker, false },
+	{ "K19_a_maker_waits_for_its_folders", a_maker_waits_for_its_folders, false },
+	{ "K16_a_stopped_reader_keeps_no_lock", a_stopped_reader_keeps_no_lock, false },
 	{ "K19_claims_end_while_folders_are_read", claims_end_meanwhile, false },
 	{ "P10_the_last_pool_does_not_count", the_last_pool_does_not_count, false },
+	{ "P10_a_line_that_goes_on_changing_is_marked", a_line_that_goes_on_changing_is_marked,
+	  false },
+	{ "P10_a_line_that_has_changed_is_read_again", a_line_that_has_changed_is_read_again,
+	  false },
 };
 
 int main(int argc, char **argv)

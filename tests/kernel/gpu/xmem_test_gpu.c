@@ -13,6 +13,7 @@
 #include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -31,6 +32,7 @@ struct memory {
 	struct page **page;	/* [count]; lock */
 	struct page *pinned;	/* of another's memory, or NULL. lock, as the next */
 	struct xmem_test_gpu_late late;
+	struct step *step;	/* or NULL. lock */
 };
 
 /* ---- parameters ---- */
@@ -170,6 +172,61 @@ static void late_write(struct memory *memory)
 	unpin_user_page(memory->pinned);
 }
 
+/* ---- steps of a request ---- */
+
+struct step {
+	struct kprobe probe;
+	struct xmem_test_gpu_step is;	/* only its process changes it, in the probe */
+	pid_t process;
+};
+
+static int step_taken(struct kprobe *probe, struct pt_regs *registers)
+{
+	struct step *step = container_of(probe, struct step, probe);
+
+	if (current->tgid != step->process || !step->is.times)
+		return 0;
+	copy_to_user_nofault(u64_to_user_ptr(step->is.address), &step->is.value,
+			     sizeof(step->is.value));
+	step->is.value += step->is.add;
+	step->is.times--;
+	return 0;
+}
+
+static int step_begin(struct memory *memory, const void __user *from)
+{
+	struct step *step = kzalloc(sizeof(*step), GFP_KERNEL_ACCOUNT);
+	int err = -EFAULT;
+
+	if (!step)
+		return -ENOMEM;
+	if (copy_from_user(&step->is, from, sizeof(step->is)))
+		goto err_free;
+	step->is.function[sizeof(step->is.function) - 1] = 0;
+	step->process = current->tgid;
+	step->probe.symbol_name = step->is.function;
+	step->probe.pre_handler = step_taken;
+	mutex_lock(&memory->lock);
+	err = memory->step ? -EBUSY : register_kprobe(&step->probe);
+	if (!err)
+		memory->step = step;
+	mutex_unlock(&memory->lock);
+	if (!err)
+		return 0;
+err_free:
+	kfree(step);
+	return err;
+}
+
+static void step_end(struct memory *memory)
+{
+	if (!memory->step)
+		return;
+	unregister_kprobe(&memory->step->probe);
+	kfree(memory->step);
+	memory->step = NULL;
+}
+
 /* ---- the end ---- */
 
 static void memory_free(struct memory *memory)
@@ -227,6 +284,7 @@ static void memory_release(struct memory *memory, unsigned int minor)
 
 static int gpu_release(struct inode *inode, struct file *file)
 {
+	step_end(file->private_data);
 	memory_release(file->private_data, iminor(inode));
 	return 0;
 }
@@ -330,6 +388,8 @@ static long gpu_ioctl(struct file *file, unsigned int command, unsigned long arg
 		return late_pin(memory, &late);
 	case XMEM_TEST_GPU_EXPORT:
 		return gpu_export();
+	case XMEM_TEST_GPU_STEP:
+		return step_begin(memory, (const void __user *)argument);
 	}
 	return -ENOTTY;
 }
