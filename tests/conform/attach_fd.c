@@ -84,6 +84,46 @@ TEST(P1_no_reader_seals_an_attached_file)
 	xmem_pool_close(writer);
 }
 
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC	0x0020
+#endif
+
+static uint32_t traits_of(struct raw *raw, int file)
+{
+	struct xmem_attach_request attached;
+
+	SAME(raw_attach(raw, file, 1, &attached), 0);
+	return xm_load(&xm_slot_row(&raw->map, attached.slot[0])->traits);
+}
+
+/*
+ * Some kernels from Linux 6.3 on let F_SEAL_EXEC imply F_SEAL_WRITE although the file is mapped for
+ * writing. The mapping stays.
+ */
+TEST(P1_a_sealed_file_that_is_still_written_is_not_constant)
+{
+	int file = memfd_create("conform", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char *start;
+	struct raw raw;
+
+	kernel_only("the daemon cannot see who has mapped a file");
+	CHECK(!ftruncate(file, BYTES) && !fchmod(file, 0700));
+	start = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	CHECK(start != MAP_FAILED);
+	memset(start, 1, BYTES);
+	if (fcntl(file, F_ADD_SEALS, F_SEAL_EXEC))
+		skip(errno == EBUSY ? "this kernel refuses F_SEAL_EXEC to a file that is written" :
+		     "this kernel has no F_SEAL_EXEC");
+	SAME(fcntl(file, F_GET_SEALS), FULL_SEALS | F_SEAL_FUTURE_WRITE | F_SEAL_EXEC);
+	start[0] = 2;
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	CHECK(!(traits_of(&raw, file) & XMEM_TRAIT_CONSTANT));
+	CHECK(!munmap(start, BYTES));
+	CHECK(traits_of(&raw, file) & XMEM_TRAIT_CONSTANT);
+	close(file);
+	raw_close(&raw);
+}
+
 /* Attach a part of a file, and publish a part of that buffer. */
 TEST(P1_a_part_of_a_file_is_attached)
 {

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "harness.h"
@@ -247,6 +248,51 @@ TEST_WITHIN(P10_sysfs_lines_are_of_one_moment, 60)
 	printf("    %u looks, %u at one live moment, %u with a hold\n", looks, live, first);
 	CHECK(live);
 	kill_child(child);
+	raw_close(&raw);
+}
+
+/* ---- pages ---- */
+
+/* How many faults a read of that byte takes. */
+static long faults_at(const void *at)
+{
+	struct rusage before, after;
+
+	SAME(getrusage(RUSAGE_THREAD, &before), 0);
+	(void)*(const volatile char *)at;
+	SAME(getrusage(RUSAGE_THREAD, &after), 0);
+	return after.ru_minflt - before.ru_minflt;
+}
+
+TEST(P10_reading_sysfs_takes_no_pages_from_clients)
+{
+	struct xmem_attach_request attached;
+	const void *place[3];
+	size_t bytes, i, name;
+	char folder[64];
+	struct raw raw;
+	int file;
+
+	kernel_only(WHY);
+	raw_start(&raw, new_name(), XMEM_ROLE_WRITER);
+	file = new_memfd(BYTES, GOOD_SEALS);
+	SAME(raw_attach(&raw, file, 1, &attached), 0);
+	close(file);
+	SAME(raw.link.backend->map_group(&raw.link, attached.slot[0] / XMEM_GROUP_SLOTS), 0);
+	place[0] = xm_slot(&raw.map, attached.slot[0]);
+	place[1] = xm_hold(&raw.map, raw.link.join.client, attached.slot[0]);
+	place[2] = xm_slot_row(&raw.map, attached.slot[0]);
+	folder_of(raw.link.file, folder);
+	for (i = 0; i < 3; i++)
+		faults_at(place[i]);
+	for (name = 0; name < FILES; name++) {
+		file = open_in(folder, names[name]);
+		CHECK(file >= 0);
+		free(read_by(file, PAGE, shown_width(file), &bytes));
+		close(file);
+		for (i = 0; i < 3; i++)
+			SAME(faults_at(place[i]), 0);
+	}
 	raw_close(&raw);
 }
 

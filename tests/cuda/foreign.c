@@ -197,8 +197,10 @@ TEST(P10_a_pool_that_has_memory_of_all_the_GPUs_it_can_have_says_so)
 
 #define MANY	5000
 
+#define USER	30001	/* the module refuses root nothing */
+
 /* Each attachment counts as a file, even of memory that is attached already. */
-TEST(P10_a_pool_that_can_have_no_more_memory_of_GPUs_says_so)
+static void attach_until_files_run_out(void *unused)
 {
 	unsigned int files = own_files();
 	struct xmem_buffer **buffer = calloc(MANY, sizeof(*buffer));
@@ -207,7 +209,9 @@ TEST(P10_a_pool_that_can_have_no_more_memory_of_GPUs_says_so)
 	CUdeviceptr at;
 	int i = 0;
 
-	daemon_only("the module counts the files of a user, and refuses root none: gpu-payloads");
+	(void)unused;
+	if (on_kernel())
+		be_user(USER);
 	pool = OPEN(new_name(), .flags = XMEM_OPEN_WRITER, .slots = 8192);
 	begin(&scope);
 	at = make_plain(2 << 20);
@@ -227,4 +231,18 @@ TEST(P10_a_pool_that_can_have_no_more_memory_of_GPUs_says_so)
 	 */
 	EVENTUALLY((xmem_pool_close(OPEN(new_name())), own_files() == files));
 	no_violations();
+}
+
+TEST(P10_a_pool_that_can_have_no_more_memory_of_GPUs_says_so)
+{
+	char old[32];
+
+	if (!on_kernel()) {
+		attach_until_files_run_out(NULL);
+		return;
+	}
+	several_users_or_skip();
+	set_parameter("user_max_files", "300", old);
+	finish_child(spawn(attach_until_files_run_out, NULL));
+	set_parameter("user_max_files", old, NULL);
 }
