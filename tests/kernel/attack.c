@@ -344,6 +344,26 @@ const char *make_cgroup(const char *name, const char *controller, const char *fi
 	return err ? wrong("%s: %s", path, strerror(-err)) : NULL;
 }
 
+bool thread_is_in(pid_t pid, pid_t thread, const char *name)
+{
+	char path[64], stack[4096];
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stack", pid, thread);
+	file = fopen(path, "re");
+	n = file ? fread(stack, 1, sizeof(stack) - 1, file) : 0;
+	stack[n] = 0;
+	if (file)
+		fclose(file);
+	return strstr(stack, name);
+}
+
+bool kid_is_in(const struct kid *kid, const char *name)
+{
+	return thread_is_in(kid->pid, kid->pid, name);
+}
+
 int enter_cgroup(const char *name, pid_t pid)
 {
 	char path[128], text[16];

@@ -83,6 +83,9 @@ const char *make_cgroup(const char *name, const char *controller, const char *fi
 int enter_cgroup(const char *name, pid_t pid);
 /* The number in a file of that control group, or ~0. */
 u64 cgroup_number(const char *name, const char *file);
+/* Is the thread in the kernel, in a function of that name, or of a module whose name is in []? */
+bool thread_is_in(pid_t pid, pid_t thread, const char *name);
+bool kid_is_in(const struct kid *kid, const char *name);	/* its first thread */
 /* The number of the client's pool in sysfs, or ~0. */
 unsigned int pool_number(const struct raw *raw);
 

@@ -3,12 +3,14 @@
  * ends [NAME...]: how long a process that ends, joins or makes a request waits for the work that
  * others have caused in the pool. Each test compares two pools on one machine in turn, one with
  * that load and one without (sides.h), and allows at most twice the time. attack.h says how results
- * are judged. ends_wakes.c has wake-ups that reach many waiters.
+ * are judged. ends_wakes.c has wake-ups that reach many waiters. Two tests stop a process in
+ * the middle of a request.
  */
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 #include "sides.h"
@@ -584,6 +586,170 @@ static const char *many_at_once(void)
 		    &sides[0], &sides[1], MANY_RUNS, ONE_PART * 120 / 100);
 }
 
+/* ---- in the middle of a request ---- */
+
+#define MIDWAY	"midway"	/* the pool, and the control group */
+
+static struct raw keeper;
+static int keepers_fd;
+static u64 *stopped;		/* 1: a process stands still */
+
+/* Before its next call of that function, the control group of this process stops it. */
+static const char *stop_before(const char *function)
+{
+	struct xmem_test_gpu_step step = {
+		.address = (uintptr_t)stopped, .value = 1, .times = 1, .busy_ms = 50,
+	};
+	int gpu = open(XMEM_TEST_GPU_DEVICE, O_RDWR | O_CLOEXEC);
+
+	snprintf(step.function, sizeof(step.function), "%s", function);
+	xm_store(stopped, 0);	/* the page must be there */
+	WANT(gpu >= 0);
+	SAME(ioctl(gpu, XMEM_TEST_GPU_STEP, &step) ? -errno : 0, 0);
+	SAME(enter_cgroup(MIDWAY, getpid()), 0);
+	return NULL;
+}
+
+static const char *let_go(void)
+{
+	return make_cgroup(MIDWAY, "cpu", "cpu.max", "max 100000");
+}
+
+/* It always lets all go at its end: a throttled process cannot be killed. */
+static const char *with_stopped(const char *(*attack)(void))
+{
+	struct xmem_join_request join = raw_joining(MIDWAY, XMEM_ROLE_WRITER);
+	const char *why;
+
+	stopped = shared_memory(sizeof(*stopped));
+	WANT(stopped);
+	SAME(raw_start(&keeper, &join), 0);
+	keepers_fd = pool_descriptor(&keeper);
+	WANT(keepers_fd >= 0);
+	GOES_WELL(make_cgroup(MIDWAY, "cpu", "cpu.max", "1000 1000000"));
+	why = attack();
+	let_go();
+	return why;
+}
+
+/* It has its id then, and the others do not know it yet. */
+static const char *stops_while_it_joins(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(keepers_fd, XMEM_ROLE_READER);
+	static struct raw me;
+
+	(void)unused;
+	SAME(raw_open(&me), 0);
+	GOES_WELL(stop_before("xk_unmap_place"));
+	kid_pause();
+	SAME(raw_join(&me, &join), 0);
+	return NULL;
+}
+
+/* The last member evicts it, and ends. The pool stays for the join. */
+static const char *evict_who_joins(void)
+{
+	struct xmem_evict_request evict = { .size = sizeof(evict), .op = XMEM_OP_DRAIN_EVICT };
+	struct kid joiner;
+
+	GOES_WELL(kid_start(&joiner, stops_while_it_joins, NULL));
+	kid_go_on(&joiner);
+	WANT(EVENTUALLY(xm_load(stopped)));
+	SAME(raw_request(&keeper, XMEM_IOC_EVICT, &evict), 0);
+	SAME(evict.evicted, 1);
+	raw_end(&keeper);
+	SAME(raw_pool_exists(MIDWAY), -ESHUTDOWN);
+	WANT(kid_is_in(&joiner, "xk_join_begin"));
+	GOES_WELL(let_go());
+	GOES_WELL(kid_ready(&joiner));
+	WANT(EVENTUALLY(!raw_pool_exists(MIDWAY)));
+	return NULL;
+}
+
+static const char *evicted_while_it_joins(void)
+{
+	return with_stopped(evict_who_joins);
+}
+
+/* With the pool's lock, so the work for clients that have ended waits. */
+static const char *stops_with_the_lock(void *unused)
+{
+	struct xmem_subscribe_request subscribe = {
+		.size = sizeof(subscribe), .publisher = keeper.join.client,
+	};
+	struct xmem_join_request join = joining_by_file(keepers_fd, XMEM_ROLE_READER);
+	static struct raw me;
+
+	(void)unused;
+	SAME(raw_start(&me, &join), 0);
+	GOES_WELL(stop_before("xm_host_subscribe"));
+	kid_pause();
+	SAME(raw_request(&me, XMEM_IOC_SUBSCRIBE, &subscribe), 0);
+	return NULL;
+}
+
+static const char *has_all_pages(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(keepers_fd, XMEM_ROLE_READER);
+	static struct raw me;
+
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	SAME(raw_start(&me, &join), 0);
+	return NULL;
+}
+
+/* Its user may have the pages of one client, which another one has until it is told to go on. */
+static const char *wants_pages(void *unused)
+{
+	struct xmem_join_request join = joining_by_file(keepers_fd, XMEM_ROLE_READER);
+	static struct raw me;
+
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	SAME(raw_open(&me), 0);
+	SAME(raw_join(&me, &join), -EDQUOT);
+	kid_pause();
+	SAME(raw_join(&me, &join), 0);
+	return NULL;
+}
+
+static const char *want_what_a_victim_had(void)
+{
+	struct kid victim, heir, holder;
+
+	GOES_WELL(kid_start(&victim, has_all_pages, NULL));
+	GOES_WELL(kid_start(&heir, wants_pages, NULL));
+	GOES_WELL(kid_start(&holder, stops_with_the_lock, NULL));
+	kid_go_on(&holder);
+	WANT(EVENTUALLY(xm_load(stopped)));
+	kid_kill(&victim);
+	kid_reap(&victim);
+	kid_go_on(&heir);
+	WANT(EVENTUALLY(kid_is_in(&heir, "xk_ends_retry")));
+	WANT(kid_is_in(&holder, "xk_subscribe_begin"));
+	GOES_WELL(let_go());
+	GOES_WELL(kid_ready(&heir));
+	return kid_ready(&holder);
+}
+
+static const char *limit_a_user(void)
+{
+	char bytes[24];
+	const char *why;
+
+	snprintf(bytes, sizeof(bytes), "%llu", 2ULL * keeper.header.area_stride);
+	SAME(xmem_set("user_max_page_bytes", bytes), 0);
+	why = want_what_a_victim_had();
+	SAME(xmem_set("user_max_page_bytes", "536870912"), 0);
+	return why;
+}
+
+static const char *a_user_waits_for_what_the_killed_had(void)
+{
+	return with_stopped(limit_a_user);
+}
+
 static const struct attack attacks[] = {
 	{ "K6_exit_with_limbo_and_clients", exit_with_limbo, true },
 	{ "K6_request_beside_failing_joins", request_with_failing_joins, true },
@@ -603,6 +769,8 @@ static const struct attack attacks[] = {
 	{ "K13_end_with_many_sleepers", end_with_many_sleepers, true },
 	{ "K17_exit_with_copies_and_a_sibling", exit_with_copies, true },
 	{ "P2_many_killed_at_once", many_at_once, true },
+	{ "P2_a_user_waits_for_what_the_killed_had", a_user_waits_for_what_the_killed_had, false },
+	{ "P4_evicted_while_it_joins", evicted_while_it_joins, false },
 };
 
 int main(int argc, char **argv)

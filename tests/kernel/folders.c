@@ -89,22 +89,6 @@ static const char *reads_all(void *unused)
 	return NULL;
 }
 
-/* Is the thread in the kernel, in a function of that name, or of a module of that name in []? */
-static bool thread_is_in(pid_t pid, const char *thread, const char *name)
-{
-	char path[300], stack[4096];
-	FILE *file;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, thread);
-	file = fopen(path, "re");
-	n = file ? fread(stack, 1, sizeof(stack) - 1, file) : 0;
-	stack[n] = 0;
-	if (file)
-		fclose(file);
-	return strstr(stack, name);
-}
-
 /* How many of its threads are inside a read of a folder. */
 static u32 count_inside(const struct kid *readers)
 {
@@ -117,7 +101,7 @@ static u32 count_inside(const struct kid *readers)
 	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks)))
 		inside += entry->d_name[0] != '.' &&
-			  thread_is_in(readers->pid, entry->d_name, "[xmem]");
+			  thread_is_in(readers->pid, atoi(entry->d_name), "[xmem]");
 	if (tasks)
 		closedir(tasks);
 	return inside;
@@ -287,14 +271,6 @@ static const char *makes_one_more(void *unused)
 	return NULL;
 }
 
-static bool is_in(const struct kid *kid, const char *name)
-{
-	char thread[16];
-
-	snprintf(thread, sizeof(thread), "%d", kid->pid);
-	return thread_is_in(kid->pid, thread, name);
-}
-
 static const char *read_until_its_maker_waits(struct kid *readers)
 {
 	struct kid maker;
@@ -303,7 +279,7 @@ static const char *read_until_its_maker_waits(struct kid *readers)
 	GOES_WELL(start_readers(readers));
 	GOES_WELL(stop_readers(readers, LIMIT));
 	kid_go_on(&maker);
-	WANT(EVENTUALLY(is_in(&maker, "xk_ends_retry")));
+	WANT(EVENTUALLY(kid_is_in(&maker, "xk_ends_retry")));
 	GOES_WELL(let_go());
 	return kid_ready(&maker);
 }

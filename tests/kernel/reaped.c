@@ -226,40 +226,6 @@ static const char *a_join_gets_the_id_of_the_reaped(void)
 	return NULL;
 }
 
-/* ---- its user's quota ---- */
-
-static const char *joins_as_the_victim(void *unused)
-{
-	SAME(become(VICTIM), 0);
-	return joins(&reader);
-}
-
-/* Its user may have the pages of one client, which another one has until it is told to go on. */
-static const char *joins_late(void *unused)
-{
-	struct xmem_join_request join = joining_by_file(pool_fd, XMEM_ROLE_READER);
-
-	SAME(become(VICTIM), 0);
-	SAME(raw_open(&me), 0);
-	SAME(raw_join(&me, &join), -EDQUOT);
-	kid_pause();
-	SAME(raw_join(&me, &join), 0);
-	return NULL;
-}
-
-static const char *a_user_gets_what_the_reaped_had(void)
-{
-	char bytes[24];
-	const char *why;
-
-	GOES_WELL(start_pool());
-	snprintf(bytes, sizeof(bytes), "%llu", 2ULL * keeper.header.area_stride);
-	SAME(xmem_set("user_max_page_bytes", bytes), 0);
-	why = heirs_get(joins_as_the_victim, joins_late);
-	SAME(xmem_set("user_max_page_bytes", "536870912"), 0);
-	return why;
-}
-
 /* ---- its pages ---- */
 
 #define POLLERS		3u
@@ -319,7 +285,6 @@ static const struct attack attacks[] = {
 	{ "P2_the_reaped_hold_nothing", the_reaped_hold_nothing, false },
 	{ "P2_an_attach_gets_what_the_reaped_had", an_attach_gets_what_the_reaped_had, false },
 	{ "P2_a_join_gets_the_id_of_the_reaped", a_join_gets_the_id_of_the_reaped, false },
-	{ "P2_a_user_gets_what_the_reaped_had", a_user_gets_what_the_reaped_had, false },
 	{ "P9_polls_while_clients_end", polls_while_clients_end, false },
 };
 

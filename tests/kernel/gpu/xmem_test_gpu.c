@@ -186,8 +186,10 @@ static int step_taken(struct kprobe *probe, struct pt_regs *registers)
 
 	if (current->tgid != step->process || !step->is.times)
 		return 0;
-	copy_to_user_nofault(u64_to_user_ptr(step->is.address), &step->is.value,
-			     sizeof(step->is.value));
+	if (step->is.address)
+		copy_to_user_nofault(u64_to_user_ptr(step->is.address), &step->is.value,
+				     sizeof(step->is.value));
+	mdelay(step->is.busy_ms);
 	step->is.value += step->is.add;
 	step->is.times--;
 	return 0;

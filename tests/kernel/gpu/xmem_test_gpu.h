@@ -64,10 +64,11 @@ struct xmem_test_gpu_late {
 #define XMEM_TEST_GPU_EXPORT	_IO(0xb8, 4)
 
 /*
- * This one stands for no driver. Before each of so many calls of a function of the kernel or of a
- * module by the caller's process, its word at the address gets the value, which grows by @add each
- * time. So a word changes in the middle of a request, at a place that the test chooses. It ends
- * with the file. EBUSY: the file has such a function. ENOENT: there is no such function.
+ * This one stands for no driver: it acts before each of so many calls of a function of the kernel
+ * or of a module by the caller's process. The word at the address, if it is not 0, gets the value,
+ * which grows by @add each time. So it changes in the middle of a request. Then the process uses
+ * the processor for so long; if that is more than its control group may use, it stops there. The
+ * request ends with the file. EBUSY: the file has such a request. ENOENT: there is no such function.
  */
 #define XMEM_TEST_GPU_STEP	_IOW(0xb8, 5, struct xmem_test_gpu_step)
 struct xmem_test_gpu_step {
@@ -75,6 +76,7 @@ struct xmem_test_gpu_step {
 	__u64 address;			/* of a page that the process has touched */
 	__u64 value, add;
 	__u64 times;
+	__u64 busy_ms;
 };
 
 #endif
