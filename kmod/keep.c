@@ -134,15 +134,17 @@ void xk_keep_prepare(struct xk_pool *pool)
  */
 void xk_keep_later(struct xk_payload *payload)
 {
+	struct xk_pool *pool;
 	struct xk_user *user;
 
 	if (!payload)
 		return;
 	if (payload->kind->driver) {
-		xk_pool_get(payload->pool);
-		llist_add(&payload->drop, &payload->pool->releases.files);
-		if (!queue_work(release_wq, &payload->pool->releases.work))
-			xk_pool_put(payload->pool);	/* it is queued, with a reference */
+		pool = payload->pool;	/* work that is queued already may free the payload */
+		xk_pool_get(pool);
+		llist_add(&payload->drop, &pool->releases.files);
+		if (!queue_work(release_wq, &pool->releases.work))
+			xk_pool_put(pool);	/* it is queued, with a reference */
 		return;
 	}
 	user = xk_payer_last(payload->payer);
