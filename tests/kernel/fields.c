@@ -244,15 +244,40 @@ static void fill_subscribe(struct actor *a, union xm_request *r)
 	r->subscribe.flags = chance(a) % 4;
 }
 
-static void fill_unsubscribe(struct actor *a, union xm_request *r)
+/* A writer, and if the client follows some, one of these. */
+static u32 some_writer(struct actor *a)
 {
 	const struct xm_map *map = &a->me->map;
-	u32 publisher = chance(a) % map->clients, tries = map->clients;
+	u32 first = chance(a) % map->clients, writer = first, c, i;
+	const struct xmem_client_row *row;
 
-	while (--tries && !xm_bit(xm_client_row(map, publisher)->subscribers,
-				  a->me->join.client))
-		publisher = (publisher + 1) % map->clients;
-	r->unsubscribe.publisher = publisher;
+	for (i = 0; i < map->clients; i++) {
+		c = (first + i) % map->clients;
+		row = xm_client_row(map, c);
+		if (xm_bit(row->subscribers, a->me->join.client))
+			return c;
+		if (xm_load(&row->state) == XMEM_CLIENT_ALIVE && row->role == XMEM_ROLE_WRITER)
+			writer = c;
+	}
+	return writer;
+}
+
+/* Mostly of a ring that the client follows: it begins to follow one if it follows none. */
+static void fill_unsubscribe(struct actor *a, union xm_request *r)
+{
+	struct xmem_subscribe_request follow = { .size = sizeof(follow) };
+	const struct xmem_client_row *row;
+
+	if (one_in(a, 3)) {	/* about no ring */
+		r->unsubscribe.flags = chance(a) % (2 * XMEM_UNSUBSCRIBE_LASTS);
+		return;
+	}
+	r->unsubscribe.publisher = follow.publisher = some_writer(a);
+	row = xm_client_row(&a->me->map, follow.publisher);
+	if (one_in(a, 2))
+		r->unsubscribe.incarnation = xm_load(&row->incarnation);
+	if (!xm_bit(row->subscribers, a->me->join.client) && !one_in(a, 4))
+		raw_request(a->me, XMEM_IOC_SUBSCRIBE, &follow);
 }
 
 /* A wait in half of the cases for the value that arm returned. It is never long: see process(). */

@@ -18,7 +18,6 @@
 #define MOST		"67108864"		/* the victim's control group, bytes */
 #define PAGES		4096u			/* of each of its payloads: a quarter of that */
 #define RESTARTS	20u
-#define MARK		(~0ULL)
 #define TRIES		10000u
 
 struct scene {
@@ -105,6 +104,7 @@ static const char *open_faults(void)
 struct stalled {
 	const struct raw *me;
 	volatile struct xmem_payload_request *request;
+	volatile u64 begun;		/* the test GPU tells it: see grab_by_a_request */
 	int err;
 	atomic_bool done;
 };
@@ -127,39 +127,43 @@ static int protect(const struct stalled *stalled, u64 mode)
 	return ioctl(faults, UFFDIO_WRITEPROTECT, &it);
 }
 
-/*
- * The kernel writes the struct twice: as it was, to find a fault early, and as the answer. The
- * first write ends when the mark in the struct has gone.
- */
+/* *ret_stalled: the answer was caught. Else the request was faster than this thread. */
 static const char *stall_the_answer(struct stalled *stalled, bool *ret_stalled)
 {
-	struct uffdio_range all = { (u64)(unsigned long)stalled->request, RAW_PAGE };
 	struct pollfd next = { .fd = faults, .events = POLLIN };
 	struct uffd_msg message;
 
-	SAME(read(faults, &message, sizeof(message)), (long long)sizeof(message));
-	SAME(protect(stalled, UFFDIO_WRITEPROTECT_MODE_DONTWAKE), 0);
-	stalled->request->bytes = MARK;
-	SAME(ioctl(faults, UFFDIO_WAKE, &all), 0);
-	while (stalled->request->bytes == MARK && !stalled->done)
+	while (!stalled->begun && !stalled->done)
 		;
 	SAME(protect(stalled, UFFDIO_WRITEPROTECT_MODE_WP), 0);
+	stalled->begun = 2;
 	do
 		*ret_stalled = poll(&next, 1, 1) == 1;
 	while (!*ret_stalled && !stalled->done);
+	if (*ret_stalled)	/* the next one must be told anew */
+		SAME(read(faults, &message, sizeof(message)), (long long)sizeof(message));
 	return NULL;
 }
 
-/* A request that has its answer written to a page that does not come, for ever. */
+/*
+ * A request that has its answer written to a page that does not come, for ever. The kernel writes
+ * the struct twice: as it was, to find a fault early, and as the answer. Between these the request
+ * begins. There the test GPU tells it, and gives this thread time to protect the page.
+ */
 static const char *grab_by_a_request(const struct raw *me, u64 payload)
 {
 	struct uffdio_register region = { .mode = UFFDIO_REGISTER_MODE_WP };
 	struct stalled *stalled = calloc(1, sizeof(*stalled));
+	struct xmem_test_gpu_step step = {
+		.function = "xk_payload_begin", .address = (uintptr_t)&stalled->begun,
+		.value = 1, .times = ~0ULL, .busy_ms = 5000,
+	};
+	int gpu = open(XMEM_TEST_GPU_DEVICE, O_RDWR | O_CLOEXEC);
 	bool caught = false;
 	pthread_t thread;
 	u32 tries;
 
-	WANT(stalled && faults >= 0);
+	WANT(stalled && faults >= 0 && gpu >= 0);
 	stalled->me = me;
 	stalled->request = mmap(NULL, RAW_PAGE, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -167,22 +171,24 @@ static const char *grab_by_a_request(const struct raw *me, u64 payload)
 	region.range.start = (u64)(unsigned long)stalled->request;
 	region.range.len = RAW_PAGE;
 	SAME(ioctl(faults, UFFDIO_REGISTER, &region), 0);
+	SAME(ioctl(gpu, XMEM_TEST_GPU_STEP, &step) ? -errno : 0, 0);
 	for (tries = 0; !caught; tries++) {
 		WANT(tries < TRIES);
 		*stalled->request = (struct xmem_payload_request){
 			.size = sizeof(*stalled->request), .payload = payload,
 		};
+		stalled->begun = 0;
 		stalled->done = false;
-		SAME(protect(stalled, UFFDIO_WRITEPROTECT_MODE_WP), 0);
 		SAME(pthread_create(&thread, NULL, asks, stalled), 0);
 		GOES_WELL(stall_the_answer(stalled, &caught));
 		if (caught)
 			break;
 		pthread_join(thread, NULL);
 		SAME(stalled->err, 0);
-		close(stalled->request->fd);
 		SAME(protect(stalled, 0), 0);
+		close(stalled->request->fd);
 	}
+	close(gpu);
 	return NULL;
 }
 

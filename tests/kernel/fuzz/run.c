@@ -20,6 +20,7 @@
 
 #define PAYLOAD_PAGES	16
 #define TICK_NS		20000000	/* interval of the signal that interrupts sleeps */
+#define LONGEST_NS	100000000	/* of a wait that the signal does not interrupt */
 #define MORE_WORDS	16		/* of a struct, behind the longest known one */
 
 __thread sigjmp_buf fuzz_escape;
@@ -37,16 +38,28 @@ void fuzz_run_on(int cpu)
 /* ---- failures ---- */
 
 /*
- * Ops that allocate or copy in the kernel. Ops that can end in a signal are left out: if the copy
- * of the signal's frame fails, the kernel ends the process.
+ * Does the request end although the tick, which ends sleeps, is blocked? Nobody else may change its
+ * struct meanwhile.
  */
-static bool may_fail(const struct fuzz_worker *w, const struct fuzz_op *op)
+static bool ends_by_itself(const struct fuzz_op *op, const struct xmem_wait_request *wait)
 {
-	if (!op->nth || w->fail_nth < 0)
+	if (op->number != _IOC_NR(XMEM_IOC_WAIT))
+		return true;
+	if (op->change != FUZZ_NOTHING || op->place > FUZZ_READONLY)
 		return false;
+	return wait->op != XMEM_OP_WAIT || wait->deadline_ns < raw_now_ns() + LONGEST_NS;
+}
+
+/*
+ * The number of the allocation or copy that fails, or 0. Ops that can end in a signal are left out:
+ * if the copy of the signal's frame fails, the kernel ends the process.
+ */
+static u8 failing_of(const struct fuzz_worker *w, const struct fuzz_op *op)
+{
+	if (w->fail_nth < 0)
+		return 0;
 	switch (op->what) {
 	case FUZZ_ASK:
-		return op->number != _IOC_NR(XMEM_IOC_WAIT);	/* it needs the tick */
 	case FUZZ_JOIN:
 	case FUZZ_MAP:
 	case FUZZ_REMAP:
@@ -54,9 +67,9 @@ static bool may_fail(const struct fuzz_worker *w, const struct fuzz_op *op)
 	case FUZZ_PASS:
 	case FUZZ_POLL:
 	case FUZZ_SHOW:
-		return true;
+		return op->nth;
 	}
-	return false;
+	return 0;
 }
 
 static void change_tick(int how)
@@ -68,17 +81,17 @@ static void change_tick(int how)
 	pthread_sigmask(how, &alarm, NULL);
 }
 
-static void begin_failing(struct fuzz_worker *w, const struct fuzz_op *op)
+static void begin_failing(struct fuzz_worker *w, u8 nth)
 {
-	if (!may_fail(w, op))
+	if (!nth)
 		return;
 	change_tick(SIG_BLOCK);
-	failing_arm(w->fail_nth, op->nth);
+	failing_arm(w->fail_nth, nth);
 }
 
-static void end_failing(struct fuzz_worker *w, const struct fuzz_op *op)
+static void end_failing(struct fuzz_worker *w, u8 nth)
 {
-	if (!may_fail(w, op))
+	if (!nth)
 		return;
 	failing_disarm(w->fail_nth);
 	change_tick(SIG_UNBLOCK);
@@ -119,17 +132,19 @@ static int ask(struct fuzz_worker *w, const struct fuzz_op *op)
 	u32 times = 0;
 	int file, err;
 	void *at;
+	u8 nth;
 
 	if (!kind)
 		return -ENOTTY;
 	fill(w, op, &asked);
 	file = which_file(w, kind);
 	at = memory_begin(w->memory, op, &asked, sizeof(asked), file);
-	begin_failing(w, op);
+	nth = ends_by_itself(op, &asked.r.wait) ? failing_of(w, op) : 0;
+	begin_failing(w, nth);
 	do
 		err = ioctl(file, kind->request, at) < 0 ? -errno : 0;
 	while (op->number != _IOC_NR(XMEM_IOC_WAIT) && memory_once_more(w->memory, times++));
-	end_failing(w, op);
+	end_failing(w, nth);
 	__atomic_fetch_add(err ? &w->executor->shared->refused[op->number] :
 			   &w->executor->shared->taken[op->number], 1, __ATOMIC_RELAXED);
 	if (memory_end(w->memory, &asked, sizeof(asked)) && !err && w->a.me->base)
@@ -150,12 +165,12 @@ static void do_op(struct fuzz_worker *w, const struct fuzz_op *op)
 	if (op->what == FUZZ_ASK) {
 		err = ask(w, op);
 	} else {
-		begin_failing(w, op);
+		begin_failing(w, failing_of(w, op));
 		if (op->what == FUZZ_SHOW)	/* it allocates */
 			fuzz_act(w, op);
 		else
 			FUZZ_GUARDED(fuzz_act(w, op));
-		end_failing(w, op);
+		end_failing(w, failing_of(w, op));
 	}
 	w->found += cover_end(&w->cover, e->shared, e->edge);
 	if (op->what == FUZZ_ASK)

@@ -183,13 +183,18 @@ struct step {
 static int step_taken(struct kprobe *probe, struct pt_regs *registers)
 {
 	struct step *step = container_of(probe, struct step, probe);
+	u64 __user *word = u64_to_user_ptr(step->is.address);
+	u64 now = step->is.value, ms;
 
 	if (current->tgid != step->process || !step->is.times)
 		return 0;
-	if (step->is.address)
-		copy_to_user_nofault(u64_to_user_ptr(step->is.address), &step->is.value,
-				     sizeof(step->is.value));
-	mdelay(step->is.busy_ms);
+	if (word)
+		copy_to_user_nofault(word, &step->is.value, sizeof(*word));
+	for (ms = 0; ms < step->is.busy_ms && now == step->is.value; ms++) {
+		mdelay(1);
+		if (word)
+			copy_from_user_nofault(&now, word, sizeof(*word));
+	}
 	step->is.value += step->is.add;
 	step->is.times--;
 	return 0;

@@ -67,8 +67,9 @@ struct xmem_test_gpu_late {
  * This one stands for no driver: it acts before each of so many calls of a function of the kernel
  * or of a module by the caller's process. The word at the address, if it is not 0, gets the value,
  * which grows by @add each time. So it changes in the middle of a request. Then the process uses
- * the processor for so long; if that is more than its control group may use, it stops there. The
- * request ends with the file. EBUSY: the file has such a request. ENOENT: there is no such function.
+ * the processor for so long, or until the word gets another value; if that is more than its control
+ * group may use, it stops there. The request ends with the file. EBUSY: the file has such a
+ * request. ENOENT: there is no such function.
  */
 #define XMEM_TEST_GPU_STEP	_IOW(0xb8, 5, struct xmem_test_gpu_step)
 struct xmem_test_gpu_step {
