@@ -443,7 +443,6 @@ void xm_host_payload_drop(struct xm_host *host, u32 owner, u64 incarnation, u64 
 {
 	struct xmem_pool_header *pool = host->map.pool;
 
-	xm_store(&pool->payloads, pool->payloads - 1);
 	if (traits & XMEM_TRAIT_CUDA)
 		bytes = 0;	/* the device table counts the bytes until the payload is closed */
 	xm_store(&pool->payload_bytes, pool->payload_bytes - bytes);
@@ -455,6 +454,8 @@ void xm_host_payload_drop(struct xm_host *host, u32 owner, u64 incarnation, u64 
 		xm_store(&pool->kept_bytes, pool->kept_bytes - bytes);
 	/* A client that sees the new number also sees that no row names this file any more. */
 	xm_store_release(&pool->payloads_gone, pool->payloads_gone + 1);
+	/* A client that sees that there are fewer also sees that one has gone. */
+	xm_store_release(&pool->payloads, pool->payloads - 1);
 }
 
 static void xm_update_limbo(struct xm_host *host)

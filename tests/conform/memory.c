@@ -269,7 +269,7 @@ static void let_go(void (*slow)(void), bool subscribed)
 	kill_child(child);
 	EVENTUALLY(stat_of(last).limbo == 1);
 	xmem_release(of_last);
-	EVENTUALLY(stat_of(last).limbo == 0);
+	EVENTUALLY(stat_of(last).payloads == 1);
 	SAME(mapped_files(), 2 + ahead);
 	SAME(client_of(last, xmem_pool_client(idle)).bytes_mapped, (1 + ahead) * BYTES);
 	slow();
