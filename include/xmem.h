@@ -108,6 +108,7 @@ struct xmem_subscription;
 #include "xmem/cuda.h"		/* memory of GPUs */
 #include "xmem/info.h"		/* looking at hosts, pools, clients and slots */
 #include "xmem/payload.h"	/* memory that exists already; writing in place */
+#include "xmem/service.h"	/* requests and responses */
 #include "xmem/stream.h"		/* ordering calls with work on streams of GPUs */
 #include "xmem/tensor.h"		/* describing tensors, images and strings */
 

@@ -63,6 +63,11 @@
 	X(acquire_cuda) \
 	X(attach_cuda) \
 	X(buffer_stat) \
+	X(call) \
+	X(caller_close) \
+	X(caller_open) \
+	X(caller_pool) \
+	X(cancel_call) \
 	X(claims) \
 	X(copy_from_host) \
 	X(copy_range) \
@@ -86,7 +91,16 @@
 	X(pool_fd_narrow) \
 	X(pool_grant) \
 	X(pool_set_mode) \
+	X(receive_response) \
+	X(refuse) \
 	X(release_on) \
+	X(request_buffer) \
+	X(request_stat) \
+	X(respond) \
+	X(serve) \
+	X(server_close) \
+	X(server_pool) \
+	X(server_receive) \
 	X(slot) \
 	X(strings_get) \
 	X(strings_plan) \

@@ -103,6 +103,13 @@ struct xmem_api {
 	struct xmem_buffer *(*attach_cuda)(struct xmem_pool *pool, void *ptr, size_t bytes,
 			uint32_t flags, void (*done)(void *user), void *user);
 	int (*buffer_stat)(struct xmem_buffer *buffer, struct xmem_buffer_info *ret_info);
+	int (*call)(struct xmem_caller *caller, struct xmem_buffer *request, int64_t timeout_ns,
+			uint64_t *ret_call);
+	void (*caller_close)(struct xmem_caller *caller);
+	struct xmem_caller *(*caller_open)(const char *name,
+			const struct xmem_service_options *options);
+	struct xmem_pool *(*caller_pool)(struct xmem_caller *caller);
+	int (*cancel_call)(struct xmem_caller *caller, uint64_t call);
 	int (*claims)(struct xmem_pool *pool, uint64_t token);
 	int (*copy_from_host)(struct xmem_buffer *to, size_t offset, const void *from, size_t bytes,
 			struct CUstream_st *stream);
@@ -133,7 +140,17 @@ struct xmem_api {
 	int (*pool_fd_narrow)(int fd, uint32_t roles);
 	int (*pool_grant)(struct xmem_pool *pool, uint32_t client, uint64_t incarnation);
 	int (*pool_set_mode)(struct xmem_pool *pool, uint32_t mode, uint32_t gid);
+	struct xmem_buffer *(*receive_response)(struct xmem_caller *caller, uint64_t call,
+			int64_t timeout_ns, struct xmem_response *ret_response);
+	int (*refuse)(struct xmem_request *request, int error);
 	int (*release_on)(struct xmem_buffer *buffer, struct CUstream_st *stream);
+	struct xmem_buffer *(*request_buffer)(struct xmem_request *request);
+	int (*request_stat)(struct xmem_request *request);
+	int (*respond)(struct xmem_request *request, struct xmem_buffer *response, uint32_t flags);
+	struct xmem_server *(*serve)(const char *name, const struct xmem_service_options *options);
+	void (*server_close)(struct xmem_server *server);
+	struct xmem_pool *(*server_pool)(struct xmem_server *server);
+	struct xmem_request *(*server_receive)(struct xmem_server *server, int64_t timeout_ns);
 	int (*slot)(struct xmem_buffer *buffer);
 	int64_t (*strings_get)(const struct xmem_strings *strings, uint64_t row,
 			const char **ret_chars);

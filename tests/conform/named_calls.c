@@ -136,6 +136,20 @@ ROW(describe_strings, xmem_describe_strings(g->buffer, MANY, 1, ~0U))
 ROW(strings_view, xmem_strings_view(g->buffer, 0, &strings))
 ROW(strings_get, xmem_strings_get(&strings, MANY, NULL))
 ROW(tensor_check, xmem_tensor_check(&no_metadata, 1))
+ROW(serve, xmem_serve(NULL, NULL))
+ROW(server_close, xmem_server_close(NULL), 0)
+ROW(server_pool, xmem_server_pool(NULL))
+ROW(server_receive, xmem_server_receive(NULL, g->timeout_ns))
+ROW(request_buffer, xmem_request_buffer(NULL))
+ROW(request_stat, xmem_request_stat(NULL))
+ROW(respond, xmem_respond(NULL, g->buffer, g->flags))
+ROW(refuse, xmem_refuse(NULL, EIO))
+ROW(caller_open, xmem_caller_open("", NULL))
+ROW(caller_close, xmem_caller_close(NULL), 0)
+ROW(caller_pool, xmem_caller_pool(NULL))
+ROW(call, xmem_call(NULL, g->buffer, g->timeout_ns, NULL))
+ROW(receive_response, xmem_receive_response(NULL, g->token, g->timeout_ns, NULL))
+ROW(cancel_call, xmem_cancel_call(NULL, g->token))
 
 #define ENTRY(name)	{ #name, row_##name, false },
 
@@ -176,7 +190,8 @@ static void call_all_in_child(void *given)
 static bool never_fails(const char *name)
 {
 	return !strcmp(name, "clear_last_error") || !strcmp(name, "pool_backend") ||
-	       !strcmp(name, "pool_close") || !strcmp(name, "unsubscribe");
+	       !strcmp(name, "pool_close") || !strcmp(name, "unsubscribe") ||
+	       !strcmp(name, "server_close") || !strcmp(name, "caller_close");
 }
 
 /* A new reader, which has a subscription and holds a buffer. */

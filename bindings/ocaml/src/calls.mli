@@ -761,6 +761,145 @@ val get_mut : Managed.buffer -> unit
 
     The page xmem_get_mut(3) of the manual says more. Since 0.4. *)
 
+val serve : ?flags:int -> ?pool:nativeint -> ?timeout_ns:int64 -> string option -> Managed.server
+(** Serve on a name.
+
+    Of several servers on a name, the oldest one serves, and this call waits until it is this one;
+    with XMEM_SERVE_SHARED all serve.
+    - name: the name of the pool, as in xmem_pool_open.
+
+    Errors:
+    - EAGAIN, ETIMEDOUT: another server serves
+
+    In C: the caller calls xmem_server_close
+
+    The page xmem_serve(3) of the manual says more. Since 0.5. *)
+
+val server_close : Managed.server -> unit
+(** End a server.
+
+    Calls that it has not answered fail with EOWNERDEAD.
+
+    The page xmem_server_close(3) of the manual says more. Since 0.5. *)
+
+val server_pool : Managed.server -> Managed.pool
+(** Get the pool of a server, in which it acquires buffers for its responses, and whose descriptor
+    (xmem_pool_poll_fd) is readable when a request may have come.
+
+    In C: the server's
+
+    The page xmem_server_pool(3) of the manual says more. Since 0.5. *)
+
+val server_receive : Managed.server -> timeout:int64 -> Managed.request
+(** Receive the next request.
+
+    Errors:
+    - EAGAIN, ETIMEDOUT: none has come
+
+    In C: ends in xmem_respond without XMEM_RESPOND_MORE, or in xmem_refuse
+
+    The page xmem_server_receive(3) of the manual says more. Since 0.5. *)
+
+val request_buffer : Managed.request -> Managed.buffer
+(** Get the contents of a request.
+
+    In C: the request's; xmem_clone makes a handle that lasts longer
+
+    The page xmem_request_buffer(3) of the manual says more. Since 0.5. *)
+
+val request_stat : Managed.request -> unit
+(** Ask whether a caller still waits for a request.
+
+    Errors:
+    - ECANCELED: it has cancelled the call
+    - EPIPE: it has ended
+
+    The page xmem_request_stat(3) of the manual says more. Since 0.5. *)
+
+val respond : Managed.request -> Managed.buffer -> int -> unit
+(** Respond to a request.
+    - response: a buffer that is being written in the server's pool, or one of it that is held for
+    reading, and then it is forwarded.
+    - flags: 0 or XMEM_RESPOND_MORE.
+
+    Errors:
+
+    The page xmem_respond(3) of the manual says more. Since 0.5. *)
+
+val refuse : Managed.request -> int -> unit
+(** Refuse a request: the call fails with an error of the server.
+    - error: an errno, from 1 to 4095.
+
+    Errors:
+    - EAGAIN: no buffer is free to tell it
+
+    The page xmem_refuse(3) of the manual says more. Since 0.5. *)
+
+val caller_open : ?flags:int -> ?pool:nativeint -> ?timeout_ns:int64 -> string option ->
+  Managed.caller
+(** Become a caller of a service, and wait until a server serves it.
+
+    Errors:
+    - EAGAIN, ETIMEDOUT: there is no server
+
+    In C: the caller calls xmem_caller_close
+
+    The page xmem_caller_open(3) of the manual says more. Since 0.5. *)
+
+val caller_close : Managed.caller -> unit
+(** End a caller.
+
+    Its calls are cancelled, and waits for them end with ECANCELED.
+
+    The page xmem_caller_close(3) of the manual says more. Since 0.5. *)
+
+val caller_pool : Managed.caller -> Managed.pool
+(** Get the pool of a caller, in which it acquires buffers for its requests, and whose descriptor
+    (xmem_pool_poll_fd) is readable when a response may have come, or a server has ended.
+
+    In C: the caller's
+
+    The page xmem_caller_pool(3) of the manual says more. Since 0.5. *)
+
+val call : Managed.caller -> Managed.buffer -> timeout:int64 -> unit
+(** Send a request to a server: to the oldest one, or to the one of the sharing servers that has
+    the fewest calls of this caller.
+
+    It waits for no response, so several calls may be under way.
+    - request: a buffer that is being written in the caller's pool, or one of it that is held for
+    reading, and then it is forwarded.
+    - timeout_ns: longest wait for a server.
+    - ret_call: the number of the call, from 1 on.
+
+    Errors:
+    - EAGAIN, ETIMEDOUT: there is no server
+
+    The page xmem_call(3) of the manual says more. Since 0.5. *)
+
+val receive_response : Managed.caller -> int -> timeout:int64 -> Managed.buffer
+(** Receive a response.
+
+    Responses of one call come in order.
+    - call: the number of a call; 0: any call's.
+    - ret_response: what the result is about; may be NULL.
+
+    Errors:
+    - EAGAIN, ETIMEDOUT: there is none yet; the call goes on
+    - EOWNERDEAD: the server ended before it had answered; the call is over
+    - ENOENT: there is no such call, or none at all; it may be over
+
+    In C: the caller calls xmem_release
+
+    The page xmem_receive_response(3) of the manual says more. Since 0.5. *)
+
+val cancel_call : Managed.caller -> int -> unit
+(** Cancel a call: no response comes any more, and the server is told.
+
+    Errors:
+    - ENOENT: there is no such call
+
+    The page xmem_cancel_call(3) of the manual says more. Since 0.5. *)
+
 val wait_on : Managed.buffer -> stream:nativeint -> unit
 (** Let a stream wait until the contents of a buffer are complete: work that is put into the
     stream after this call begins only then.

@@ -268,6 +268,13 @@ module Cuda_can = struct
   let mps = 0x80
 end
 
+(** Flags: XMEM_SERVE_*. *)
+module Serve = struct
+
+  (** servers with this flag share the calls *)
+  let shared = 0x1
+end
+
 (** Flags: XMEM_STRINGS_*. *)
 module Strings = struct
 
@@ -679,6 +686,9 @@ let drain_evicts = 1
 
 (** in place of a client id: no client *)
 let nobody = 4294967295
+
+(** this request gets further responses *)
+let respond_more = 1
 
 (** For xmem_release_on alone: all streams of the primary context of the buffer's GPU. *)
 let all_streams = (-1L)

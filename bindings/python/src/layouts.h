@@ -21,6 +21,7 @@ enum xp_layout_id {
 	XP_HOST_INFO,
 	XP_LIMIT_INFO,
 	XP_POOL_ENTRY,
+	XP_RESPONSE,
 	XP_LAYOUTS
 };
 
@@ -389,6 +390,15 @@ static const struct xp_field xmem_pool_entry_fields[] = {
 		"XMEM_MAY_* that the mode gives this process"),
 };
 
+static const struct xp_field xmem_response_fields[] = {
+	XP_FIELD(xmem_response, call, XP_UNSIGNED, 0,
+		"the number of its call"),
+	XP_FIELD(xmem_response, more, XP_UNSIGNED, 0,
+		"1: the call is to get further responses"),
+	XP_FIELD(xmem_response, refused, XP_UNSIGNED, 0,
+		"1: the error is from the server (xmem_refuse)"),
+};
+
 static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 	[XP_METADATA] = XP_LAYOUT(xmem_metadata, "xmem.Metadata",
 		"All fields but size, offset and order_* are the publisher's to use as it "
@@ -425,6 +435,8 @@ static const struct xp_layout xp_layouts[XP_LAYOUTS] = {
 		"One limit of the host, and how much of it is in use."),
 	[XP_POOL_ENTRY] = XP_LAYOUT(xmem_pool_entry, "xmem.PoolEntry",
 		"One of the host's pools."),
+	[XP_RESPONSE] = XP_LAYOUT(xmem_response, "xmem.Response",
+		"A response."),
 };
 
 #endif

@@ -405,3 +405,15 @@ class PoolEntry(tuple[Any, ...]):
     gid: Final[int]
     #: XMEM_MAY_* that the mode gives this process
     roles: Final[int]
+
+
+@final
+class Response(tuple[Any, ...]):
+    """A response."""
+
+    #: the number of its call
+    call: Final[int]
+    #: 1: the call is to get further responses
+    more: Final[int]
+    #: 1: the error is from the server (xmem_refuse)
+    refused: Final[int]

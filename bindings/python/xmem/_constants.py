@@ -121,6 +121,13 @@ class CudaCanFlags(enum.IntFlag):
     MPS = 0x80
 
 
+class ServeFlags(enum.IntFlag):
+    """Flags: XMEM_SERVE_*."""
+
+    #: servers with this flag share the calls
+    SHARED = 0x1
+
+
 class StringsFlags(enum.IntFlag):
     """Flags: XMEM_STRINGS_*."""
 
@@ -334,6 +341,8 @@ GID_SAME: Final = 4294967295
 DRAIN_EVICTS: Final = 1
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
+#: this request gets further responses
+RESPOND_MORE: Final = 1
 #: For xmem_release_on alone: all streams of the primary context of the buffer's GPU.
 ALL_STREAMS: Final = 18446744073709551615
 #: pixels
@@ -406,24 +415,29 @@ DTYPE_OF_NUMBER: Final[dict[int, DType]] = {x.number: x for x in DTYPES.values()
 ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "E2BIG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_publish",
-        "xmem_preallocate", "xmem_describe_source",
+        "xmem_preallocate", "xmem_serve", "xmem_respond", "xmem_caller_open", "xmem_call",
+        "xmem_describe_source",
     ),
     "EACCES": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd", "xmem_pool_fd_narrow", "xmem_get",
         "xmem_add_ref", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
         "xmem_cuda_peer", "xmem_host_query", "xmem_limit_next", "xmem_pool_next",
-        "xmem_attach_fd", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
+        "xmem_attach_fd", "xmem_serve", "xmem_caller_open", "xmem_tensor_view", "xmem_image_view",
+        "xmem_strings_view",
     ),
     "EAGAIN": (
         "xmem_receive", "xmem_receive_any", "xmem_get", "xmem_acquire", "xmem_publish",
         "xmem_add_ref", "xmem_drop_ref", "xmem_copy_to", "xmem_acquire_cuda", "xmem_attach_cuda",
-        "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_contents",
+        "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut", "xmem_serve",
+        "xmem_server_receive", "xmem_respond", "xmem_refuse", "xmem_caller_open", "xmem_call",
+        "xmem_receive_response", "xmem_wait_contents",
     ),
     "EBADF": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_receive",
         "xmem_receive_any", "xmem_subscription_stat", "xmem_slot", "xmem_buffer_stat",
-        "xmem_collect", "xmem_claims", "xmem_cuda_device", "xmem_attach_fd", "xmem_release_on",
+        "xmem_collect", "xmem_claims", "xmem_cuda_device", "xmem_attach_fd", "xmem_serve",
+        "xmem_server_receive", "xmem_caller_open", "xmem_release_on",
     ),
     "EBADMSG": (
         "xmem_tensor_view", "xmem_image_view", "xmem_strings_view", "xmem_strings_get",
@@ -435,7 +449,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "ECANCELED": (
         "xmem_subscribe", "xmem_receive", "xmem_receive_any", "xmem_acquire", "xmem_publish",
         "xmem_set_ref_count", "xmem_copy_to", "xmem_acquire_cuda", "xmem_wait_subscribers",
-        "xmem_wait_on", "xmem_wait_contents",
+        "xmem_server_receive", "xmem_request_stat", "xmem_respond", "xmem_call", "xmem_wait_on",
+        "xmem_wait_contents",
     ),
     "ECHILD": (
         "xmem_cancel", "xmem_pool_client", "xmem_subscription_stat", "xmem_slot",
@@ -452,10 +467,10 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
         "xmem_subscription_poll_fd", "xmem_acquire", "xmem_preallocate", "xmem_copy_to",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_subscribers_poll_fd", "xmem_host_query",
-        "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd",
+        "xmem_limit_next", "xmem_pool_next", "xmem_attach_fd", "xmem_serve", "xmem_caller_open",
     ),
     "EEXIST": (
-        "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe",
+        "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_serve", "xmem_caller_open",
     ),
     "EFBIG": (
         "xmem_acquire", "xmem_preallocate", "xmem_copy_to", "xmem_acquire_cuda",
@@ -467,9 +482,9 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_drop_ref", "xmem_void_claims", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_peer", "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut",
-        "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
-        "xmem_strings_view",
+        "xmem_cuda_peer", "xmem_wait_subscribers", "xmem_attach_fd", "xmem_get_mut", "xmem_serve",
+        "xmem_server_receive", "xmem_respond", "xmem_caller_open", "xmem_call", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "EINVAL": (
         "xmem_get_last_error", "xmem_peek_last_error", "xmem_pool_open", "xmem_cancel",
@@ -484,9 +499,10 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_cuda_peer", "xmem_cuda_device", "xmem_pool_stat", "xmem_pool_client_info",
         "xmem_subscriber_next", "xmem_wait_subscribers", "xmem_pool_slot_info",
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image", "xmem_image_bytes",
-        "xmem_strings_plan", "xmem_describe_strings", "xmem_describe_source",
+        "xmem_pool_next", "xmem_attach_fd", "xmem_serve", "xmem_server_receive", "xmem_respond",
+        "xmem_refuse", "xmem_caller_open", "xmem_call", "xmem_cancel_call", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_release_on", "xmem_describe_tensor", "xmem_describe_image",
+        "xmem_image_bytes", "xmem_strings_plan", "xmem_describe_strings", "xmem_describe_source",
         "xmem_metadata_view", "xmem_tensor_view", "xmem_image_view", "xmem_image_plane",
         "xmem_strings_view", "xmem_strings_get", "xmem_tensor_check",
     ),
@@ -495,17 +511,17 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_set_ref_count", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_attach_fd", "xmem_wait_on",
-        "xmem_wait_contents", "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
-        "xmem_strings_view",
+        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_attach_fd", "xmem_server_receive",
+        "xmem_respond", "xmem_call", "xmem_wait_on", "xmem_wait_contents", "xmem_release_on",
+        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "EMEDIUMTYPE": (
         "xmem_data", "xmem_data_mut", "xmem_publish", "xmem_preallocate", "xmem_copy",
         "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to",
         "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_cuda_device", "xmem_attach_fd",
-        "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view",
-        "xmem_strings_view", "xmem_strings_get",
+        "xmem_respond", "xmem_call", "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view",
+        "xmem_image_view", "xmem_strings_view", "xmem_strings_get",
     ),
     "EMFILE": (
         "xmem_pool_open", "xmem_pool_poll_fd", "xmem_pool_reopen", "xmem_pool_fd",
@@ -514,11 +530,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_range", "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to",
         "xmem_data_private", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscribers_poll_fd", "xmem_attach_fd",
-        "xmem_get_mut", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
+        "xmem_get_mut", "xmem_serve", "xmem_server_receive", "xmem_caller_open",
+        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "ENAMETOOLONG": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next",
+        "xmem_pool_next", "xmem_serve", "xmem_caller_open",
     ),
     "ENFILE": (
         "xmem_attach_fd",
@@ -531,13 +548,16 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_preallocate", "xmem_copy", "xmem_copy_range", "xmem_copy_from_host",
         "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_query", "xmem_cuda_device_query",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr", "xmem_cuda_ptr_mut",
-        "xmem_cuda_peer", "xmem_cuda_device", "xmem_host_query", "xmem_wait_on",
-        "xmem_release_on", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
+        "xmem_cuda_peer", "xmem_cuda_device", "xmem_host_query", "xmem_serve", "xmem_respond",
+        "xmem_caller_open", "xmem_call", "xmem_wait_on", "xmem_release_on", "xmem_tensor_view",
+        "xmem_image_view", "xmem_strings_view",
     ),
     "ENOENT": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_receive_any",
         "xmem_publish", "xmem_void_claims", "xmem_pool_client_info", "xmem_subscriber_next",
         "xmem_pool_device_info", "xmem_pool_holds", "xmem_limit_next", "xmem_pool_next",
+        "xmem_serve", "xmem_respond", "xmem_caller_open", "xmem_call", "xmem_receive_response",
+        "xmem_cancel_call",
     ),
     "ENOEXEC": (
         "xmem_attach_fd",
@@ -550,7 +570,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private", "xmem_cuda_query",
         "xmem_cuda_device_query", "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr",
         "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscribers_poll_fd", "xmem_attach_fd",
-        "xmem_get_mut", "xmem_wait_on", "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
+        "xmem_get_mut", "xmem_serve", "xmem_respond", "xmem_caller_open", "xmem_call",
+        "xmem_wait_on", "xmem_release_on", "xmem_tensor_view", "xmem_image_view",
         "xmem_strings_view",
     ),
     "ENOSPC": (
@@ -562,8 +583,8 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_set_ref_count", "xmem_claims", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_cuda_ptr", "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_subscriber_next",
-        "xmem_wait_subscribers", "xmem_limit_next", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
+        "xmem_wait_subscribers", "xmem_limit_next", "xmem_respond", "xmem_call", "xmem_wait_on",
+        "xmem_wait_contents", "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
     ),
     "ENOTSUP": (
         "xmem_get_api",
@@ -571,17 +592,18 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "EOPNOTSUPP": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_subscribe", "xmem_preallocate",
         "xmem_pool_set_mode", "xmem_pool_evict", "xmem_pool_drain", "xmem_copy_to",
-        "xmem_acquire_cuda", "xmem_get_mut",
+        "xmem_acquire_cuda", "xmem_get_mut", "xmem_serve", "xmem_caller_open",
     ),
     "EOVERFLOW": (
         "xmem_receive", "xmem_receive_any", "xmem_get", "xmem_clone", "xmem_publish",
-        "xmem_set_ref_count", "xmem_drop_ref",
+        "xmem_set_ref_count", "xmem_drop_ref", "xmem_server_receive", "xmem_respond", "xmem_call",
     ),
     "EOWNERDEAD": (
         "xmem_publish", "xmem_set_ref_count", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_cuda_ptr",
-        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_wait_on", "xmem_wait_contents",
-        "xmem_tensor_view", "xmem_image_view", "xmem_strings_view",
+        "xmem_cuda_ptr_mut", "xmem_cuda_peer", "xmem_respond", "xmem_call",
+        "xmem_receive_response", "xmem_wait_on", "xmem_wait_contents", "xmem_tensor_view",
+        "xmem_image_view", "xmem_strings_view",
     ),
     "EPERM": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_clone", "xmem_metadata_mut", "xmem_acquire",
@@ -591,26 +613,29 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_data_private",
         "xmem_acquire_cuda", "xmem_attach_cuda", "xmem_cuda_ptr_mut", "xmem_subscriber_next",
         "xmem_wait_subscribers", "xmem_subscribers_poll_fd", "xmem_host_query", "xmem_limit_next",
-        "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_wait_on", "xmem_release_on",
+        "xmem_pool_next", "xmem_attach_fd", "xmem_get_mut", "xmem_serve", "xmem_respond",
+        "xmem_caller_open", "xmem_call", "xmem_wait_on", "xmem_release_on",
         "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_strings",
         "xmem_describe_source",
     ),
     "EPIPE": (
-        "xmem_receive", "xmem_receive_any",
+        "xmem_receive", "xmem_receive_any", "xmem_server_receive", "xmem_request_stat",
     ),
     "EPROTONOSUPPORT": (
-        "xmem_pool_open", "xmem_pool_reopen",
+        "xmem_pool_open", "xmem_pool_reopen", "xmem_serve", "xmem_caller_open",
     ),
     "ERANGE": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_publish", "xmem_set_ref_count", "xmem_offer",
         "xmem_forget", "xmem_add_ref", "xmem_drop_ref", "xmem_copy", "xmem_copy_range",
         "xmem_copy_from_host", "xmem_copy_to_host", "xmem_copy_to", "xmem_attach_cuda",
-        "xmem_attach_fd", "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_strings",
+        "xmem_attach_fd", "xmem_serve", "xmem_respond", "xmem_caller_open", "xmem_call",
+        "xmem_describe_tensor", "xmem_describe_image", "xmem_describe_strings",
         "xmem_tensor_view", "xmem_image_view", "xmem_strings_view", "xmem_tensor_check",
     ),
     "ESHUTDOWN": (
         "xmem_pool_open", "xmem_pool_reopen", "xmem_pool_fd_narrow", "xmem_publish",
-        "xmem_set_ref_count", "xmem_wait_contents",
+        "xmem_set_ref_count", "xmem_serve", "xmem_respond", "xmem_caller_open", "xmem_call",
+        "xmem_wait_contents",
     ),
     "ESTALE": (
         "xmem_subscribe", "xmem_get", "xmem_retract", "xmem_pool_evict", "xmem_pool_grant",
@@ -619,11 +644,12 @@ ERRORS: Final[dict[str, tuple[str, ...]]] = {
     "ETIMEDOUT": (
         "xmem_pool_poll_fd", "xmem_subscribe", "xmem_receive", "xmem_receive_any",
         "xmem_subscription_poll_fd", "xmem_acquire", "xmem_publish", "xmem_copy_to",
-        "xmem_acquire_cuda", "xmem_wait_subscribers", "xmem_subscribers_poll_fd",
-        "xmem_wait_contents",
+        "xmem_acquire_cuda", "xmem_wait_subscribers", "xmem_subscribers_poll_fd", "xmem_serve",
+        "xmem_server_receive", "xmem_respond", "xmem_caller_open", "xmem_call",
+        "xmem_receive_response", "xmem_wait_contents",
     ),
     "EUSERS": (
-        "xmem_pool_open", "xmem_pool_reopen", "xmem_cuda_peer",
+        "xmem_pool_open", "xmem_pool_reopen", "xmem_cuda_peer", "xmem_serve", "xmem_caller_open",
     ),
     "EXDEV": (
         "xmem_cuda_peer",

@@ -10,7 +10,16 @@ cdef extern from "xmem_python.h" nogil:
     struct xmem_buffer:
         pass
 
+    struct xmem_caller:
+        pass
+
     struct xmem_pool:
+        pass
+
+    struct xmem_request:
+        pass
+
+    struct xmem_server:
         pass
 
     struct xmem_subscription:
@@ -277,6 +286,19 @@ cdef extern from "xmem_python.h" nogil:
         uint32_t gid
         uint32_t roles
 
+    struct xmem_service_options:
+        size_t size
+        uint32_t flags
+        uint32_t reserved
+        const xmem_pool_options *pool
+        int64_t timeout_ns
+
+    struct xmem_response:
+        size_t size
+        uint64_t call
+        uint32_t more
+        uint32_t refused
+
     struct xmem_strings:
         size_t size
         uint32_t flags
@@ -377,6 +399,8 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_CUDA_CAN_HOST_ATOMICS
     const uint32_t XMEM_CUDA_CAN_MPS
 
+    const uint32_t XMEM_SERVE_SHARED
+
     const uint32_t XMEM_STRINGS_VALIDITY
 
     const uint32_t XMEM_TENSOR_DENSE
@@ -395,6 +419,7 @@ cdef extern from "xmem_python.h" nogil:
     const uint32_t XMEM_GID_SAME
     const uint32_t XMEM_DRAIN_EVICTS
     const uint32_t XMEM_NOBODY
+    const uint32_t XMEM_RESPOND_MORE
     const uint64_t XMEM_ALL_STREAMS
     const uint32_t XMEM_IMAGE_MAX_SIDE
     const int XMEM_STRINGS_MAX
@@ -578,6 +603,13 @@ cdef extern from "xmem_python.h" nogil:
         xmem_buffer *(*attach_cuda)(xmem_pool *pool, void *ptr, size_t bytes, uint32_t flags,
             void (*done)(void *user) noexcept nogil, void *user) noexcept nogil
         int (*buffer_stat)(xmem_buffer *buffer, xmem_buffer_info *ret_info) noexcept nogil
+        int (*call)(xmem_caller *caller, xmem_buffer *request, int64_t timeout_ns,
+            uint64_t *ret_call) noexcept nogil
+        void (*caller_close)(xmem_caller *caller) noexcept nogil
+        xmem_caller *(*caller_open)(const char *name,
+            const xmem_service_options *options) noexcept nogil
+        xmem_pool *(*caller_pool)(xmem_caller *caller) noexcept nogil
+        int (*cancel_call)(xmem_caller *caller, uint64_t call) noexcept nogil
         int (*claims)(xmem_pool *pool, uint64_t token) noexcept nogil
         int (*copy_from_host)(xmem_buffer *to, size_t offset, const void *from_, size_t bytes,
             CUstream_st *stream) noexcept nogil
@@ -610,7 +642,17 @@ cdef extern from "xmem_python.h" nogil:
         int (*pool_fd_narrow)(int fd, uint32_t roles) noexcept nogil
         int (*pool_grant)(xmem_pool *pool, uint32_t client, uint64_t incarnation) noexcept nogil
         int (*pool_set_mode)(xmem_pool *pool, uint32_t mode, uint32_t gid) noexcept nogil
+        xmem_buffer *(*receive_response)(xmem_caller *caller, uint64_t call, int64_t timeout_ns,
+            xmem_response *ret_response) noexcept nogil
+        int (*refuse)(xmem_request *request, int error) noexcept nogil
         int (*release_on)(xmem_buffer *buffer, CUstream_st *stream) noexcept nogil
+        xmem_buffer *(*request_buffer)(xmem_request *request) noexcept nogil
+        int (*request_stat)(xmem_request *request) noexcept nogil
+        int (*respond)(xmem_request *request, xmem_buffer *response, uint32_t flags) noexcept nogil
+        xmem_server *(*serve)(const char *name, const xmem_service_options *options) noexcept nogil
+        void (*server_close)(xmem_server *server) noexcept nogil
+        xmem_pool *(*server_pool)(xmem_server *server) noexcept nogil
+        xmem_request *(*server_receive)(xmem_server *server, int64_t timeout_ns) noexcept nogil
         int (*slot)(xmem_buffer *buffer) noexcept nogil
         int64_t (*strings_get)(const xmem_strings *strings, uint64_t row,
             const char **ret_chars) noexcept nogil

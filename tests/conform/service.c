@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT
+/* Services: requests and responses, their order, and what the end of either side does. */
+#include <pthread.h>
+
+#include "harness.h"
+
+#define BYTES	4096
+#define QUIT	999999		/* a request with this number ends a server */
+
+static struct xmem_server *serve(const char *name)
+{
+	struct xmem_server *server = xmem_serve(name, XMEM_OPTIONS(xmem_service_options,
+						.timeout_ns = patience_ns()));
+
+	WORKED(server ? 0 : xmem_peek_last_error(NULL));
+	return server;
+}
+
+static struct xmem_caller *open_caller(const char *name)
+{
+	struct xmem_caller *caller = xmem_caller_open(name, XMEM_OPTIONS(xmem_service_options,
+						      .timeout_ns = patience_ns()));
+
+	WORKED(caller ? 0 : xmem_peek_last_error(NULL));
+	return caller;
+}
+
+static struct xmem_buffer *stamped_buffer(struct xmem_pool *pool, uint64_t stamp)
+{
+	struct xmem_buffer *b = xmem_acquire(pool, BYTES, patience_ns());
+
+	WORKED(b ? 0 : xmem_peek_last_error(NULL));
+	fill(b, stamp);
+	return b;
+}
+
+static uint64_t call_with(struct xmem_caller *caller, uint64_t stamp)
+{
+	uint64_t call = 0;
+
+	WORKED(xmem_call(caller, stamped_buffer(xmem_caller_pool(caller), stamp), patience_ns(),
+			 &call));
+	CHECK(call);
+	return call;
+}
+
+static uint64_t response_to(struct xmem_caller *caller, uint64_t call, bool more)
+{
+	struct xmem_response info = { .size = sizeof(info) };
+	struct xmem_buffer *b = xmem_receive_response(caller, call, patience_ns(), &info);
+	uint64_t stamp;
+
+	WORKED(b ? 0 : xmem_peek_last_error(NULL));
+	stamp = stamp_of(b);
+	xmem_release(b);
+	SAME(info.call, call);
+	SAME(info.more, more);
+	return stamp;
+}
+
+static struct xmem_request *receive_request(struct xmem_server *server, uint64_t stamp)
+{
+	struct xmem_request *request = xmem_server_receive(server, patience_ns());
+
+	WORKED(request ? 0 : xmem_peek_last_error(NULL));
+	SAME(stamp_of(xmem_request_buffer(request)), stamp);
+	return request;
+}
+
+static void respond_with(struct xmem_server *server, struct xmem_request *request, uint64_t stamp,
+			 uint32_t flags)
+{
+	WORKED(xmem_respond(request, stamped_buffer(xmem_server_pool(server), stamp), flags));
+}
+
+/* A server that adds 1 to each number, until it is told to quit. */
+static void add_one(void *name)
+{
+	struct xmem_server *server = serve(name);
+	struct xmem_request *request;
+	uint64_t stamp;
+
+	tell_parent(1);
+	do {
+		request = xmem_server_receive(server, XMEM_FOREVER);
+		WORKED(request ? 0 : xmem_peek_last_error(NULL));
+		stamp = stamp_of(xmem_request_buffer(request));
+		respond_with(server, request, stamp + 1, 0);
+	} while (stamp != QUIT);
+	xmem_server_close(server);
+}
+
+static void quit(struct xmem_caller *caller, struct child *server)
+{
+	SAME(response_to(caller, call_with(caller, QUIT), false), QUIT + 1);
+	finish_child(server);
+}
+
+TEST(API_a_server_responds_to_requests)
+{
+	const char *name = new_name();
+	struct child *server = spawn(add_one, (void *)name);
+	struct xmem_caller *caller = open_caller(name);
+	uint64_t i;
+
+	for (i = 0; i < 3000; i++)
+		SAME(response_to(caller, call_with(caller, i), false), i + 1);
+	REFUSED(xmem_receive_response(caller, 0, 0, NULL), ENOENT);
+	quit(caller, server);
+	xmem_caller_close(caller);
+}
+
+/* ---- both sides in one process ---- */
+
+struct pair {
+	struct xmem_server *server;
+	struct xmem_caller *caller;
+};
+
+static struct pair open_pair(void)
+{
+	const char *name = new_name();
+	struct pair pair = { .server = serve(name), .caller = open_caller(name) };
+
+	REFUSED(xmem_server_receive(pair.server, 0), EAGAIN);	/* it follows the caller now */
+	return pair;
+}
+
+static void close_pair(struct pair *pair)
+{
+	xmem_caller_close(pair->caller);
+	xmem_server_close(pair->server);
+}
+
+TEST(API_responses_come_in_any_order)
+{
+	struct pair pair = open_pair();
+	struct xmem_request *request[8];
+	uint64_t call[8];
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		call[i] = call_with(pair.caller, i);
+	for (i = 0; i < 8; i++)
+		request[i] = receive_request(pair.server, i);
+	REFUSED(xmem_receive_response(pair.caller, call[3], 0, NULL), EAGAIN);
+	for (i = 8; i-- > 0;)
+		respond_with(pair.server, request[i], 10 + i, 0);
+	for (i = 0; i < 8; i += 2)
+		SAME(response_to(pair.caller, call[i], false), 10 + i);
+	for (i = 1; i < 8; i += 2)
+		SAME(response_to(pair.caller, call[i], false), 10 + i);
+	REFUSED(xmem_receive_response(pair.caller, call[3], 0, NULL), ENOENT);
+	close_pair(&pair);
+}
+
+/* More responses than fit into the window of a caller that receives nothing meanwhile. */
+TEST(API_a_request_may_have_many_responses)
+{
+	struct pair pair = open_pair();
+	uint64_t call = call_with(pair.caller, 7), i;
+	struct xmem_request *request = receive_request(pair.server, 7);
+
+	for (i = 0; i < 300; i++)
+		respond_with(pair.server, request, i, i < 299 ? XMEM_RESPOND_MORE : 0);
+	for (i = 0; i < 300; i++) {
+		/* The server learns by this that the window is empty. */
+		REFUSED(xmem_server_receive(pair.server, 0), EAGAIN);
+		SAME(response_to(pair.caller, call, i < 299), i);
+	}
+	close_pair(&pair);
+}
+
+TEST(API_a_response_may_be_any_buffer_of_the_pool)
+{
+	struct pair pair = open_pair();
+	uint64_t call = call_with(pair.caller, 7), again = call_with(pair.caller, 8);
+	struct xmem_request *request = receive_request(pair.server, 7);
+	struct xmem_buffer *kept = xmem_clone(xmem_request_buffer(request));
+
+	WORKED(xmem_respond(request, xmem_clone(kept), 0));
+	request = receive_request(pair.server, 8);
+	WORKED(xmem_respond(request, kept, 0));
+	SAME(response_to(pair.caller, again, false), 7);
+	SAME(response_to(pair.caller, call, false), 7);
+	close_pair(&pair);
+}
+
+TEST(API_a_server_may_refuse_a_request)
+{
+	struct pair pair = open_pair();
+	uint64_t call = call_with(pair.caller, 7);
+	struct xmem_request *request = receive_request(pair.server, 7);
+	struct xmem_response info = { .size = sizeof(info) };
+
+	SAME(xmem_refuse(request, 0), -EINVAL);
+	SAME(xmem_refuse(request, 4096), -EINVAL);
+	WORKED(xmem_refuse(request, EDOM));
+	REFUSED(xmem_receive_response(pair.caller, 0, patience_ns(), &info), EDOM);
+	SAME(info.refused, 1);
+	SAME(info.call, call);
+	REFUSED(xmem_receive_response(pair.caller, call, 0, NULL), ENOENT);
+	close_pair(&pair);
+}
+
+TEST(API_a_caller_may_cancel_a_call)
+{
+	struct pair pair = open_pair();
+	uint64_t call = call_with(pair.caller, 7), unseen = call_with(pair.caller, 8);
+	struct xmem_request *request = receive_request(pair.server, 7);
+
+	WORKED(xmem_request_stat(request));
+	WORKED(xmem_cancel_call(pair.caller, call));
+	WORKED(xmem_cancel_call(pair.caller, unseen));
+	SAME(xmem_cancel_call(pair.caller, call), -ENOENT);
+	SAME(xmem_request_stat(request), -ECANCELED);
+	respond_with(pair.server, request, 1, 0);
+	REFUSED(xmem_receive_response(pair.caller, call, 0, NULL), ENOENT);
+	REFUSED(xmem_server_receive(pair.server, 0), EAGAIN);	/* not the cancelled one */
+	close_pair(&pair);
+}
+
+/* ---- the end of a side ---- */
+
+static void take_and_wait(void *name)
+{
+	struct xmem_server *server = serve(name);
+	struct xmem_request *request;
+
+	tell_parent(1);
+	request = receive_request(server, 7);
+	tell_parent(2);
+	hear_parent();
+	(void)request;
+}
+
+TEST(P1_the_end_of_a_server_ends_its_calls)
+{
+	const char *name = new_name();
+	struct child *first = spawn(take_and_wait, (void *)name), *second;
+	struct xmem_caller *caller;
+	uint64_t call;
+
+	SAME(hear(first), 1);
+	caller = open_caller(name);
+	call = call_with(caller, 7);
+	SAME(hear(first), 2);
+	second = spawn(add_one, (void *)name);
+	kill_child(first);
+	REFUSED(xmem_receive_response(caller, call, patience_ns(), NULL), EOWNERDEAD);
+	REFUSED(xmem_receive_response(caller, call, 0, NULL), ENOENT);
+	SAME(response_to(caller, call_with(caller, 1), false), 2);
+	SAME(hear(second), 1);
+	quit(caller, second);
+	xmem_caller_close(caller);
+}
+
+static void call_and_wait(void *name)
+{
+	struct xmem_caller *caller = open_caller(name);
+
+	call_with(caller, 7);
+	call_with(caller, 8);
+	tell_parent(1);
+	hear_parent();
+}
+
+TEST(P1_the_end_of_a_caller_frees_what_was_its)
+{
+	const char *name = new_name();
+	struct xmem_server *server = serve(name);
+	struct child *child = spawn(call_and_wait, (void *)name);
+	struct xmem_request *request = receive_request(server, 7);
+	struct xmem_pool_info info = { .size = sizeof(info) };
+
+	SAME(hear(child), 1);
+	WORKED(xmem_request_stat(request));
+	respond_with(server, request, 1, XMEM_RESPOND_MORE);
+	kill_child(child);
+	EVENTUALLY(xmem_request_stat(request) == -EPIPE);
+	respond_with(server, request, 2, 0);
+	REFUSED(xmem_server_receive(server, 0), EAGAIN);
+	WORKED(xmem_pool_stat(xmem_server_pool(server), &info));
+	SAME(info.held, 0);
+	EVENTUALLY(!xmem_pool_stat(xmem_server_pool(server), &info) && !info.limbo);
+	xmem_server_close(server);
+}
+
+/* ---- slow and stopped callers ---- */
+
+TEST(P5_a_stopped_caller_delays_no_other_and_loses_nothing)
+{
+	const char *name = new_name();
+	struct pair pair;
+	struct xmem_caller *other;
+	struct xmem_request *request;
+	uint64_t call[4], i;
+
+	pair.server = serve(name);
+	pair.caller = open_caller(name);
+	other = open_caller(name);
+	REFUSED(xmem_server_receive(pair.server, 0), EAGAIN);
+	for (i = 0; i < 4; i++)
+		call[i] = call_with(pair.caller, i);
+	for (i = 0; i < 4; i++)
+		respond_with(pair.server, receive_request(pair.server, i), 100 + i, 0);
+	/* The server's ring goes around three times, and pair.caller receives nothing. */
+	for (i = 0; i < 3 * 1024; i++) {
+		uint64_t its = call_with(other, i);
+
+		request = receive_request(pair.server, i);
+		respond_with(pair.server, request, i + 1, 0);
+		SAME(response_to(other, its, false), i + 1);
+	}
+	for (i = 4; i-- > 0;)
+		SAME(response_to(pair.caller, call[i], false), 100 + i);
+	xmem_caller_close(other);
+	close_pair(&pair);
+}
+
+/* ---- several servers, several threads ---- */
+
+static void share(void *name)
+{
+	struct xmem_server *server = xmem_serve(name, XMEM_OPTIONS(xmem_service_options,
+						.flags = XMEM_SERVE_SHARED));
+	struct xmem_request *request;
+
+	WORKED(server ? 0 : xmem_peek_last_error(NULL));
+	tell_parent(1);
+	request = xmem_server_receive(server, patience_ns());
+	WORKED(request ? 0 : xmem_peek_last_error(NULL));
+	respond_with(server, request, getpid(), 0);
+	hear_parent();
+	xmem_server_close(server);
+}
+
+TEST(API_servers_may_share_the_calls)
+{
+	const char *name = new_name();
+	struct child *server[3];
+	struct xmem_caller *caller;
+	uint64_t call[3], by[3];
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		server[i] = spawn(share, (void *)name);
+		SAME(hear(server[i]), 1);
+	}
+	caller = open_caller(name);
+	for (i = 0; i < 3; i++)
+		call[i] = call_with(caller, i);
+	for (i = 0; i < 3; i++)
+		by[i] = response_to(caller, call[i], false);
+	CHECK(by[0] != by[1] && by[1] != by[2] && by[0] != by[2]);
+	for (i = 0; i < 3; i++) {
+		tell(server[i], 1);
+		finish_child(server[i]);
+	}
+	xmem_caller_close(caller);
+}
+
+static void *call_often(void *caller)
+{
+	uint64_t i, base = (uintptr_t)&i;
+
+	for (i = 0; i < 300; i++)
+		SAME(response_to(caller, call_with(caller, base + i), false), base + i + 1);
+	return NULL;
+}
+
+TEST(API_threads_may_share_a_caller)
+{
+	const char *name = new_name();
+	struct child *server = spawn(add_one, (void *)name);
+	struct xmem_caller *caller = open_caller(name);
+	pthread_t thread[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		SAME(pthread_create(&thread[i], NULL, call_often, caller), 0);
+	for (i = 0; i < 4; i++)
+		SAME(pthread_join(thread[i], NULL), 0);
+	quit(caller, server);
+	xmem_caller_close(caller);
+}
