@@ -56,6 +56,8 @@
  *     pool.c reopen.c access.c      opening and closing; joining anew; which users may join
  *     revoke.c info.c limits.c      ending clients; facts about a pool; the host's limits
  *     last_error.c                  the last error, as programs read it
+ *   service/ channel.c              messages between two clients of a service
+ *     server.c caller.c             its two sides
  *   api.c                           the table of all public functions
  *
  * Locks. Each lock is beside the fields that it guards, in the struct of its folder:

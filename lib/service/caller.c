@@ -139,6 +139,7 @@ static void follow(struct xl_channel *channel, u32 client, u64 incarnation)
 		.flags = XMEM_SUBSCRIBE_PUBLISHER | XMEM_SUBSCRIBE_NOWAIT,
 		.publisher = client,
 	};
+	XL_QUIET;
 
 	if (peer->subscription)
 		return;
@@ -159,6 +160,7 @@ static void follow(struct xl_channel *channel, u32 client, u64 incarnation)
 static bool is_followed_by(const struct xl_channel *channel, u32 client)
 {
 	struct xmem_subscriber_info info = XMEM_INIT(info);
+	XL_QUIET;
 
 	return !xmem_subscriber_next(channel->pool, client, &info) && info.client == client;
 }
@@ -224,8 +226,7 @@ static int find_servers(struct xl_channel *channel, u64 deadline)
 
 	for (;;) {
 		/* A server that has ended may have the id of the next one. */
-		while (!channel->receiving && !xl_channel_wait(channel, 0))
-			;
+		xl_channel_drain(channel);
 		if (xl_channel_servers(channel, follow))
 			return 0;
 		if (channel->closing)
@@ -276,7 +277,9 @@ XMEM_API int xmem_call(struct xmem_caller *caller, struct xmem_buffer *request, 
 				    !ret_call ? "no place for the number" : "a negative timeout");
 	channel = &caller->channel;
 	deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
-	xl_channel_enter(channel);
+	err = xl_channel_enter(channel);
+	if (err)
+		return err;
 	do {
 		err = find_server(channel, deadline, !(caller->number % LOOK_AGAIN), &server);
 		if (err)
@@ -358,7 +361,8 @@ XMEM_API struct xmem_buffer *xmem_receive_response(struct xmem_caller *caller, u
 	if (ret_response && xl_answer_check("xmem_response", ret_response))
 		return NULL;
 	deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
-	xl_channel_enter(&caller->channel);
+	if (xl_channel_enter(&caller->channel))
+		return NULL;
 	for (;;) {
 		if (call ? !*find(caller, call) : !caller->calls) {
 			xl_fail_fast(ENOENT, call ? "there is no call with that number; it may "
@@ -377,22 +381,32 @@ XMEM_API struct xmem_buffer *xmem_receive_response(struct xmem_caller *caller, u
 	return buffer;
 }
 
+/* If no buffer is free for that, the server answers in vain. */
+static void tell_cancel(struct xmem_caller *caller, const struct call *call)
+{
+	struct xl_head head = { .kind = XL_KIND_CANCEL, .call = call->number };
+	XL_QUIET;
+
+	if (!call->ended)
+		xl_channel_send_word(&caller->channel, call->server, head, 0);
+}
+
 XMEM_API int xmem_cancel_call(struct xmem_caller *caller, uint64_t call)
 {
 	XL_CALL;
 	struct call **link;
-	int err = 0;
+	int err;
 
 	if (!caller)
 		return xl_fail_fast(EINVAL, "no caller");
-	xl_channel_enter(&caller->channel);
+	err = xl_channel_enter(&caller->channel);
+	if (err)
+		return err;
 	link = find(caller, call <= UINT32_MAX ? call : 0);
 	if (!*link) {
 		err = xl_fail_fast(ENOENT, "there is no call with that number; it may be over");
 	} else {
-		if (!(*link)->ended)
-			xl_channel_send_word(&caller->channel, (*link)->server, (struct xl_head){
-				.kind = XL_KIND_CANCEL, .call = (*link)->number }, 0);
+		tell_cancel(caller, *link);
 		end_call(caller, link);
 		pthread_cond_broadcast(&caller->channel.changed);
 	}
@@ -426,9 +440,12 @@ XMEM_API struct xmem_caller *xmem_caller_open(const char *name,
 		free(caller);
 		return NULL;
 	}
-	xl_channel_enter(&caller->channel);
-	err = find_servers(&caller->channel, o.timeout_ns ? xl_deadline(o.timeout_ns) : 0);
-	xl_channel_leave(&caller->channel);
+	err = xl_channel_enter(&caller->channel);
+	if (!err) {
+		err = find_servers(&caller->channel,
+				   o.timeout_ns ? xl_deadline(o.timeout_ns) : 0);
+		xl_channel_leave(&caller->channel);
+	}
 	if (err) {
 		xmem_caller_close(caller);
 		return NULL;

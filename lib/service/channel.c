@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/calls.h"
+#include "lib/base/uncancelled.h"
 #include "lib/host/request.h"
 #include "lib/service/channel.h"
 
@@ -203,6 +205,7 @@ static bool trim_peer(struct xl_channel *channel, struct xl_peer *peer)
 void xl_channel_trim(struct xl_channel *channel)
 {
 	struct xl_peer **link = &channel->waited, *peer;
+	XL_QUIET;
 
 	while ((peer = *link)) {
 		if (trim_peer(channel, peer)) {
@@ -316,6 +319,7 @@ static void accept(struct xl_channel *channel, struct xmem_buffer *buffer)
 	struct xmem_buffer_info info = XMEM_INIT(info);
 	struct xl_head head;
 	u32 number;
+	XL_QUIET;
 
 	if (xmem_buffer_stat(buffer, &info) || info.publisher >= channel->clients) {
 		xmem_release(buffer);
@@ -348,6 +352,8 @@ static int wait_for_receiver(struct xl_channel *channel, u64 deadline)
 		.tv_nsec = deadline % 1000000000,
 	};
 
+	XL_UNCANCELLED;
+
 	if (!deadline)
 		return xl_fail_fast(EAGAIN, "nothing has come yet");
 	if (deadline == ~0ULL)
@@ -361,6 +367,7 @@ int xl_channel_wait(struct xl_channel *channel, u64 deadline)
 {
 	struct xmem_subscription *subscription = NULL;
 	struct xmem_buffer *buffer;
+	struct xl_error before;
 	int err = 0;
 
 	if (channel->closing)
@@ -369,6 +376,7 @@ int xl_channel_wait(struct xl_channel *channel, u64 deadline)
 		return wait_for_receiver(channel, deadline);
 	channel->receiving = true;
 	pthread_mutex_unlock(&channel->mutex);
+	xl_error_save(&before);
 	buffer = xmem_receive_any(channel->pool, xl_left(deadline), &subscription);
 	if (!buffer)
 		err = xl_last_error();
@@ -379,18 +387,31 @@ int xl_channel_wait(struct xl_channel *channel, u64 deadline)
 	if (buffer) {
 		accept(channel, buffer);
 	} else if (err == -EPIPE && subscription) {
+		xl_error_restore(&before);
 		channel->over(channel, subscription);
 		err = 0;
 	}
 	return err;
 }
 
+void xl_channel_drain(struct xl_channel *channel)
+{
+	XL_QUIET;
+
+	while (!channel->receiving && !xl_channel_wait(channel, 0))
+		;
+}
+
 /* ---- joining and leaving ---- */
 
-void xl_channel_enter(struct xl_channel *channel)
+int xl_channel_enter(struct xl_channel *channel)
 {
+	/* A child may have the mutex as another thread of its parent had it. */
+	if (!xl_is_open(channel->pool))
+		return xl_fail_not_alive(channel->pool);
 	pthread_mutex_lock(&channel->mutex);
 	channel->users++;
+	return 0;
 }
 
 void xl_channel_leave(struct xl_channel *channel)
@@ -476,6 +497,10 @@ int xl_channel_open(struct xl_channel *channel, const char *name, const char *ro
 
 void xl_channel_stop(struct xl_channel *channel)
 {
+	XL_UNCANCELLED;
+
+	if (!xl_is_open(channel->pool))
+		return;
 	pthread_mutex_lock(&channel->mutex);
 	channel->closing = true;
 	xmem_cancel(channel->pool);

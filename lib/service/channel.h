@@ -10,6 +10,11 @@
 
 #include "lib/private.h"
 
+/* To the end of the block, calls that fail leave the thread's last error as it is. */
+#define XL_QUIET \
+	__attribute__((cleanup(xl_error_restore))) struct xl_error xl_quiet_; \
+	xl_error_save(&xl_quiet_)
+
 /* Labels of the clients of a service. A caller looks for SERVES or SHARES. */
 #define XL_SERVES	"=serve:"
 #define XL_SHARES	"=share:"
@@ -26,7 +31,7 @@ enum xl_kind {
 	XL_KIND_SEEN = 6,		/* the answer to a full window: not numbered */
 };
 
-/* What goes with a message, in the time stamp of its publication: see channel.c. */
+/* The head of a message travels in the time stamp of its publication: see channel.c. */
 struct xl_head {
 	enum xl_kind kind;
 	u32 call;			/* the caller's number for the call */
@@ -87,8 +92,8 @@ void xl_channel_free(struct xl_channel *channel);
 /* The timeout until a deadline; 0: a deadline that has passed, or none to wait for. */
 int64_t xl_left(u64 deadline);
 
-/* Begin and end a call. It has the mutex in between. */
-void xl_channel_enter(struct xl_channel *channel);
+/* Begin and end a call. It has the mutex in between. 0, or -ECHILD, noted: not in this process. */
+int xl_channel_enter(struct xl_channel *channel);
 void xl_channel_leave(struct xl_channel *channel);
 
 /*
@@ -96,6 +101,9 @@ void xl_channel_leave(struct xl_channel *channel);
  * meanwhile. 0: look again; -EAGAIN, -ETIMEDOUT, -ECANCELED or another -errno, noted.
  */
 int xl_channel_wait(struct xl_channel *channel, u64 deadline);
+
+/* Take all that has come, unless another thread does. Under the mutex. */
+void xl_channel_drain(struct xl_channel *channel);
 
 /*
  * Send a message; on success the handle @buffer is gone. Under the mutex. 0, or -errno, noted.

@@ -137,7 +137,8 @@ XMEM_API struct xmem_request *xmem_server_receive(struct xmem_server *server, in
 		return NULL;
 	}
 	deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
-	xl_channel_enter(&server->channel);
+	if (xl_channel_enter(&server->channel))
+		return NULL;
 	while (!(one = next_ready(server)))
 		if (xl_channel_wait(&server->channel, deadline))
 			break;
@@ -162,9 +163,10 @@ XMEM_API int xmem_request_stat(struct xmem_request *request)
 	if (!request)
 		return xl_fail_fast(EINVAL, "no request");
 	channel = &request->server->channel;
-	xl_channel_enter(channel);
-	while (!channel->receiving && !xl_channel_wait(channel, 0))
-		;
+	err = xl_channel_enter(channel);
+	if (err)
+		return err;
+	xl_channel_drain(channel);
 	err = stat_request(request);
 	xl_channel_leave(channel);
 	if (err)
@@ -181,9 +183,10 @@ static int answer(struct xmem_request *request, enum xl_kind kind, struct xmem_b
 {
 	struct xl_channel *channel = &request->server->channel;
 	struct xl_head head = { .kind = kind, .call = request->call };
-	int err;
+	int err = xl_channel_enter(channel);
 
-	xl_channel_enter(channel);
+	if (err)
+		return err;
 	err = stat_request(request);
 	if (!err)
 		err = buffer ? xl_channel_send(channel, request->client, head, buffer) :

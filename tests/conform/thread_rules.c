@@ -363,6 +363,7 @@ static void stage_set(void)
 	stage.fd = xmem_pool_fd(stage.reader);
 	CHECK(stage.written && stage.fd >= 0);
 	line_set();
+	service_set();
 }
 
 static struct xmem_pool *quiet[2];
@@ -393,6 +394,7 @@ static void stage_strike(void)
 	xmem_unsubscribe(stage.one);
 	close(stage.fd);
 	line_strike();
+	service_strike();
 	xmem_pool_close(quiet[0]);
 	xmem_pool_close(quiet[1]);
 	xmem_pool_close(stage.other);

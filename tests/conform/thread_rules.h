@@ -76,4 +76,9 @@ void line_set(void);
 /* All that its rows have used is free again. */
 void line_strike(void);
 
+/* ---- the stage of the rows in thread_rules_service.c ---- */
+
+void service_set(void);
+void service_strike(void);
+
 #endif
