@@ -203,19 +203,6 @@ static int wait_for_server(struct xl_channel *channel, u64 deadline)
 	return err == -ENOENT ? xl_fail_fast(EAGAIN, "there is no server") : err;
 }
 
-/* Wait until a server that is there receives what this caller sends. */
-static int wait_for_follower(struct xl_channel *channel, u64 deadline)
-{
-	int err, now = xmem_wait_subscribers(channel->pool, 0, 0);
-
-	if (now < 0)
-		return now;
-	pthread_mutex_unlock(&channel->mutex);
-	err = xmem_wait_subscribers(channel->pool, now + 1, xl_left(deadline));
-	pthread_mutex_lock(&channel->mutex);
-	return err < 0 ? err : 0;
-}
-
 /*
  * Follow the servers that serve, at least one, by the deadline. 0, or -errno, noted. Under the
  * mutex, which is dropped while this waits.
@@ -238,11 +225,33 @@ static int find_servers(struct xl_channel *channel, u64 deadline)
 }
 
 /*
+ * Sleep until a client has subscribed, unsubscribed or ended since @armed: the host then wakes all
+ * owners of slots. Under the mutex, which is dropped meanwhile. 0, or -errno, noted.
+ */
+static int wait_for_change(struct xl_channel *channel, struct xl_armed armed, u64 deadline)
+{
+	struct xmem_pool *pool = channel->pool;
+	int err;
+
+	if (channel->closing)
+		return xl_fail_fast(ECANCELED, "the handle is being closed");
+	if (!deadline)
+		return xl_fail_fast(EAGAIN, "the server does not receive from this caller yet");
+	pthread_mutex_unlock(&channel->mutex);
+	err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, armed, deadline);
+	pthread_mutex_lock(&channel->mutex);
+	return err ? xl_fail(-err, "the server does not receive from this caller yet: %s",
+			     xl_request_error(err)) : 0;
+}
+
+/*
  * Find a server to which a request can be sent. As find_servers. @look: also look for new servers,
  * if there is one already.
  */
 static int find_server(struct xl_channel *channel, u64 deadline, bool look, u32 *ret)
 {
+	struct xmem_pool *pool = channel->pool;
+	struct xl_armed armed;
 	int err;
 
 	*ret = look ? XMEM_NOBODY : choose(channel);
@@ -250,10 +259,14 @@ static int find_server(struct xl_channel *channel, u64 deadline, bool look, u32 
 		err = find_servers(channel, deadline);
 		if (err)
 			return err;
+		err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &armed);
+		if (err)
+			return xl_fail(-err, "%s", xl_request_error(err));
+		if (!xl_channel_servers(channel, follow))
+			continue;
 		*ret = choose(channel);
-		if (*ret != XMEM_NOBODY)
-			break;
-		err = wait_for_follower(channel, deadline);
+		if (*ret == XMEM_NOBODY)
+			err = wait_for_change(channel, armed, deadline);
 		if (err)
 			return err;
 	}

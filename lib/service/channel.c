@@ -428,18 +428,15 @@ void xl_channel_leave(struct xl_channel *channel)
 
 static int read_me(struct xl_channel *channel)
 {
-	struct xmem_pool_info pool = XMEM_INIT(pool);
-	int err = xmem_pool_stat(channel->pool, &pool);
+	const struct xm_map *map = &channel->pool->map;
 
-	if (err)
-		return err;
-	channel->clients = pool.clients_max;
-	channel->ring = pool.ring_entries;
+	channel->clients = map->clients;
+	channel->ring = map->ring_mask + 1;
 	if (channel->ring / 8 < channel->clients)
 		return xl_fail(EINVAL, "the pool's rings have %u entries, and a service needs 8 "
 				       "for each of its %u clients", channel->ring,
 			       channel->clients);
-	channel->peers = calloc(pool.clients_max, sizeof(*channel->peers));
+	channel->peers = calloc(channel->clients, sizeof(*channel->peers));
 	return channel->peers ? 0 : xl_fail_fast(ENOMEM, "no memory for the list of clients");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Services: requests and responses, their order, and what the end of either side does. */
 #include <pthread.h>
+#include <signal.h>
 
 #include "harness.h"
 
@@ -383,4 +384,123 @@ TEST(API_threads_may_share_a_caller)
 		SAME(pthread_join(thread[i], NULL), 0);
 	quit(caller, server);
 	xmem_caller_close(caller);
+}
+
+/* ---- kills at any step ---- */
+
+#define CALLS	6		/* after which a victim ends, if it has not reached its step */
+#define TIMES	3		/* a victim dies at the first, second and third time */
+
+struct victim {
+	const char *name;
+	int step;			/* at which it kills itself */
+	unsigned int after;		/* times it has passed the step before */
+};
+
+static void add_one_until_killed(void *argument)
+{
+	const struct victim *victim = argument;
+	struct xmem_server *server;
+	struct xmem_request *request;
+	unsigned int i;
+
+	at_step(victim->step, victim->after, STEP_KILL, NULL);
+	server = serve(victim->name);
+	for (i = 0; i < CALLS; i++) {
+		request = xmem_server_receive(server, XMEM_FOREVER);
+		WORKED(request ? 0 : xmem_peek_last_error(NULL));
+		respond_with(server, request, stamp_of(xmem_request_buffer(request)) + 1, 0);
+	}
+	kill(getpid(), SIGKILL);
+}
+
+static void is_quiet(struct xmem_pool *pool)
+{
+	struct xmem_pool_info info = { .size = sizeof(info) };
+
+	EVENTUALLY(!xmem_pool_stat(pool, &info) && !info.held && !info.limbo && info.clients == 1);
+}
+
+/* Each call is answered, or fails because its server has ended, and the next one serves. */
+static void kill_a_server(struct xmem_caller *caller, struct victim *victim,
+			  unsigned int *ret_answered)
+{
+	struct child *first = spawn(add_one_until_killed, victim), *next;
+	struct xmem_pool *pool = xmem_caller_pool(caller);
+	struct xmem_buffer *b;
+	unsigned int i;
+
+	while (!child_has_ended(first) && xmem_wait_subscribers(pool, 1, MS) < 1)
+		;
+	next = spawn(add_one, (void *)victim->name);
+	for (i = 0; !child_has_ended(first); i++) {
+		b = xmem_receive_response(caller, call_with(caller, i), patience_ns(), NULL);
+		if (b)
+			SAME(stamp_of(b), i + 1);
+		else
+			SAME(xmem_peek_last_error(NULL), -EOWNERDEAD);
+		*ret_answered += !!b;
+		xmem_release(b);
+	}
+	died_of_kill(first);
+	SAME(hear(next), 1);
+	quit(caller, next);
+}
+
+TEST_WITHIN(P1_servers_are_killed_at_any_step, 120)
+{
+	struct victim victim = { .name = new_name() };
+	struct child *server = spawn(add_one, (void *)victim.name);
+	struct xmem_caller *caller = open_caller(victim.name);
+	unsigned int answered = 0;
+
+	steps_only();
+	quit(caller, server);
+	for (victim.step = 0; victim.step < XM_STEPS; victim.step++)
+		for (victim.after = 0; victim.after < TIMES; victim.after++)
+			kill_a_server(caller, &victim, &answered);
+	CHECK(answered > XM_STEPS);
+	is_quiet(xmem_caller_pool(caller));
+	xmem_caller_close(caller);
+}
+
+static void call_until_killed(void *argument)
+{
+	const struct victim *victim = argument;
+	struct xmem_caller *caller;
+	uint64_t stamp;
+
+	at_step(victim->step, victim->after, STEP_KILL, NULL);
+	caller = open_caller(victim->name);
+	for (stamp = 0; stamp < CALLS; stamp++)
+		SAME(response_to(caller, call_with(caller, stamp), false), stamp + 1);
+	kill(getpid(), SIGKILL);
+}
+
+static void kill_a_caller(struct xmem_server *server, struct victim *victim)
+{
+	struct child *child = spawn(call_until_killed, victim);
+	struct xmem_request *request;
+
+	while (!child_has_ended(child)) {
+		request = xmem_server_receive(server, MS);
+		if (request)
+			respond_with(server, request,
+				     stamp_of(xmem_request_buffer(request)) + 1, 0);
+	}
+	died_of_kill(child);
+}
+
+TEST_WITHIN(P1_callers_are_killed_at_any_step, 120)
+{
+	struct victim victim = { .name = new_name() };
+	struct xmem_server *server = serve(victim.name);
+
+	steps_only();
+	for (victim.step = 0; victim.step < XM_STEPS; victim.step++)
+		for (victim.after = 0; victim.after < TIMES; victim.after++)
+			kill_a_caller(server, &victim);
+	REFUSED(xmem_server_receive(server, 0), EAGAIN);
+	is_quiet(xmem_server_pool(server));
+	xmem_server_close(server);
 }
