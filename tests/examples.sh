@@ -127,6 +127,16 @@ all_sent() {
 	sort -c -u -n -k 2,2 "$work/seen"
 }
 
+# The oldest server answers. When it is killed, the next one does.
+service_survives_its_server() {
+	run first service serve
+	expect first serving || return
+	run second service serve
+	[ "$("$programs/service" one two)" = $'ONE\nTWO' ] || return
+	end first KILL
+	[ "$("$programs/service" three)" = THREE ] && expect second serving
+}
+
 # pass_pictures PRODUCER CONSUMER: one producer is killed, the next one terminated.
 pass_pictures() {
 	run first "$1" pictures
@@ -315,7 +325,8 @@ publisher_that_cannot_read() {
 }
 
 for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
-	token_passes_through_a_pipe token_of_a_text_too_long reconnecting_survives_its_publisher \
+	service_survives_its_server token_passes_through_a_pipe token_of_a_text_too_long \
+	reconnecting_survives_its_publisher \
 	event_loop_serves_frames_and_a_socket frames_in_a_glib_loop frames_in_a_libuv_loop \
 	reconnecting_survives_its_host no_daemon_is_an_error no_device_is_an_error \
 	gpu_consumer_gets_what_gpu_producer_sent no_gpu_is_an_error demo_on_a_gpu \
