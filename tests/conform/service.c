@@ -133,6 +133,22 @@ static void close_pair(struct pair *pair)
 	xmem_server_close(pair->server);
 }
 
+TEST(API_one_server_serves)
+{
+	struct pair pair = open_pair();
+	const char *name = new_name();
+
+	REFUSED(xmem_caller_open(name, NULL), EAGAIN);
+	REFUSED(xmem_server_receive(pair.server, 0), EAGAIN);
+	close_pair(&pair);
+	pair.server = serve(name);
+	REFUSED(xmem_serve(name, NULL), EAGAIN);
+	REFUSED(xmem_serve(name, XMEM_OPTIONS(xmem_service_options, .timeout_ns = MS)), ETIMEDOUT);
+	xmem_server_close(pair.server);
+	pair.server = serve(name);
+	xmem_server_close(pair.server);
+}
+
 TEST(API_responses_come_in_any_order)
 {
 	struct pair pair = open_pair();
@@ -315,6 +331,35 @@ TEST(P5_a_stopped_caller_delays_no_other_and_loses_nothing)
 	}
 	for (i = 4; i-- > 0;)
 		SAME(response_to(pair.caller, call[i], false), 100 + i);
+	xmem_caller_close(other);
+	close_pair(&pair);
+}
+
+/* Messages that were published again while the first ones were still in the ring come once. */
+TEST(P5_what_is_sent_again_comes_once)
+{
+	const char *name = new_name();
+	struct pair pair = { .server = serve(name), .caller = open_caller(name) };
+	struct xmem_caller *other = open_caller(name);
+	struct xmem_request *request;
+	uint64_t call, i;
+
+	REFUSED(xmem_server_receive(pair.server, 0), EAGAIN);
+	call = call_with(pair.caller, 7);
+	request = receive_request(pair.server, 7);
+	for (i = 0; i < 4; i++)
+		respond_with(pair.server, request, i, XMEM_RESPOND_MORE);
+	for (i = 0; i < 700; i++) {
+		uint64_t its = call_with(other, i);
+
+		respond_with(pair.server, receive_request(pair.server, i), i + 1, 0);
+		SAME(response_to(other, its, false), i + 1);
+	}
+	for (i = 0; i < 4; i++)
+		SAME(response_to(pair.caller, call, true), i);
+	REFUSED(xmem_receive_response(pair.caller, call, 0, NULL), EAGAIN);
+	respond_with(pair.server, request, 4, 0);
+	SAME(response_to(pair.caller, call, false), 4);
 	xmem_caller_close(other);
 	close_pair(&pair);
 }
