@@ -16,6 +16,9 @@
 /* Exit statuses of all commands. */
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
+#define CLI_RENAMES	64
+#define CLI_MANY	64	/* of operands, at most */
+
 struct cli_arguments {
 	bool json;
 	bool help;			/* help is asked for, and other arguments do not matter */
@@ -26,6 +29,12 @@ struct cli_arguments {
 	bool watch;			/* --watch */
 	bool once;			/* --once */
 	uint64_t interval;		/* --interval, in nanoseconds */
+	const char *value[128];		/* of all options, by their letters (xmem.c); NULL: not
+					 * given; "": given, and it has no value */
+	const char *renames[CLI_RENAMES];	/* --pool, as often as it is given */
+	int renamed;
+	char **operands;		/* all arguments that are no options */
+	int count;
 };
 
 struct cli_command {
@@ -49,6 +58,10 @@ int cli_evict(const struct cli_arguments *arguments);
 int cli_drain(const struct cli_arguments *arguments);
 int cli_gpu(const struct cli_arguments *arguments);
 int cli_backend(const struct cli_arguments *arguments);
+int cli_record(const struct cli_arguments *arguments);
+int cli_replay(const struct cli_arguments *arguments);
+int cli_cat(const struct cli_arguments *arguments);
+int cli_put(const struct cli_arguments *arguments);
 int cli_version(const struct cli_arguments *arguments);
 
 /* ---- errors: one line on standard error, "xmem: what: why" ---- */

@@ -86,9 +86,52 @@ static const char gpu_more[] =
 	"  mps                 MPS serves processes, so hand-overs on streams are fast\n"
 	"Without a driver or a GPU, a message says why, and the status is 1.\n";
 
+static const char record_more[] =
+	"The file is an MCAP file: Foxglove, PlotJuggler and the Python library mcap read it.\n"
+	"The end of all publishers, a limit, SIGINT or SIGTERM ends the recording. The file is\n"
+	"then complete, also if the disk is full: the last publications that fit are in it.\n"
+	"After SIGKILL the publications before the last second can be read.\n"
+	"Publications that the tool was too slow for are counted as lost, in the file too.\n"
+	"  -o FILE, --output FILE  the file; it must not be there\n"
+	"  --force                 overwrite FILE\n"
+	"  --count N               end after N publications\n"
+	"  --seconds S             end after S seconds\n"
+	"  --bytes N               end after N bytes of contents (K, M, G, T)\n"
+	"  --wait                  let publishers wait for the tool, up to their bound\n"
+	"  --lasts                 go on when all publishers have ended\n";
+static const char replay_more[] =
+	"Publications come when they came in the recording, into pools of the recorded names,\n"
+	"which are made if they are not there. Their metadata are as recorded; the time of\n"
+	"publication is now. Messages of other recordings are published without metadata.\n"
+	"  --rate R          R times as fast\n"
+	"  --fast            without a pause\n"
+	"  --loop            again and again, until SIGINT\n"
+	"  --start S         without the first S seconds\n"
+	"  --pool OLD=NEW    pool OLD of the recording as pool NEW; can be repeated\n"
+	"  --wait-for N      begin when N clients subscribe to each pool\n"
+	"  --wait-bound S    wait up to S seconds for slow subscribers, instead of as recorded\n";
+static const char cat_more[] =
+	"The contents of each publication, one after the other, until all publishers have\n"
+	"ended or nobody reads: xmem cat cam --y4m | ffplay -\n"
+	"  --y4m       as YUV4MPEG2: images that are gray, or planar YUV\n"
+	"  --rate R    frames a second in the header of YUV4MPEG2 (25)\n"
+	"  --count N   end after N publications\n"
+	"  --wait      let publishers wait for the tool, up to their bound\n";
+static const char put_more[] =
+	"Each frame is read into a buffer and published, until the input ends.\n"
+	"  --size N          frames of N bytes (K, M, G, T)\n"
+	"  --shape N,N...    tensors, such as 480,640,3\n"
+	"  --dtype TYPE      of their elements: uint8 (default), float32, bfloat16 ...\n"
+	"  --y4m             images as YUV4MPEG2\n"
+	"  --slots N         least number of buffers of a new pool\n"
+	"  --rate R          publish R frames a second; default: as they come\n"
+	"  --count N         end after N frames\n"
+	"  --wait-for N      begin when N clients subscribe\n"
+	"  --wait-bound S    wait up to S seconds for slow subscribers that wait is for (0)\n";
+
 static const struct cli_command commands[] = {
 	{ "top", "[--once] [--json] [POOL]", "watch pools and their clients",
-	  top_more, 0, 1, "jio", cli_top },
+	  top_more, 0, 1, "jiO", cli_top },
 	{ "list", "[--json] [--watch]", "the pools of this host", list_more, 0, 0,
 	  "jwi", cli_list },
 	{ "stat", "[--json] POOL", "the contents of a pool now", stat_more, 1, 1, "j", cli_stat },
@@ -106,6 +149,14 @@ static const struct cli_command commands[] = {
 	  "je", cli_drain },
 	{ "gpu", "[--json]", "the GPUs, their driver and mechanisms", gpu_more, 0, 0, "j",
 	  cli_gpu },
+	{ "record", "POOL... -o FILE [OPTION]...", "record publications into a file",
+	  record_more, 1, CLI_MANY, "onSBfWL", cli_record },
+	{ "replay", "FILE [OPTION]...", "publish again what was recorded", replay_more, 1, 1,
+	  "rFlpsNb", cli_replay },
+	{ "cat", "POOL [OPTION]...", "write contents to standard output", cat_more, 1, 1,
+	  "nyrW", cli_cat },
+	{ "put", "POOL [OPTION]...", "publish what standard input has", put_more, 1, 1,
+	  "zadycrnNb", cli_put },
 	{ "backend", "", "the host that programs get: kernel or daemon", NULL, 0, 0, "",
 	  cli_backend },
 	{ "version", "", "print the version", NULL, 0, 0, "", cli_version },
@@ -181,13 +232,43 @@ static int help(const struct cli_arguments *arguments)
 
 /* ---- arguments ---- */
 
-/*
- * getopt_long has just refused an option. optopt: its letter; of --json with a value, the letter of
- * --json.
- */
-static int bad_option(const struct cli_command *command, char **argv)
+static const struct option known[] = {
+	{ "json", no_argument, NULL, 'j' }, { "void", no_argument, NULL, 'v' },
+	{ "evict", no_argument, NULL, 'e' }, { "watch", no_argument, NULL, 'w' },
+	{ "once", no_argument, NULL, 'O' }, { "interval", required_argument, NULL, 'i' },
+	{ "output", required_argument, NULL, 'o' }, { "force", no_argument, NULL, 'f' },
+	{ "count", required_argument, NULL, 'n' }, { "seconds", required_argument, NULL, 'S' },
+	{ "bytes", required_argument, NULL, 'B' }, { "wait", no_argument, NULL, 'W' },
+	{ "lasts", no_argument, NULL, 'L' }, { "rate", required_argument, NULL, 'r' },
+	{ "fast", no_argument, NULL, 'F' }, { "loop", no_argument, NULL, 'l' },
+	{ "pool", required_argument, NULL, 'p' }, { "start", required_argument, NULL, 's' },
+	{ "wait-for", required_argument, NULL, 'N' }, { "y4m", no_argument, NULL, 'y' },
+	{ "wait-bound", required_argument, NULL, 'b' }, { "size", required_argument, NULL, 'z' },
+	{ "shape", required_argument, NULL, 'a' }, { "dtype", required_argument, NULL, 'd' },
+	{ "slots", required_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' }, { 0 },
+};
+
+static const struct option *option_of(int letter)
 {
-	if (optopt && !strchr("jvewoi", optopt))
+	const struct option *option;
+
+	for (option = known; option->name; option++)
+		if (option->val == letter)
+			return option;
+	return NULL;
+}
+
+/*
+ * getopt_long has just refused an option, or the command has no such one. optopt: the letter of a
+ * refused one; of --json with a value, the letter of --json.
+ */
+static int bad_option(const struct cli_command *command, int c, char **argv)
+{
+	if (c == ':')
+		return cli_usage("%s: --%s needs a value", command->name, option_of(optopt)->name);
+	if (c != '?')
+		return cli_usage("%s: there is no option --%s", command->name, option_of(c)->name);
+	if (optopt && !option_of(optopt))
 		return cli_usage("%s: there is no option -%c", command->name, optopt);
 	return cli_usage("%s: there is no option %s", command->name, argv[optind - 1]);
 }
@@ -205,37 +286,37 @@ static uint64_t interval_of(const char *text)
 static int parse(const struct cli_command *command, int argc, char **argv,
 		 struct cli_arguments *ret)
 {
-	static const struct option known[] = {
-		{ "json", no_argument, NULL, 'j' }, { "void", no_argument, NULL, 'v' },
-		{ "evict", no_argument, NULL, 'e' }, { "watch", no_argument, NULL, 'w' },
-		{ "once", no_argument, NULL, 'o' }, { "interval", required_argument, NULL, 'i' },
-		{ "help", no_argument, NULL, 'h' }, { 0 },
-	};
 	int c, count;
 
 	opterr = 0;
 	ret->interval = 1000000000;
-	while ((c = getopt_long(argc, argv, ":", known, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, ":o:", known, NULL)) >= 0) {
 		if (c == 'h') {
 			ret->help = true;
 			return 0;
 		}
-		if (c == ':' && optopt == 'i')
-			return cli_usage("%s: --interval needs seconds", command->name);
-		if (!strchr(command->options, c))
-			return bad_option(command, argv);
-		ret->json |= c == 'j';
-		ret->voids |= c == 'v';
-		ret->evicts |= c == 'e';
-		ret->watch |= c == 'w';
-		ret->once |= c == 'o';
+		if (c == ':' || c == '?' || !strchr(command->options, c))
+			return bad_option(command, c, argv);
+		ret->value[c] = optarg ? optarg : "";
+		if (c == 'p' && ret->renamed == CLI_RENAMES)
+			return cli_usage("%s: more than %d times --pool", command->name,
+					 CLI_RENAMES);
+		if (c == 'p')
+			ret->renames[ret->renamed++] = optarg;
 		if (c == 'i')
 			ret->interval = interval_of(optarg);
 		if (!ret->interval)
 			return cli_usage("%s: --interval is 0.1 to 86400 seconds, not '%s'",
 					 command->name, optarg);
 	}
+	ret->json = ret->value['j'];
+	ret->voids = ret->value['v'];
+	ret->evicts = ret->value['e'];
+	ret->watch = ret->value['w'];
+	ret->once = ret->value['O'];
 	count = argc - optind;
+	ret->operands = argv + optind;
+	ret->count = count;
 	if (count > 0 && !*command->arguments)
 		return cli_usage("%s: it takes no arguments", command->name);
 	if (count < command->least || count > command->most)
