@@ -131,7 +131,7 @@ int cli_cat(const struct cli_arguments *arguments)
 	    (rate && !flow_rate("rate", rate, &cat.rate)))
 		return CLI_USAGE;
 	signal(SIGPIPE, SIG_IGN);
-	pool = flow_join(arguments->pool, NULL);
+	pool = cli_open(arguments->pool);
 	if (!pool)
 		return CLI_FAILED;
 	subscription = xmem_subscribe(pool, &options);

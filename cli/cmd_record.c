@@ -81,7 +81,7 @@ static bool follow(struct recording *recording, struct source *source, bool wait
 	int fd;
 
 	name_source(source);
-	source->pool = flow_join(source->given, NULL);
+	source->pool = cli_open(source->given);
 	if (!source->pool)
 		return false;
 	source->subscription = xmem_subscribe(source->pool, &options);

@@ -60,24 +60,18 @@ int flow_write(int fd, const void *data, size_t bytes)
 struct xmem_pool *flow_join(const char *name, const struct xmem_pool_options *options)
 {
 	struct xmem_pool_options join = {
-		.size = sizeof(join), .flags = XMEM_OPEN_EXISTING,
+		.size = sizeof(join), .flags = XMEM_OPEN_EXISTING | XMEM_OPEN_WRITER,
+		.label = options->label, .wait_bound_ns = options->wait_bound_ns,
 	};
 	struct xmem_pool *pool;
 
-	if (!options) {
-		join.flags |= XMEM_OPEN_READER;
-		join.label = "xmem";
-		pool = xmem_pool_open(name, &join);
-	} else {
-		join.flags |= options->flags;
-		join.label = options->label;
-		join.wait_bound_ns = options->wait_bound_ns;
-		pool = xmem_pool_open(name, &join);
-		if (!pool && xmem_peek_last_error(NULL) == -ENOENT)
-			pool = xmem_pool_open(name, options);
-	}
+	cli_ask();
+	pool = xmem_pool_open(name, &join);
+	if (!pool && xmem_peek_last_error(NULL) == -ENOENT)
+		pool = xmem_pool_open(name, options);
 	if (!pool)
 		cli_fail_xmem();
+	cli_answered();
 	return pool;
 }
 

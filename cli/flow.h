@@ -25,10 +25,7 @@ const void *flow_contents(struct xmem_buffer *buffer, struct flow_memory *memory
 ssize_t flow_read(int fd, void *data, size_t bytes);
 int flow_write(int fd, const void *data, size_t bytes);
 
-/*
- * Join a pool as "xmem NAME", and make it if it is not there and @options are not NULL. NULL: an
- * error was printed.
- */
+/* Join a pool as a writer, or make it with these options. NULL: an error was printed. */
 struct xmem_pool *flow_join(const char *name, const struct xmem_pool_options *options);
 
 /* Wait until @count clients follow this writer. Returns: CLI_DONE, or CLI_FAILED. */

@@ -21,7 +21,7 @@
 enum mcap_kind {
 	MCAP_HEADER = 1, MCAP_FOOTER = 2, MCAP_SCHEMA = 3, MCAP_CHANNEL = 4, MCAP_MESSAGE = 5,
 	MCAP_CHUNK = 6, MCAP_MESSAGE_INDEX = 7, MCAP_CHUNK_INDEX = 8, MCAP_STATISTICS = 11,
-	MCAP_SUMMARY_OFFSET = 14, MCAP_DATA_END = 15,
+	MCAP_DATA_END = 15,
 };
 
 /* Bytes that grow. All numbers are little endian. Without memory the tool ends. */

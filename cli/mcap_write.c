@@ -248,8 +248,6 @@ struct tail {
 	struct mcap_bytes bytes;	/* that are not written yet */
 	uint64_t at;			/* where they belong */
 	uint32_t crc;			/* of the summary before them */
-	struct mcap_bytes offsets;	/* the summary's own summary */
-	uint64_t group;			/* where the present group of records begins */
 	uint64_t messages, first_ns, last_ns, chunk;
 	uint32_t chunks;
 	int err;			/* of writing */
@@ -265,22 +263,6 @@ static void tail_write(struct mcap_writer *writer, struct tail *tail)
 	tail->crc = mcap_crc(tail->crc, tail->bytes.data, tail->bytes.used);
 	tail->at += tail->bytes.used;
 	tail->bytes.used = 0;
-}
-
-/* The records since the last call are a group of this kind. */
-static void end_group(struct tail *tail, enum mcap_kind kind)
-{
-	uint64_t end = tail->at + tail->bytes.used;
-	size_t begin;
-
-	if (end == tail->group)
-		return;
-	begin = begin_record(&tail->offsets, MCAP_SUMMARY_OFFSET);
-	mcap_put_number(&tail->offsets, kind, 1);
-	mcap_put_number(&tail->offsets, tail->group, 8);
-	mcap_put_number(&tail->offsets, end - tail->group, 8);
-	end_record(&tail->offsets, begin, 0);
-	tail->group = end;
 }
 
 /* The kind of the record at @at, and its length; then its first bytes. */
@@ -361,20 +343,15 @@ static void put_statistics(struct mcap_writer *writer, struct tail *tail)
 static void put_summary(struct mcap_writer *writer, struct tail *tail)
 {
 	uint64_t at = writer->first;
-	int i;
 
-	for (i = 0; i < 2; i++) {
-		mcap_put(&tail->bytes, writer->kinds[i].data, writer->kinds[i].used);
-		end_group(tail, i ? MCAP_CHANNEL : MCAP_SCHEMA);
-	}
+	mcap_put(&tail->bytes, writer->kinds[0].data, writer->kinds[0].used);
+	mcap_put(&tail->bytes, writer->kinds[1].data, writer->kinds[1].used);
 	while (!tail->lost && at < writer->end) {
 		at = index_chunk(writer, tail, at);
 		if (tail->bytes.used >= BLOCK)
 			tail_write(writer, tail);
 	}
-	end_group(tail, MCAP_CHUNK_INDEX);
 	put_statistics(writer, tail);
-	end_group(tail, MCAP_STATISTICS);
 }
 
 /* Everything after the last chunk. */
@@ -389,12 +366,11 @@ static void put_tail(struct mcap_writer *writer, struct tail *tail)
 	end_record(&tail->bytes, begin, 0);
 	tail_write(writer, tail);
 	tail->crc = 0;
-	start = tail->group = tail->at;
+	start = tail->at;
 	put_summary(writer, tail);
-	mcap_put(&tail->bytes, tail->offsets.data, tail->offsets.used);
 	begin = begin_record(&tail->bytes, MCAP_FOOTER);
 	mcap_put_number(&tail->bytes, start, 8);
-	mcap_put_number(&tail->bytes, tail->group, 8);
+	mcap_put_number(&tail->bytes, 0, 8);
 	end_record(&tail->bytes, begin, 4);
 	tail_write(writer, tail);
 	mcap_put_number(&tail->bytes, tail->crc, 4);
@@ -407,8 +383,8 @@ static bool is_full(int err)
 	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG;
 }
 
-/* -EAGAIN: the disk is full, and the last chunk has gone to make room. */
-static int try_finish(struct mcap_writer *writer)
+/* -EAGAIN: the disk is full, *@ret_err says how, and the last chunk has gone to make room. */
+static int try_finish(struct mcap_writer *writer, int *ret_err)
 {
 	struct tail tail = { 0 };
 	int err;
@@ -418,12 +394,12 @@ static int try_finish(struct mcap_writer *writer)
 	err = tail.lost ? tail.lost : tail.err;
 	if (is_full(err) && tail.chunks) {
 		writer->end = tail.chunk;
+		*ret_err = err;
 		err = -EAGAIN;
 	}
 	if (err && ftruncate(writer->fd, (off_t)writer->end))
 		err = -errno;
 	free(tail.bytes.data);
-	free(tail.offsets.data);
 	return err;
 }
 
@@ -431,7 +407,7 @@ int mcap_finish(struct mcap_writer *writer)
 {
 	int err = mcap_flush(writer), end;
 
-	while ((end = try_finish(writer)) == -EAGAIN)
+	while ((end = try_finish(writer, &err)) == -EAGAIN)
 		;
 	free(writer->chunk.data);
 	free(writer->places.data);

@@ -10,6 +10,12 @@ $(B)/cli-view: $(B)/obj/tests/cli/view.o \
 	$(say) LD $@
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ljansson -ldl
 
+# Recordings that are cut off, damaged and hostile.
+$(B)/cli-recordings: $(addprefix $(B)/obj/,tests/cli/recordings.o \
+		$(addprefix cli/,mcap.o mcap_read.o mcap_write.o error.o output.o)) $(B)/libxmem.a
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ -ljansson -ldl
+
 # The scene starts the daemon.
 $(B)/cli-scene: | $(B)/xmemd
 
