@@ -18,6 +18,7 @@
 #include "cli/flow.h"
 
 #define SECOND	1000000000ull
+#define TICK	(SECOND / 4)	/* for progress, and to see if publishers have ended */
 
 enum { DESCRIPTIONS, CONTENTS, IMAGES, CHANNELS };
 
@@ -111,6 +112,7 @@ static int watch_signals(void)
 	sigset_t signals;
 
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGINT, SIG_DFL);	/* shells start background jobs that ignore it */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
@@ -339,10 +341,10 @@ static void show_progress(struct recording *recording, uint64_t now)
 			(double)recording->bytes / 1e6 / seconds, all_lost(recording));
 }
 
-/* Wait for publications, signals, or the next second. true: the recording ends. */
+/* Wait for publications, signals, or the next tick. true: the recording ends. */
 static bool wait_for_more(struct recording *recording, bool idle)
 {
-	uint64_t now = flow_now(), next = recording->told + SECOND;
+	uint64_t now = flow_now(), next = recording->told + TICK;
 	struct timespec time = { 0 };
 
 	if (next > recording->until)
@@ -377,7 +379,7 @@ static int record(struct recording *recording)
 			continue;
 		if (wait_for_more(recording, !more))
 			return CLI_DONE;
-		if (flow_now() < recording->told + SECOND)
+		if (flow_now() < recording->told + TICK)
 			continue;
 		show_progress(recording, flow_now());
 		over = is_over(recording);
