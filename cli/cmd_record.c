@@ -137,7 +137,7 @@ static void set_size(json_t *object, const char *key, uint64_t value)
 	cli_set(object, key, json_string(text));
 }
 
-/* What replay needs to make the pool: its sizes, and how long its publisher waits. */
+/* Replay makes the pool with these sizes, and waits as long as its publisher does. */
 static json_t *about(const struct source *source, const char *kind, uint32_t publisher)
 {
 	struct xmem_client_info client = { .size = sizeof(client) };
@@ -181,7 +181,8 @@ static uint16_t channel(struct recording *recording, struct source *source, int 
 /* ---- publications ---- */
 
 static int write_description(struct recording *recording, struct source *source,
-			     const json_t *description, struct mcap_new *message, uint32_t publisher)
+			     const json_t *description, struct mcap_new *message,
+			     uint32_t publisher)
 {
 	char *text = json_dumps(description, JSON_COMPACT);
 	int err;

@@ -147,7 +147,7 @@ static int prepare(struct replay *replay)
 
 /* ---- messages ---- */
 
-/* Keep the description until its contents come. What is no JSON describes nothing. */
+/* Keep the description until its contents come. A text that is no JSON describes nothing. */
 static int take_description(struct replay *replay, const struct mcap_message *message)
 {
 	struct target *target;

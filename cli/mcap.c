@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the writer and the reader of recordings share: bytes that grow, numbers, CRC-32. */
+/* The writer and the reader of recordings share this: bytes that grow, numbers, CRC-32. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

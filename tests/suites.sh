@@ -92,6 +92,9 @@ suite both native extensions 2 release/extensions 'make -s check-extensions'
 suite both native examples 30 'release:examples release:demo-programs release:fakecuda' \
 	"$daemon tests/examples.sh"
 suite both native cli 20 release:cli-tests "$daemon tests/cli/run.sh"
+suite both native cli-flow 30 'release:cli-tests release:demo-programs' \
+	"$daemon tests/cli/flow.sh"
+suite both native cli-recordings 10 asan/cli-recordings build/asan/cli-recordings
 suite long native cuda-core 60 test:fakecuda 'tests/judges/run.sh cuda-core'
 suite long native numba-cuda 60 test:fakecuda 'tests/judges/run.sh numba-cuda'
 
@@ -172,7 +175,8 @@ guest() {
 	suite "$1" vm "$2" "$3" "$4" "${scale}tests/kernel/suites.sh$words"
 }
 gate=(conform-kernel cuda-kernel strangers exhaust hoards reaped gpu-payloads)
-others=(cpp-kernel random-requests traces examples-kernel cli-kernel meanwhile watched cheap ends
+others=(cpp-kernel random-requests traces examples-kernel cli-kernel flow-kernel meanwhile watched
+	cheap ends
 	folders)
 guest short vm-6.1 200 'kmod:kmod-check release:kernel-tests test/conform test/cuda' "${gate[@]}"
 guest long vm-6.1-all 900 "kmod:kmod-check release:kernel-tests release:examples \

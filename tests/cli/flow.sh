@@ -146,7 +146,7 @@ images_come_back() {
 		grep -aq '"content_type":"video/x-raw,I420"\|"image":9' "$work/in.mcap"
 }
 
-# What a recording of a replay says about its contents is what the first recording says.
+# A recording of a replay describes its contents as the first recording does.
 metadata_come_back() {
 	local filter='s/"published_ns":"[0-9]*",*//; s/"publisher":"[^"]*",*//'
 	frames 3 96 >"$work/in"
@@ -158,19 +158,21 @@ metadata_come_back() {
 		same "$(grep -ao '{"sequence[^}]*}' "$work/in.mcap" | sed "$filter")" \
 			"$(grep -ao '{"sequence[^}]*}' "$work/again.mcap" | sed "$filter")" &&
 		grep -ao '{"sequence[^}]*}' "$work/again.mcap" | head -n 1 |
-		jq -e '.typestr == "<f4" and .shape == [2,3,4] and .strides == [48,16,4]' >"$work/out"
+		jq -e '.typestr == "<f4" and .shape == [2,3,4] and .strides == [48,16,4]' \
+			>"$work/out"
 }
 
 # Two pools in one recording, one of them renamed by replay.
 pools_come_back_by_name() {
-	local a b replay
+	local a replay
 	frames 4 70000 >"$work/a"
 	frames 3 80000 >"$work/b"
 	begin a xmem put a --size 70000 --wait-for 1 "${bound[@]}" <"$work/a"
 	begin b xmem put b --size 80000 --wait-for 1 "${bound[@]}" <"$work/b"
 	until_it has_pool a && until_it has_pool b &&
 		xmem record a b --wait -o "$work/two.mcap" 2>"$work/record.err" || return
-	begin replay xmem replay "$work/two.mcap" --wait-for 1 "${bound[@]}" --fast --pool a=c
+	begin replay xmem replay "$work/two.mcap" --wait-for 1 "${bound[@]}" --fast \
+		--pool a=c
 	replay=$is
 	until_it has_pool c && until_it has_pool b || return
 	begin cat xmem cat c --wait
@@ -210,7 +212,6 @@ signals_end_a_recording() {
 
 # A recording of three frames goes round until nobody reads; the first frames can be left out.
 replay_loops_and_starts_later() {
-	local count
 	frames 3 70000 >"$work/in"
 	make_recording cam "$work/in" --size 70000 --rate 10 || return
 	begin replay xmem replay "$work/in.mcap" --wait-for 1 "${bound[@]}" --fast --loop
@@ -266,13 +267,14 @@ losses_are_marked() {
 		jq -r '"\(.lost // 0) \(.sequence)"')
 	same 200 $((kept + told)) || result=1
 	xmem replay "$work/in.mcap" --fast 2>"$work/replay.err"
-	grep -q ", $told lost when" "$work/replay.err" || says "$(cat "$work/replay.err")" || result=1
+	grep -q ", $told lost when" "$work/replay.err" ||
+		says "$(cat "$work/replay.err")" || result=1
 	return $result
 }
 
 # ---- recordings that end badly ----
 
-# What was written before SIGKILL is read, and replay says that there is no more.
+# All that was written before SIGKILL is read, and replay says that there is no more.
 killed_recorder_leaves_what_it_has() {
 	local record
 	frames 5 100000 >"$work/in"
@@ -411,13 +413,15 @@ wrong_arguments() {
 		refuses 2 "bytes is a number" record cam -o x --bytes K &&
 		refuses 2 "seconds is a number of seconds, not '-1'" record cam -o x --seconds -1 &&
 		refuses 2 'replay: --rate or --fast' replay x --rate 2 --fast &&
-		refuses 2 "rate is a number from 0.001 to 1000000, not 'nan'" replay x --rate nan &&
+		refuses 2 "rate is a number from 0.001 to 1000000, not 'nan'" \
+			replay x --rate nan &&
 		refuses 2 "pool is OLD=NEW, not 'cam'" replay x --pool cam &&
 		refuses 2 'cat: there is no option --size' cat cam --size 1 &&
 		refuses 2 'put: what is a frame' put cam &&
 		refuses 2 'put: what is a frame' put cam --size 1 --y4m &&
 		refuses 2 'put: --shape is up to 8 numbers' put cam --shape 1,0 &&
-		refuses 2 "dtype is a type such as .*, not 'float'" put cam --shape 1 --dtype float &&
+		refuses 2 "dtype is a type such as .*, not 'float'" \
+			put cam --shape 1 --dtype float &&
 		refuses 1 'nosuch' cat nosuch && refuses 1 'nosuch' record nosuch -o "$work/none" &&
 		[ ! -e "$work/none" ] || says 'it has made a file' || return
 	frames 1 100 >"$work/in"

@@ -146,7 +146,7 @@ static int read_file(int fd, const char *what, uint64_t at, int *ret_end)
 static void cut_off_at_each_byte(void)
 {
 	int fd = memory_file(file, file_bytes), end, wanted, got, i;
-	const uint64_t whole = writer.end + MCAP_RECORD_HEAD + 4;	/* with the end of the data */
+	const uint64_t whole = writer.end + MCAP_RECORD_HEAD + 4; /* with the data's end */
 	size_t bytes;
 
 	for (bytes = file_bytes; bytes--; ) {
@@ -269,7 +269,8 @@ static void full_after_each_byte(void)
 		setrlimit(RLIMIT_FSIZE, &before);
 		got = read_file(fd, "full after byte", bytes, &end);
 		if (got > accepted)
-			says("full after byte %" PRIu64 ": %d messages of %d", bytes, got, accepted);
+			says("full after byte %" PRIu64 ": %d messages of %d", bytes, got,
+			     accepted);
 		err = accepted < MESSAGES ? -EFBIG : err;
 		if (bytes == file_bytes ? err || got != MESSAGES : err != -EFBIG)
 			says("full after byte %" PRIu64 ": it is not told", bytes);

@@ -707,6 +707,7 @@ bad_usage() {
 		refuses 2 "list: the arguments are '\[--json\] \[--watch\]'$end" xmem list scene &&
 		refuses 2 "gpu: the arguments are '\[--json\]'$end" xmem gpu 0 &&
 		refuses 2 "gpu: there is no option --void$end" xmem gpu --void &&
+		refuses 2 "list: there is no option --output$end" xmem list -o scene &&
 		refuses 2 "version: it takes no arguments$end" xmem version scene &&
 		refuses 2 "backend: it takes no arguments$end" xmem backend scene &&
 		refuses 2 "help: the arguments are '\[COMMAND\]'$end" xmem help stat list &&
@@ -778,7 +779,8 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same 'top list stat clients holders claims limits evict drain gpu backend version help' \
+	same "top list stat clients holders claims limits evict drain gpu record replay cat put \
+backend version help" \
 		"$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
@@ -804,7 +806,7 @@ help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same 13 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 17 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
