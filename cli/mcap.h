@@ -14,6 +14,7 @@
 
 #define MCAP_MAGIC		"\x89MCAP0\r\n"
 #define MCAP_MAGIC_BYTES	8
+#define MCAP_CHANNELS		256	/* of a writer, at most */
 #define MCAP_RECORD_HEAD	9	/* of each record: its kind, and a length of 8 bytes */
 #define MCAP_CHUNK_HEAD		40	/* of a chunk without compression, before its records */
 #define MCAP_MESSAGE_HEAD	22	/* of a message, before its data */
@@ -57,7 +58,8 @@ struct mcap_writer {
 	struct mcap_bytes places;	/* struct mcap_place */
 	struct mcap_bytes kinds[2];	/* copies of the records of schemas and channels */
 	uint16_t schemas, channels;
-	uint64_t counts[65536];		/* of messages in the file, for each channel: mcap_finish */
+	uint64_t counts[MCAP_CHANNELS + 1];	/* of messages in the file, for each channel:
+						 * mcap_finish */
 };
 
 /* Messages of a written chunk are safe; others go with a killed process. */
@@ -92,6 +94,8 @@ int mcap_finish(struct mcap_writer *writer);
 /* ---- reading (mcap_read.c) ---- */
 
 struct mcap_channel {
+	struct mcap_channel *next;
+	uint16_t id;
 	char *topic, *encoding;
 	json_t *metadata;		/* an object of texts */
 };
@@ -103,7 +107,7 @@ struct mcap_reader {
 	uint64_t at;			/* the next record */
 	uint64_t chunk_end;		/* of the records of a chunk; 0: not in a chunk */
 	uint64_t chunk_after;		/* where the record after the chunk begins */
-	struct mcap_channel *channels[65536];
+	struct mcap_channel *channels;
 	char why[240];			/* of a failure, with the offset */
 };
 

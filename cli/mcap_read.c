@@ -76,15 +76,25 @@ static void free_channel(struct mcap_channel *channel)
 
 void mcap_close(struct mcap_reader *reader)
 {
-	size_t i;
+	struct mcap_channel *channel;
 
-	for (i = 0; i < 65536; i++)
-		if (reader->channels[i])
-			free_channel(reader->channels[i]);
+	while ((channel = reader->channels)) {
+		reader->channels = channel->next;
+		free_channel(channel);
+	}
 	free(reader);
 }
 
 /* ---- channels ---- */
+
+static struct mcap_channel *channel_of(struct mcap_reader *reader, uint64_t id)
+{
+	struct mcap_channel *channel = reader->channels;
+
+	while (channel && channel->id != id)
+		channel = channel->next;
+	return channel;
+}
 
 /* Take the next text out of the @*left bytes at *@data. NULL: they are too few. */
 static char *take_text(const uint8_t **data, size_t *left)
@@ -127,7 +137,7 @@ static int read_channel(struct mcap_reader *reader, uint64_t at, uint64_t length
 	const uint8_t *data;
 	uint8_t *record;
 	size_t left = length - 4;
-	uint16_t id;
+	int err = -1;
 
 	if (length < 4 || length > CHANNEL_MOST)
 		return fail(reader, at, "a channel's record of %" PRIu64 " bytes", length);
@@ -139,7 +149,7 @@ static int read_channel(struct mcap_reader *reader, uint64_t at, uint64_t length
 	data = record + 4;
 	if (read_bytes(reader, record, length, at))
 		goto out;
-	id = (uint16_t)mcap_number(record, 2);
+	channel->id = (uint16_t)mcap_number(record, 2);
 	channel->topic = take_text(&data, &left);
 	if (channel->topic)
 		channel->encoding = take_text(&data, &left);
@@ -147,16 +157,17 @@ static int read_channel(struct mcap_reader *reader, uint64_t at, uint64_t length
 		fail(reader, at, "a text of a channel is longer than its record");
 		goto out;
 	}
+	err = 0;
+	if (channel_of(reader, channel->id))	/* a copy of it, or not valid */
+		goto out;
+	channel->next = reader->channels;
+	reader->channels = channel;
 	free(record);
-	if (reader->channels[id])	/* a copy of it, or not valid */
-		free_channel(channel);
-	else
-		reader->channels[id] = channel;
 	return 0;
 out:
 	free(record);
 	free_channel(channel);
-	return -1;
+	return err;
 }
 
 /* ---- chunks ---- */
@@ -216,7 +227,7 @@ static int take_message(struct mcap_reader *reader, uint64_t at, uint64_t length
 	if (read_bytes(reader, head, sizeof(head), at))
 		return -1;
 	*ret = (struct mcap_message){
-		.channel = reader->channels[mcap_number(head, 2)],
+		.channel = channel_of(reader, mcap_number(head, 2)),
 		.sequence = (uint32_t)mcap_number(head + 2, 4),
 		.log_ns = mcap_number(head + 6, 8),
 		.publish_ns = mcap_number(head + 14, 8),

@@ -297,7 +297,7 @@ static uint64_t index_chunk(struct mcap_writer *writer, struct tail *tail, uint6
 		mcap_put(&map, other + MCAP_RECORD_HEAD, 2);
 		mcap_put_number(&map, next, 8);
 		count = mcap_number(other + MCAP_RECORD_HEAD + 2, 4) / 16;
-		writer->counts[mcap_number(other + MCAP_RECORD_HEAD, 2)] += count;
+		writer->counts[mcap_number(other + MCAP_RECORD_HEAD, 2) % MCAP_CHANNELS] += count;
 		tail->messages += count;
 	}
 	begin = begin_record(&tail->bytes, MCAP_CHUNK_INDEX);

@@ -275,7 +275,7 @@ losses_are_marked() {
 # ---- recordings that end badly ----
 
 # All that was written before SIGKILL is read, and replay says that there is no more.
-killed_recorder_leaves_what_it_has() {
+killed_recorder_leaves_frames() {
 	local record
 	frames 5 100000 >"$work/in"
 	put_frames cam "$work/in" --size 100000 || return
@@ -432,7 +432,7 @@ wrong_arguments() {
 
 for name in contents_come_back images_come_back metadata_come_back pools_come_back_by_name \
 	limits_end_a_recording signals_end_a_recording replay_loops_and_starts_later \
-	replay_keeps_the_pace losses_are_marked killed_recorder_leaves_what_it_has \
+	replay_keeps_the_pace losses_are_marked killed_recorder_leaves_frames \
 	full_disk_keeps_what_fits hostile_files_are_refused pipes_end the_demo_is_replayed \
 	wrong_arguments; do
 	[ -z "$wanted" ] || [[ $wanted = *" $name "* ]] || continue
