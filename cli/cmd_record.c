@@ -412,12 +412,11 @@ static int finish(struct recording *recording, int status)
 
 int cli_record(const struct cli_arguments *arguments)
 {
-	struct recording *recording = calloc(1, sizeof(*recording));
+	static struct recording recording_of_the_tool;
+	struct recording *recording = &recording_of_the_tool;
 	struct timespec real;
 	int i, fd, err, status = CLI_FAILED;
 
-	if (!recording)
-		cli_no_memory();
 	if (!arguments->value['o'])
 		return cli_usage("record: which file? -o FILE");
 	recording->name = arguments->value['o'];
@@ -444,6 +443,5 @@ int cli_record(const struct cli_arguments *arguments)
 		status = finish(recording, record(recording));
 out:
 	leave(recording);
-	free(recording);
 	return status;
 }

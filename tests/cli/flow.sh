@@ -117,7 +117,7 @@ replay_into() {
 # Small contents are gathered in chunks, large ones have a chunk each.
 contents_come_back() {
 	local bytes result=0
-	for bytes in 1 1000 65536 3000001; do
+	for bytes in 1 1000 65536 1000001; do
 		frames 20 $bytes >"$work/in"
 		make_recording cam "$work/in" --size $bytes &&
 			replay_into "$work/out" cam "$work/in.mcap" &&

@@ -43,7 +43,8 @@ gpu-payloads|plain|1800|build/release/gpu-payloads|build/release/gpu-payloads
 traces|plain|900|build/release/traces|build/release/traces
 examples-kernel|plain|3600|examples demo-programs fakecuda|$here tests/examples.sh
 cli-kernel|plain|1800|cli-tests|$here tests/cli/run.sh
-flow-kernel|plain|1800|cli-tests|$here tests/cli/flow.sh
+flow-kernel|plain|1800|cli-tests|$here tests/cli/flow.sh build/release \
+contents_come_back metadata_come_back losses_are_marked full_disk_keeps_what_fits pipes_end
 alloc-failures|plain|1800|build/release/alloc-failures|build/release/alloc-failures
 ends|counted|3600|build/release/ends|build/release/ends
 meanwhile|counted|1800|build/release/meanwhile|build/release/meanwhile

@@ -9,6 +9,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
+import gpu
 import numpy
 import pytest
 import xmem
@@ -102,3 +103,19 @@ def test_the_summary_counts(tmp_path: Path) -> None:
     topics = {channel.topic: channel.metadata for channel in summary.channels.values()}
     assert set(topics) == {name, f"{name}/@xmem"} and topics[name]["pool"] == name
     assert sum(len(index.message_index_offsets) for index in summary.chunk_indexes) >= 4
+
+
+@gpu.needs_gpu
+def test_contents_on_a_gpu_are_copied(tmp_path: Path) -> None:
+    name, file = fresh_name(), tmp_path / "gpu.mcap"
+    array = numpy.arange(30000, dtype="int32").reshape(100, 300)
+    with xmem.BufferPool(name, writer=True, wait_bound=LIMIT) as writer:
+        writer.preallocate_cuda(array.nbytes, 2, readers=True)
+        recorder = record(name, writer, file)
+        guard = writer.acquire_cuda(array.shape, dtype=array.dtype)
+        guard.copy_from_host(array)
+        guard.publish()
+    assert recorder.wait(LIMIT) == 0
+    (about, (_, message)), = pairs(SeekingReader(io.BytesIO(file.read_bytes())))
+    back = numpy.ndarray(about["shape"], about["typestr"], message.data, 0, about["strides"])
+    assert (back == array).all()
