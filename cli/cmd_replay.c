@@ -30,7 +30,7 @@ struct replay {
 	double rate;			/* 0: no pauses */
 	uint64_t start;			/* nanoseconds to leave out */
 	uint64_t wait_for, bound;
-	uint64_t first, last;		/* times of publication in the file */
+	uint64_t first;			/* time of publication in the file */
 	uint64_t base;			/* when the first of this pass is due */
 	uint64_t publications, lost;
 };
@@ -92,8 +92,8 @@ static struct xmem_pool *open_pool(const struct replay *replay, const struct mca
 		bound = replay->bound;
 	options.wait_bound_ns = bound > INT64_MAX ? INT64_MAX : (int64_t)bound;
 	if (*name == '@' || !*name) {
-		cli_fail("%s: pool '%s' of the recording has no name: give one by --pool %s=NAME",
-			 replay->name, name, name);
+		cli_fail("%s: pool '%.*s' of the recording has no name: give one by --pool @N=NAME",
+			 replay->name, (int)strspn(name, "@0123456789"), name);
 		return NULL;
 	}
 	return flow_join(name, &options);
@@ -176,7 +176,6 @@ static void pause_until(struct replay *replay, uint64_t time)
 {
 	uint64_t from = replay->first + replay->start;
 
-	replay->last = time;
 	if (!replay->base)
 		replay->base = flow_now();
 	if (replay->rate > 0)
@@ -188,8 +187,7 @@ static int publish(struct replay *replay, struct target *target, struct xmem_buf
 {
 	struct xmem_publish_options options = { .size = sizeof(options), .length = bytes };
 
-	if (target->description)
-		flow_restore(buffer, target->description);
+	flow_restore(buffer, target->description);
 	pause_until(replay, time);
 	if (!target->description || flow_word(target->description, "published_ns"))
 		options.timestamp_ns = flow_now();

@@ -48,7 +48,7 @@ bool flow_dtype(const char *text, uint32_t *ret);
 /* A new object: everything that is known about a publication; @lost before it. */
 json_t *flow_describe(struct xmem_buffer *buffer, uint64_t lost);
 
-/* Give a buffer that is being written the metadata of such an object. */
+/* Give a buffer that is being written the metadata of such an object; NULL: none. */
 void flow_restore(struct xmem_buffer *buffer, const json_t *description);
 
 /* The text of a number of 64 bits. 0: there is none. */

@@ -202,6 +202,7 @@ static int enter_chunk(struct mcap_reader *reader, uint64_t at, uint64_t length)
 	count = mcap_number(head + 28, 4);
 	if (count) {
 		memcpy(name, head + 32, count < 8 ? count : 8);
+		name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789")] = '\0';
 		return fail(reader, at, "the chunk is compressed (%s): write the file again "
 			    "without compression", name);
 	}

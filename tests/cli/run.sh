@@ -485,7 +485,7 @@ top_shows_anonymous_pools() {
 		refuses 1 "there is no pool 'none'" xmem top --once --interval 0.1 none &&
 		refuses 2 "top: --interval is 0.1 to 86400 seconds, not 'x'" \
 			xmem top --interval x &&
-		refuses 2 'top: --interval needs seconds' xmem top --interval &&
+		refuses 2 'top: --interval needs a value' xmem top --interval &&
 		refuses 2 'stat: there is no option --watch' xmem stat scene --watch &&
 		refuses 1 'no host is running' $nowhere "$programs/xmem" top --once --interval 0.1
 }

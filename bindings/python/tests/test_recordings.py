@@ -14,6 +14,7 @@ import numpy
 import pytest
 import xmem
 from mcap.reader import NonSeekingReader, SeekingReader
+from mcap.writer import CompressionType, Writer
 from mcap_ros2.decoder import DecoderFactory
 from support import LIMIT, fresh_name
 from xmem import ImageFormat
@@ -119,3 +120,32 @@ def test_contents_on_a_gpu_are_copied(tmp_path: Path) -> None:
     (about, (_, message)), = pairs(SeekingReader(io.BytesIO(file.read_bytes())))
     back = numpy.ndarray(about["shape"], about["typestr"], message.data, 0, about["strides"])
     assert (back == array).all()
+
+
+@pytest.mark.parametrize("compression", CompressionType)
+def test_recordings_of_others_are_replayed(tmp_path: Path, compression: CompressionType) -> None:
+    """Without compression. Their messages have no metadata, not even those of earlier contents."""
+    name, file = fresh_name(), tmp_path / "others.mcap"
+    messages = [b"first", b"second, longer", bytes(100_000)]
+    with open(file, "wb") as stream:
+        writer = Writer(stream, compression=compression)
+        writer.start()
+        schema = writer.register_schema("Words", "jsonschema", b"{}")
+        channel = writer.register_channel(name, "json", schema)
+        for number, message in enumerate(messages):
+            writer.add_message(channel, number, message, number)
+        writer.add_metadata("about", {"key": "value"})
+        writer.finish()
+    replay = [TOOL, "replay", str(file), "--fast", "--wait-for", "1", "--wait-bound", str(LIMIT)]
+    if compression != CompressionType.NONE:
+        done = subprocess.run(replay, capture_output=True, text=True, timeout=LIMIT)
+        assert done.returncode == 1 and f"compressed ({compression.name.lower()})" in done.stderr
+        return
+    with xmem.BufferPool(name) as pool:
+        frames = pool.subscribe()
+        player = subprocess.Popen(replay)
+        for message in messages:
+            guard = frames.receive(LIMIT)
+            assert bytes(memoryview(guard)) == message and guard.metadata.dtype == 0
+            guard.release()
+        assert player.wait(LIMIT) == 0
