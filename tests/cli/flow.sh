@@ -195,6 +195,17 @@ limits_end_a_recording() {
 	done
 }
 
+# With a limit of time the recording ends although publishers may come.
+seconds_end_a_recording() {
+	local before
+	frames 3 70000 >"$work/in"
+	put_frames cam "$work/in" --size 70000 && before=$(date +%s%N) || return
+	xmem record cam --wait --lasts --seconds 0.3 -o "$work/in.mcap" 2>"$work/record.err" &&
+		[ $(($(date +%s%N) - before)) -ge 300000000 ] &&
+		xmem replay "$work/in.mcap" --fast 2>"$work/replay.err" ||
+		says "$(cat "$work"/*.err)"
+}
+
 # Nobody publishes any more, but the pool is there: SIGINT ends the recording, which is whole.
 signals_end_a_recording() {
 	local signal record
@@ -430,11 +441,11 @@ wrong_arguments() {
 		same 0 "$(stat -c %s "$work/there")"
 }
 
-for name in contents_come_back images_come_back metadata_come_back pools_come_back_by_name \
-	limits_end_a_recording signals_end_a_recording replay_loops_and_starts_later \
-	replay_keeps_the_pace losses_are_marked killed_recorder_leaves_frames \
-	full_disk_keeps_what_fits hostile_files_are_refused pipes_end the_demo_is_replayed \
-	wrong_arguments; do
+for name in in contents_come_back images_come_back metadata_come_back \
+	pools_come_back_by_name limits_end_a_recording seconds_end_a_recording \
+	signals_end_a_recording replay_loops_and_starts_later replay_keeps_the_pace \
+	losses_are_marked killed_recorder_leaves_frames full_disk_keeps_what_fits \
+	hostile_files_are_refused pipes_end the_demo_is_replayed wrong_arguments; do
 	[ -z "$wanted" ] || [[ $wanted = *" $name "* ]] || continue
 	if [ $name = the_demo_is_replayed ] && [ "$XMEM_BACKEND" = kernel ]; then
 		echo "SKIP $name: it does not depend on the host"
