@@ -441,7 +441,7 @@ wrong_arguments() {
 		same 0 "$(stat -c %s "$work/there")"
 }
 
-for name in in contents_come_back images_come_back metadata_come_back \
+for name in contents_come_back images_come_back metadata_come_back \
 	pools_come_back_by_name limits_end_a_recording seconds_end_a_recording \
 	signals_end_a_recording replay_loops_and_starts_later replay_keeps_the_pace \
 	losses_are_marked killed_recorder_leaves_frames full_disk_keeps_what_fits \
