@@ -35,3 +35,4 @@ endif
 # Each language has a folder, and its rules there.
 include bindings/python/python.mk
 include bindings/ocaml/ocaml.mk
+include bindings/gstreamer/gstreamer.mk
