@@ -43,3 +43,17 @@ gstreamer-uninstall:
 	$(say) REMOVE $(DESTDIR)$(GSTPLUGINDIR)/libgstxmem.so
 	$(Q)rm -f '$(DESTDIR)$(GSTPLUGINDIR)/libgstxmem.so'
 	$(Q)rmdir -p --ignore-fail-on-non-empty '$(DESTDIR)$(GSTPLUGINDIR)' 2>/dev/null || true
+
+# The tests have the plugin in them, so that a sanitizer sees it.
+GST_TEST_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard bindings/gstreamer/tests/*.c))
+$(GST_TEST_OBJ): private XM_CFLAGS += -Werror $(GST_CFLAGS)
+$(GST_TEST_OBJ): | gstreamer-ready
+
+$(B)/gstreamer-tests: $(GST_TEST_OBJ) $(GST_OBJ) $(B)/libxmem.a | $(B)/xmemd
+	$(say) LD $@
+	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $(GST_LIBS) $$(pkg-config --libs check) -ldl
+
+check-gstreamer:
+	$(Q)scripts/needs.sh gstreamer gstreamer-tests
+	$(Q)$(MAKE) -s FLAVOUR=test build/test/gstreamer-tests gstreamer
+	$(Q)bindings/gstreamer/tests/run.sh build/test/gstreamer-tests

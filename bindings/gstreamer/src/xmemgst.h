@@ -49,9 +49,14 @@ gboolean xg_wait(int fd, short events, const struct xg_gate *one, const struct x
  */
 void xg_post_error(gpointer element, const char *what);
 
+#if G_BYTE_ORDER == G_LITTLE_ENDIAN
+#define XG_P010 "P010_10LE"
+#else
+#define XG_P010 "P010_10BE"
+#endif
 #define XG_VIDEO_CAPS GST_VIDEO_CAPS_MAKE("{ I420, NV12, YUY2, RGB, BGR, RGBA, BGRA, GRAY8, " \
 	GST_VIDEO_NE(GRAY16) ", NV21, NV16, UYVY, YV12, Y42B, Y444, " \
-	GST_VIDEO_NE(P010_10) ", " GST_VIDEO_NE(P016) ", " GST_VIDEO_NE(RGBA64) " }")
+	XG_P010 ", " GST_VIDEO_NE(P016) ", " GST_VIDEO_NE(RGBA64) " }")
 #define XG_CAPS XG_VIDEO_CAPS "; application/octet-stream; image/jpeg; image/png"
 
 /* Times of a frame: GST_CLOCK_TIME_NONE if there is none. */
