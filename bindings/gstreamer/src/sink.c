@@ -67,9 +67,8 @@ static void get_property(GObject *object, guint id, GValue *value, GParamSpec *s
 
 /* ---- beginning and end ---- */
 
-static gboolean start(GstBaseSink *sink)
+static gboolean start(XmemSink *self)
 {
-	XmemSink *self = XG_SINK(sink);
 	struct xg_writer *writer;
 
 	if (!self->pool) {
@@ -88,17 +87,16 @@ static gboolean start(GstBaseSink *sink)
 	return !!writer;
 }
 
-static gboolean stop(GstBaseSink *sink)
+static void stop(XmemSink *self)
 {
-	XmemSink *self = XG_SINK(sink);
 	struct xg_writer *writer;
 
 	GST_OBJECT_LOCK(self);
 	writer = g_steal_pointer(&self->writer);
 	GST_OBJECT_UNLOCK(self);
-	xg_writer_close(writer);
+	if (writer)
+		xg_writer_close(writer);
 	g_clear_pointer(&self->media_type, g_free);
-	return TRUE;
 }
 
 /* The caller unreferences it. */
@@ -126,11 +124,21 @@ static void set_flushing(XmemSink *self, gboolean flushing)
 	xg_writer_unref(writer);
 }
 
+/* The client lives as long as that of xmemsrc: in PAUSED and PLAYING. */
 static GstStateChangeReturn change_state(GstElement *element, GstStateChange change)
 {
+	XmemSink *self = XG_SINK(element);
+	GstStateChangeReturn result;
+
+	if (change == GST_STATE_CHANGE_READY_TO_PAUSED && !start(self))
+		return GST_STATE_CHANGE_FAILURE;
 	if (change == GST_STATE_CHANGE_PAUSED_TO_READY)
-		set_flushing(XG_SINK(element), TRUE);
-	return GST_ELEMENT_CLASS(xg_sink_parent_class)->change_state(element, change);
+		set_flushing(self, TRUE);
+	result = GST_ELEMENT_CLASS(xg_sink_parent_class)->change_state(element, change);
+	if (change == GST_STATE_CHANGE_PAUSED_TO_READY ||
+	    (change == GST_STATE_CHANGE_READY_TO_PAUSED && result == GST_STATE_CHANGE_FAILURE))
+		stop(self);
+	return result;
 }
 
 static gboolean event(GstBaseSink *sink, GstEvent *event)
@@ -403,8 +411,6 @@ static void xg_sink_class_init(XmemSinkClass *class)
 	gst_element_class_set_static_metadata(element_class, "xmem sink", "Sink",
 		"Publishes buffers to other processes, without a copy", "xmem");
 	element_class->change_state = change_state;
-	sink_class->start = start;
-	sink_class->stop = stop;
 	sink_class->event = event;
 	sink_class->unlock = unlock;
 	sink_class->unlock_stop = unlock_stop;

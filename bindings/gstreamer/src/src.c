@@ -22,6 +22,7 @@ struct _XmemSrc {
 	gboolean has_caps;		/* from here on: of the last buffer */
 	struct xmem_metadata metadata;
 	guint32 publisher;
+	guint64 sequence;
 	GstVideoInfo info;
 	gboolean takes_meta;		/* downstream reads GstVideoMeta */
 	gboolean told;			/* that buffers of these caps are copied */
@@ -289,17 +290,18 @@ static void set_times(XmemSrc *self, GstBuffer *buffer, const struct xmem_metada
 }
 
 /* A loss before this buffer is a discontinuity, and so is another publisher. */
-static void set_discont(XmemSrc *self, GstBuffer *buffer)
+static void set_discont(XmemSrc *self, GstBuffer *buffer, const struct xmem_buffer_info *xmem)
 {
 	struct xmem_subscription_info info = XMEM_INIT(info);
 
-	xmem_subscription_stat(self->subscription, &info);
-	if (info.lost != self->lost || info.publisher != self->publisher)
+	if (xmem->publisher != self->publisher || xmem->sequence != self->sequence + 1)
 		GST_BUFFER_FLAG_SET(buffer, GST_BUFFER_FLAG_DISCONT);
+	xmem_subscription_stat(self->subscription, &info);
 	GST_OBJECT_LOCK(self);
 	self->lost = info.lost;
 	GST_OBJECT_UNLOCK(self);
-	self->publisher = info.publisher;
+	self->publisher = xmem->publisher;
+	self->sequence = xmem->sequence;
 	self->followed = TRUE;
 }
 
@@ -326,7 +328,7 @@ static GstFlowReturn wrap(XmemSrc *self, struct xmem_buffer *xmem, GstBuffer **r
 	if (GST_VIDEO_INFO_FORMAT(&self->info) != GST_VIDEO_FORMAT_UNKNOWN)
 		buffer = add_planes(self, buffer, &image);
 	set_times(self, buffer, &metadata, info.timestamp_ns);
-	set_discont(self, buffer);
+	set_discont(self, buffer, &info);
 	*ret = buffer;
 	return GST_FLOW_OK;
 }

@@ -23,6 +23,16 @@ static void begin(void)
 	gst_plugin_xmem_register();
 }
 
+/* Each test runs in a process of its own, and has a daemon of its own. */
+static void begin_alone(void)
+{
+	gchar *socket = g_strdup_printf("%s-%d", g_getenv("XMEM_SOCKET"), getpid());
+
+	g_setenv("XMEM_SOCKET", socket, TRUE);
+	g_free(socket);
+	begin();
+}
+
 #define VIDEO(format, width, height) \
 	"video/x-raw,format=" format ",width=" #width ",height=" #height ",framerate=30/1"
 #define SMALL VIDEO("GRAY8", 64, 32)
@@ -121,6 +131,570 @@ START_TEST(each_format_arrives_as_it_was)
 }
 END_TEST
 
+/* Upstream does not take the pool: each buffer is copied once. */
+START_TEST(other_memory_is_copied)
+{
+	GstElement *to = pipe_new("videotestsrc num-buffers=5 ! " SMALL
+				  " ! xmemsink name=k pool=t subscribers=1 sync=false");
+	GstElement *from = pipe_new("xmemsrc name=c pool=t leaky=false ! fakesink name=s");
+	struct seen *written = see(to, "k", "sink"), *read = see(from, "s", "sink");
+	guint i;
+
+	written->keep = read->keep = TRUE;
+	take_no_pool(to, "k");
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	pipe_wait(to);
+	see_wait(read, 5);
+	for (i = 0; i < 5; i++)
+		same_pixels(see_buffer(written, i), written->caps->pdata[i], see_buffer(read, i),
+			    read->caps->pdata[i]);
+	ck_assert_uint_eq(pipe_number(to, "k", "copies"), 5);
+	ck_assert_uint_eq(pipe_number(from, "c", "copies"), 0);
+	pipe_free(to);
+	pipe_free(from);
+}
+END_TEST
+
+/* A buffer that arrives again has other times, so it is published as another buffer. */
+START_TEST(a_buffer_that_comes_again_is_copied)
+{
+	GstElement *to = pipe_new("videotestsrc num-buffers=1 ! " SMALL " ! imagefreeze "
+				  "num-buffers=6 ! xmemsink name=k pool=t subscribers=1 sync=false");
+	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! fakesink name=s");
+	struct seen *read = see(from, "s", "sink");
+	guint i;
+
+	read->keep = TRUE;
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	pipe_wait(to);
+	see_wait(read, 6);
+	for (i = 1; i < 6; i++) {
+		same_pixels(see_buffer(read, 0), read->caps->pdata[0], see_buffer(read, i),
+			    read->caps->pdata[i]);
+		ck_assert_uint_gt(GST_BUFFER_PTS(see_buffer(read, i)),
+				  GST_BUFFER_PTS(see_buffer(read, i - 1)));
+	}
+	ck_assert_uint_ge(pipe_number(to, "k", "copies"), 5);
+	pipe_free(to);
+	pipe_free(from);
+}
+END_TEST
+
+/* Nobody can write what is published, neither before the sink nor behind the source. */
+START_TEST(published_memory_cannot_be_written)
+{
+	GstElement *to = pipe_new("videotestsrc num-buffers=1 ! " VIDEO("I420", 64, 32)
+				  " ! xmemsink name=k pool=t subscribers=2 sync=false");
+	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! videobalance brightness=1 ! "
+				    "fakesink name=s");
+	struct xmem_pool *pool = watch("t");
+	struct xmem_subscription *subscription = follow(pool, XMEM_SUBSCRIBE_WAITS);
+	struct seen *written = see(to, "k", "sink"), *read = see(from, "s", "sink");
+	struct xmem_buffer *buffer;
+	GstMemory *memory;
+	GstMapInfo map;
+	gsize i;
+
+	written->keep = read->keep = TRUE;
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	buffer = next(subscription);
+	see_wait(read, 1);
+	memory = gst_buffer_peek_memory(see_buffer(written, 0), 0);
+	ck_assert(!gst_memory_map(memory, &map, GST_MAP_WRITE));
+	ck_assert(gst_memory_map(memory, &map, GST_MAP_READ));
+	ck_assert_int_eq(memcmp(map.data, xmem_data(buffer), map.size), 0);
+	gst_memory_unmap(memory, &map);
+	ck_assert(gst_buffer_map(see_buffer(read, 0), &map, GST_MAP_READ));
+	for (i = 0; i < map.size && ((const guint8 *)xmem_data(buffer))[i] == map.data[i]; i++)
+		;
+	ck_assert_uint_lt(i, map.size);	/* videobalance has written elsewhere */
+	gst_buffer_unmap(see_buffer(read, 0), &map);
+	xmem_release(buffer);
+	pipe_free(to);
+	pipe_free(from);
+}
+END_TEST
+
+/* ---- caps ---- */
+
+START_TEST(caps_change_on_the_way)
+{
+	GstElement *to = pipe_new("videotestsrc num-buffers=9 ! capsfilter name=f caps=" SMALL
+				  " ! xmemsink name=k pool=t subscribers=1 sync=false");
+	GstElement *from = pipe_new("xmemsrc name=c pool=t leaky=false ! fakesink name=s");
+	struct seen *written = see(to, "f", "src"), *read = see(from, "s", "sink");
+	const char *caps[] = { VIDEO("RGB", 128, 64), VIDEO("I420", 32, 16) };
+	GstElement *filter = gst_bin_get_by_name(GST_BIN(to), "f");
+	GstVideoInfo info;
+	guint i;
+
+	written->stop_at = 3;
+	read->keep = TRUE;
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	for (i = 0; i < 2; i++) {
+		see_wait(written, 3 * (i + 1));
+		gst_util_set_object_arg(G_OBJECT(filter), "caps", caps[i]);
+		g_mutex_lock(&written->lock);
+		written->stop_at = i ? 0 : 6;
+		g_cond_broadcast(&written->changed);
+		g_mutex_unlock(&written->lock);
+	}
+	pipe_wait(to);
+	see_wait(read, 9);
+	for (i = 0; i < 9; i++) {
+		ck_assert_msg(gst_caps_can_intersect(written->caps->pdata[i],
+						     read->caps->pdata[i]),
+			      "%s for %s", gst_caps_to_string(read->caps->pdata[i]),
+			      gst_caps_to_string(written->caps->pdata[i]));
+		ck_assert(gst_video_info_from_caps(&info, read->caps->pdata[i]));
+		ck_assert_uint_ge(gst_buffer_get_size(see_buffer(read, i)), info.size);
+	}
+	ck_assert(!gst_caps_is_equal(read->caps->pdata[0], read->caps->pdata[8]));
+	ck_assert_uint_eq(pipe_number(to, "k", "copies"), 0);
+	ck_assert_uint_eq(pipe_number(from, "c", "lost"), 0);
+	gst_object_unref(filter);
+	pipe_free(to);
+	pipe_free(from);
+}
+END_TEST
+
+/* Downstream refuses the caps: that is told, and the buffer is not held any more. */
+START_TEST(refused_caps_hold_nothing)
+{
+	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! xmemsink pool=t subscribers=1 "
+				  "sync=false");
+	GstElement *from = pipe_new("xmemsrc pool=t ! video/x-raw,format=RGB ! fakesink");
+	struct xmem_pool *pool = watch("t");
+	gchar *debug, *message;
+
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	message = pipe_error(from, &debug);
+	ck_assert_msg(strstr(debug, "not-negotiated"), "%s; %s", message, debug);
+	pipe_free(to);
+	pipe_set(from, GST_STATE_READY);
+	wait_alone(pool, 1);
+	pipe_free(from);
+}
+END_TEST
+
+/* Programs without GStreamer describe what they publish, and read what is described. */
+START_TEST(programs_without_gstreamer)
+{
+	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! fakesink name=s"), *to;
+	struct seen *read = see(from, "s", "sink");
+	struct xmem_metadata metadata;
+	struct xmem_image image = XMEM_INIT(image);
+	struct xmem_pool *pool = xmem_pool_open("t", XMEM_OPTIONS(xmem_pool_options,
+		.flags = XMEM_OPEN_WRITER, .wait_bound_ns = XMEM_FOREVER));
+	struct xmem_buffer *buffer;
+	GstVideoInfo info;
+
+	read->keep = TRUE;
+	take_meta(from, "s");
+	pipe_set(from, GST_STATE_PLAYING);
+	ck_assert_int_ge(xmem_wait_subscribers(pool, 1, XMEM_FOREVER), 1);
+	buffer = xmem_acquire(pool, 100 * 8, XMEM_FOREVER);
+	memset(xmem_data_mut(buffer), 7, 800);
+	ck_assert_int_eq(xmem_describe_image(buffer, XMEM_IMAGE_GRAY8, 30, 8, 100), 0);
+	ck_assert_int_eq(xmem_publish(buffer, NULL, NULL), 0);
+	buffer = xmem_acquire(pool, 5, XMEM_FOREVER);
+	ck_assert_int_eq(xmem_publish(buffer, NULL, NULL), 0);
+	see_wait(read, 2);
+	ck_assert(gst_video_info_from_caps(&info, read->caps->pdata[0]));
+	ck_assert_int_eq(GST_VIDEO_INFO_WIDTH(&info), 30);
+	ck_assert_int_eq(gst_buffer_get_video_meta(see_buffer(read, 0))->stride[0], 100);
+	ck_assert_str_eq(gst_caps_to_string(read->caps->pdata[1]), "application/octet-stream");
+	ck_assert_uint_eq(gst_buffer_get_size(see_buffer(read, 1)), 5);
+	see_drop(read);
+	xmem_pool_close(pool);
+	pipe_wait(from);
+	pipe_free(from);
+
+	pool = watch("t");
+	to = pipe_new("videotestsrc num-buffers=1 ! " VIDEO("NV12", 30, 7)
+		      " ! xmemsink pool=t label=cam subscribers=1 sync=false");
+	pipe_set(to, GST_STATE_PLAYING);
+	buffer = next(follow(pool, 0));
+	ck_assert_int_eq(xmem_image_view(buffer, 0, &image), 0);
+	ck_assert_uint_eq(image.format, XMEM_IMAGE_NV12);
+	ck_assert_uint_eq(image.width, 30);
+	ck_assert_int_eq(xmem_metadata_view(buffer, &metadata), 0);
+	ck_assert_str_eq(metadata.producer, "cam");
+	ck_assert_str_eq(metadata.clock, "CLOCK_MONOTONIC");
+	ck_assert_uint_ne(metadata.timestamp_ns, 0);
+	xmem_release(buffer);
+	pipe_free(to);
+}
+END_TEST
+
+START_TEST(bytes_and_files_arrive)
+{
+	gchar *file = g_build_filename(g_get_tmp_dir(), "xmem-gst-bytes", NULL), *bytes, *copied;
+	gchar *other = g_strconcat(file, "-copy", NULL);
+	GstElement *to = pipe_new("filesrc location=%s blocksize=10007 ! xmemsink name=k pool=t "
+				  "subscribers=1", file);
+	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! filesink location=%s", other);
+	GstElement *jpeg = pipe_new("videotestsrc num-buffers=4 ! " VIDEO("I420", 320, 240)
+				    " ! jpegenc ! xmemsink pool=t subscribers=1 sync=false");
+	GstElement *decode = pipe_new("xmemsrc pool=t leaky=false ! jpegdec ! fakesink name=s");
+	struct seen *read = see(decode, "s", "sink");
+	gsize i, length = 300000, copied_length;
+
+	bytes = g_malloc(length);
+	for (i = 0; i < length; i++)
+		bytes[i] = i * i >> 8;
+	ck_assert(g_file_set_contents(file, bytes, length, NULL));
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	pipe_wait(to);
+	pipe_free(to);
+	pipe_wait(from);
+	pipe_free(from);
+	ck_assert(g_file_get_contents(other, &copied, &copied_length, NULL));
+	ck_assert_uint_eq(copied_length, length);
+	ck_assert_int_eq(memcmp(bytes, copied, length), 0);
+	unlink(file);
+	unlink(other);
+
+	pipe_set(decode, GST_STATE_PLAYING);
+	pipe_set(jpeg, GST_STATE_PLAYING);
+	pipe_wait(jpeg);
+	pipe_free(jpeg);
+	pipe_wait(decode);
+	ck_assert_uint_eq(read->buffers->len, 4);
+	pipe_free(decode);
+}
+END_TEST
+
+/* ---- times and losses ---- */
+
+/* The frame's time on the clock of the machine is one in both pipelines. */
+START_TEST(times_are_those_of_the_machine)
+{
+	GstElement *to = pipe_new("videotestsrc num-buffers=3 timestamp-offset=70000000 ! " SMALL
+				  " ! xmemsink name=k pool=t subscribers=1 sync=false");
+	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! fakesink name=s");
+	struct seen *written = see(to, "k", "sink"), *read = see(from, "s", "sink");
+	guint i;
+
+	written->keep = read->keep = TRUE;
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	pipe_wait(to);
+	see_wait(read, 3);
+	ck_assert_uint_ne(gst_element_get_base_time(from), 0);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(GST_BUFFER_PTS(see_buffer(written, i)) +
+				  gst_element_get_base_time(to),
+				  GST_BUFFER_PTS(see_buffer(read, i)) +
+				  gst_element_get_base_time(from));
+		ck_assert_uint_eq(GST_BUFFER_DURATION(see_buffer(written, i)),
+				  GST_BUFFER_DURATION(see_buffer(read, i)));
+	}
+	see_drop(written);
+	see_drop(read);
+	pipe_free(to);
+	pipe_free(from);
+}
+END_TEST
+
+/* A slow reader loses frames, and the next buffer says so. */
+START_TEST(losses_are_discontinuities)
+{
+	GstElement *to = pipe_new("videotestsrc num-buffers=100 ! " SMALL
+				  " ! xmemsink pool=t slots=4 subscribers=1 sync=false");
+	GstElement *from = pipe_new("xmemsrc name=c pool=t ! fakesink name=s");
+	struct seen *read = see(from, "s", "sink");
+	guint64 lost;
+	guint i;
+
+	read->keep = TRUE;
+	read->stop_at = 2;
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	pipe_wait(to);
+	see_wait(read, 2);
+	see_continue(read);
+	pipe_free(to);
+	pipe_wait(from);
+	lost = pipe_number(from, "c", "lost");
+	ck_assert_uint_ge(lost, 50);
+	ck_assert_uint_eq(read->buffers->len + lost, 100);
+	for (i = 1; i < read->buffers->len; i++) {
+		GstBuffer *a = see_buffer(read, i - 1), *b = see_buffer(read, i);
+		GstClockTime gap = GST_BUFFER_PTS(b) - GST_BUFFER_PTS(a);
+
+		ck_assert_int_eq(GST_BUFFER_FLAG_IS_SET(b, GST_BUFFER_FLAG_DISCONT),
+				 gap > GST_BUFFER_DURATION(a) * 3 / 2);
+	}
+	see_drop(read);
+	pipe_free(from);
+}
+END_TEST
+
+/* A slow reader that is not leaky gets all. */
+START_TEST(writers_wait_for_those_who_ask)
+{
+	GstElement *to = pipe_new("videotestsrc num-buffers=100 ! " SMALL " ! xmemsink pool=t "
+				  "slots=4 subscribers=1 sync=false max-wait=%" G_GUINT64_FORMAT,
+				  G_MAXUINT64);
+	GstElement *from = pipe_new("xmemsrc name=c pool=t leaky=false ! fakesink name=s");
+	struct seen *read = see(from, "s", "sink");
+
+	read->stop_at = 1;
+	pipe_set(from, GST_STATE_PLAYING);
+	pipe_set(to, GST_STATE_PLAYING);
+	see_wait(read, 1);
+	see_continue(read);
+	pipe_wait(to);
+	pipe_free(to);
+	pipe_wait(from);
+	ck_assert_uint_eq(pipe_number(from, "c", "lost"), 0);
+	ck_assert_uint_eq(read->buffers->len, 100);
+	pipe_free(from);
+}
+END_TEST
+
+/* ---- waiting, and its end ---- */
+
+/*
+ * Make a pipeline that cannot get a further buffer, because the test holds all four. The fifth one
+ * of the pool that upstream wants never comes.
+ */
+static GstElement *blocked(const char *more, struct xmem_subscription *subscription,
+			   struct xmem_buffer *held[4])
+{
+	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! %s xmemsink name=k pool=t slots=4 "
+				  "subscribers=1 sync=false", more);
+	guint i;
+
+	pipe_set(to, GST_STATE_PLAYING);
+	for (i = 0; i < 4; i++)
+		held[i] = next(subscription);
+	return to;
+}
+
+static void release_all(struct xmem_buffer *held[4])
+{
+	guint i;
+
+	for (i = 0; i < 4; i++)
+		xmem_release(held[i]);
+}
+
+static void end_blocked(const char *more, gboolean copies)
+{
+	struct xmem_pool *pool = watch("t");
+	struct xmem_subscription *subscription = follow(pool, 0);
+	struct xmem_buffer *held[4];
+	GstElement *to = blocked(more, subscription, held);
+
+	if (!copies)
+		ck_assert_uint_eq(pipe_number(to, "k", "copies"), 0);
+	pipe_set(to, GST_STATE_PAUSED);
+	pipe_set(to, GST_STATE_PLAYING);
+	pipe_free(to);
+	release_all(held);
+	wait_alone(pool, 1);
+	xmem_unsubscribe(subscription);
+	xmem_pool_close(pool);
+}
+
+START_TEST(a_blocked_pipeline_ends)
+{
+	end_blocked("", FALSE);
+	end_blocked("queue ! ", FALSE);
+	end_blocked("videoconvert ! video/x-raw,format=RGB !", FALSE);
+	end_blocked("videobox left=-2 ! video/x-raw,width=66 !", TRUE);
+}
+END_TEST
+
+START_TEST(a_blocked_pipeline_goes_on)
+{
+	struct xmem_pool *pool = watch("t");
+	struct xmem_subscription *subscription = follow(pool, 0);
+	struct xmem_buffer *held[4];
+	GstElement *to = blocked("", subscription, held);
+	guint i;
+
+	ck_assert(gst_element_seek_simple(to, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0));
+	release_all(held);
+	for (i = 0; i < 50; i++)
+		xmem_release(next(subscription));
+	pipe_free(to);
+	wait_alone(pool, 1);
+}
+END_TEST
+
+/* The source waits for a writer, and the sink for a subscriber: both can be stopped. */
+START_TEST(waits_for_others_end)
+{
+	GstElement *from = pipe_new("xmemsrc pool=t ! fakesink");
+	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! xmemsink pool=u subscribers=1");
+	guint i;
+
+	for (i = 0; i < 3; i++) {
+		pipe_set(from, GST_STATE_PLAYING);
+		pipe_set(to, GST_STATE_PLAYING);
+		gst_element_get_state(to, NULL, NULL, i * GST_MSECOND);
+		pipe_set(from, i ? GST_STATE_PAUSED : GST_STATE_READY);
+		pipe_set(to, i ? GST_STATE_PAUSED : GST_STATE_READY);
+	}
+	pipe_free(to);
+	pipe_free(from);
+}
+END_TEST
+
+/* The buffers that a pipeline keeps go with it. */
+START_TEST(a_stopped_reader_holds_nothing)
+{
+	struct xmem_pool *pool = watch("t");
+	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! xmemsink pool=t slots=8 "
+				  "subscribers=1 sync=false");
+	GstElement *from = pipe_new("xmemsrc pool=t ! queue max-size-buffers=3 name=q ! "
+				    "fakesink name=s");
+	struct seen *read = see(from, "s", "sink"), *queued = see(from, "q", "sink");
+	guint i;
+
+	for (i = 0; i < 3; i++) {
+		pipe_set(from, GST_STATE_PLAYING);
+		pipe_set(to, GST_STATE_PLAYING);
+		see_wait(queued, 4);
+		read->stop_at = 0;
+		gst_element_send_event(from, gst_event_new_flush_start());
+		gst_element_send_event(from, gst_event_new_flush_stop(TRUE));
+		pipe_set(from, GST_STATE_READY);
+		pipe_set(to, GST_STATE_READY);
+		wait_alone(pool, 1);
+		see_drop(queued);
+	}
+	pipe_free(to);
+	pipe_free(from);
+}
+END_TEST
+
+/* ---- the end of others ---- */
+
+START_TEST(the_next_writer_follows)
+{
+	GstElement *from = pipe_new("xmemsrc pool=t leaky=false reconnect=true ! fakesink name=s");
+	struct seen *read = see(from, "s", "sink");
+	GstElement *to;
+	guint i;
+
+	read->keep = TRUE;
+	pipe_set(from, GST_STATE_PLAYING);
+	for (i = 0; i < 3; i++) {
+		to = pipe_new("videotestsrc num-buffers=2 ! " SMALL " ! xmemsink pool=t "
+			      "subscribers=1 sync=false");
+		pipe_set(to, GST_STATE_PLAYING);
+		pipe_wait(to);
+		pipe_free(to);
+		see_wait(read, 2 * (i + 1));
+	}
+	for (i = 0; i < 6; i++)
+		ck_assert_int_eq(GST_BUFFER_FLAG_IS_SET(see_buffer(read, i),
+							GST_BUFFER_FLAG_DISCONT), i % 2 == 0);
+	see_drop(read);
+	pipe_free(from);
+}
+END_TEST
+
+static pid_t start(const char *description)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	execl(program, program, "launch", description, NULL);
+	_exit(127);
+}
+
+static void kill_it(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x", status);
+}
+
+/* Either pipeline is killed after a random number of frames. */
+START_TEST(killed_pipelines_leak_nothing)
+{
+	struct xmem_pool *pool = watch("t");
+	struct xmem_subscription *subscription = follow(pool, XMEM_SUBSCRIBE_WAITS);
+	GRand *random = g_rand_new();
+	pid_t to, from;
+	gint i, frames;
+
+	for (i = 0; i < 8; i++) {
+		from = start("xmemsrc pool=t leaky=false ! queue ! fakesink sync=true");
+		to = start("videotestsrc ! " SMALL " ! queue max-size-buffers=2 ! xmemsink pool=t "
+			   "slots=8 subscribers=2 sync=false max-wait=100000000");
+		for (frames = g_rand_int_range(random, 1, 40); frames; frames--)
+			xmem_release(next(subscription));
+		kill_it(i % 2 ? to : from);
+		for (frames = i % 2 ? 0 : 20; frames; frames--)	/* the writer goes on */
+			xmem_release(next(subscription));
+		kill_it(i % 2 ? from : to);
+		wait_alone(pool, 1);
+	}
+	g_rand_free(random);
+}
+END_TEST
+
+/* The source of a killed writer ends. */
+START_TEST(a_killed_writer_is_the_end)
+{
+	GstElement *from = pipe_new("xmemsrc pool=t ! fakesink name=s");
+	struct seen *read = see(from, "s", "sink");
+	pid_t to;
+
+	pipe_set(from, GST_STATE_PLAYING);
+	to = start("videotestsrc ! " SMALL " ! xmemsink pool=t subscribers=1");
+	see_wait(read, 3);
+	kill_it(to);
+	pipe_wait(from);
+	pipe_free(from);
+}
+END_TEST
+
+/* ---- errors ---- */
+
+static void fails(const char *description, const char *words, const char *more)
+{
+	GstElement *pipe = pipe_new("%s", description);
+	gchar *debug, *message;
+
+	gst_element_set_state(pipe, GST_STATE_PLAYING);
+	message = pipe_error(pipe, &debug);
+	ck_assert_msg(strstr(message, words), "%s", message);
+	ck_assert_msg(strstr(debug, more), "%s", debug);
+	g_free(message);
+	g_free(debug);
+	pipe_free(pipe);
+}
+
+START_TEST(errors_say_what_is_wrong)
+{
+	fails("videotestsrc ! xmemsink", "The property 'pool' is not set.", "");
+	fails("xmemsrc ! fakesink", "The property 'pool' is not set.", "");
+	fails("videotestsrc ! xmemsink pool=a//b", "Cannot open the pool: pool_open: ",
+	      "Invalid argument (errno 22)");
+	fails("xmemsrc pool=nobody:b ! fakesink", "Cannot follow the pool: pool_open: ",
+	      "errno ");
+	fails("videotestsrc ! video/x-raw,width=8000,height=8000,format=RGBA64_LE ! "
+	      "xmemsink pool=t slots=512", "Cannot make the buffers: preallocate: ",
+	      "Cannot allocate memory (errno 12)");
+}
+END_TEST
+
 /* ---- the program ---- */
 
 static int launch(const char *description)
@@ -145,7 +719,7 @@ static void add(Suite *suite, const char *name, const TTest *test)
 	const char *patience = getenv("XMEM_TEST_PATIENCE");
 	TCase *tcase = tcase_create(name);
 
-	tcase_add_checked_fixture(tcase, begin, NULL);
+	tcase_add_checked_fixture(tcase, begin_alone, NULL);
 	tcase_set_timeout(tcase, 3 * (patience && *patience ? strtod(patience, NULL) : 100));
 	tcase_add_test(tcase, test);
 	suite_add_tcase(suite, tcase);
@@ -163,6 +737,24 @@ int main(int argc, char **argv)
 		return launch(argv[2]);
 	ADD(nothing_is_copied);
 	ADD(each_format_arrives_as_it_was);
+	ADD(other_memory_is_copied);
+	ADD(a_buffer_that_comes_again_is_copied);
+	ADD(published_memory_cannot_be_written);
+	ADD(caps_change_on_the_way);
+	ADD(refused_caps_hold_nothing);
+	ADD(programs_without_gstreamer);
+	ADD(bytes_and_files_arrive);
+	ADD(times_are_those_of_the_machine);
+	ADD(losses_are_discontinuities);
+	ADD(writers_wait_for_those_who_ask);
+	ADD(a_blocked_pipeline_ends);
+	ADD(a_blocked_pipeline_goes_on);
+	ADD(waits_for_others_end);
+	ADD(a_stopped_reader_holds_nothing);
+	ADD(the_next_writer_follows);
+	ADD(killed_pipelines_leak_nothing);
+	ADD(a_killed_writer_is_the_end);
+	ADD(errors_say_what_is_wrong);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
