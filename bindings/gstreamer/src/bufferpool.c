@@ -10,7 +10,9 @@ struct _XgBufferPool {
 	struct xg_writer *writer;
 	struct xg_gate gate;		/* shut while the pool is flushing */
 	GstVideoInfo info;		/* of an image */
-	struct xg_shape shape;		/* set_config sets it */
+	struct xg_shape shape;		/* set_config sets it, and the next two */
+	GstAllocationParams params;
+	gboolean plain;			/* buffers are not of xmem, and xmemsink will copy them */
 };
 
 G_DECLARE_FINAL_TYPE(XgBufferPool, xg_buffer_pool, XG, BUFFER_POOL, GstBufferPool)
@@ -23,27 +25,30 @@ static const gchar **get_options(GstBufferPool *pool)
 	return options;
 }
 
-/* Memory is aligned to 64 bytes. A pool that cannot do what is asked is not used. */
+/*
+ * The pool takes every configuration. If the planes must be where xmem does not have them, or the
+ * memory must be aligned to more than 64 bytes, it gives memory that is not of xmem: upstream must
+ * not take all buffers of xmem for images that have to be copied to others of these buffers.
+ */
 static gboolean set_config(GstBufferPool *pool, GstStructure *config)
 {
 	XgBufferPool *self = XG_BUFFER_POOL(pool);
-	GstAllocationParams params = { 0 };
 	guint size, min, max;
+	gboolean meta;
 	GstCaps *caps;
 
 	if (!gst_buffer_pool_config_get_params(config, &caps, &size, &min, &max) || !caps ||
 	    !gst_video_info_from_caps(&self->info, caps))
 		return FALSE;
-	if (gst_buffer_pool_config_get_allocator(config, NULL, &params) &&
-	    (params.align > 63 || params.prefix))
-		return FALSE;
+	gst_allocation_params_init(&self->params);
+	gst_buffer_pool_config_get_allocator(config, NULL, &self->params);
+	meta = gst_buffer_pool_config_has_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META);
+	self->plain = self->params.align > 63 || self->params.prefix ||
+		      !(meta || xg_is_usual_layout(&self->info));
 	size = MAX(size, self->info.size);
 	self->shape = (struct xg_shape){
-		.bytes = size,
-		.padding = params.padding,
-		.info = &self->info,
-		.meta = gst_buffer_pool_config_has_option(config,
-							  GST_BUFFER_POOL_OPTION_VIDEO_META),
+		.bytes = size, .padding = self->params.padding,
+		.info = &self->info, .meta = meta,
 	};
 	gst_buffer_pool_config_set_params(config, caps, size, min, max);
 	return GST_BUFFER_POOL_CLASS(xg_buffer_pool_parent_class)->set_config(pool, config);
@@ -63,6 +68,10 @@ static GstFlowReturn acquire(GstBufferPool *pool, GstBuffer **ret,
 
 	if (GST_BUFFER_POOL_IS_FLUSHING(pool))
 		return GST_FLOW_FLUSHING;
+	if (self->plain) {
+		*ret = gst_buffer_new_allocate(NULL, self->shape.bytes, &self->params);
+		return *ret ? GST_FLOW_OK : GST_FLOW_ERROR;
+	}
 	return xg_writer_acquire(self->writer, &self->shape, waits, &self->gate, ret);
 }
 

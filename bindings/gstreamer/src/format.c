@@ -116,6 +116,18 @@ int xg_describe_image(struct xmem_buffer *buffer, const GstVideoInfo *info, gint
 	return 0;
 }
 
+gboolean xg_is_usual_layout(const GstVideoInfo *info)
+{
+	guint last = GST_VIDEO_INFO_N_COMPONENTS(info) - 1;
+	guint plane = GST_VIDEO_INFO_N_PLANES(info) - 1;
+	gsize end = info->offset[plane] + (gsize)info->stride[plane] *
+		    (GST_VIDEO_INFO_COMP_HEIGHT(info, last) - 1) +
+		    GST_VIDEO_INFO_COMP_WIDTH(info, last) * GST_VIDEO_INFO_COMP_PSTRIDE(info, last);
+
+	return !plane || (gint64)end == xmem_image_bytes(xg_image_format(info), info->width,
+							 info->height, info->stride[0]);
+}
+
 static guint64 pack(gint high, gint low)
 {
 	return (guint64)(guint32)high << 32 | (guint32)low;

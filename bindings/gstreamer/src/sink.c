@@ -179,7 +179,6 @@ static gboolean set_caps(GstBaseSink *sink, GstCaps *caps)
 static gboolean propose_allocation(GstBaseSink *sink, GstQuery *query)
 {
 	struct xg_writer *writer;
-	GstStructure *config;
 	GstBufferPool *pool;
 	gboolean need_pool;
 	GstVideoInfo info;
@@ -192,13 +191,10 @@ static gboolean propose_allocation(GstBaseSink *sink, GstQuery *query)
 	writer = need_pool ? get_writer(XG_SINK(sink)) : NULL;
 	if (!writer)
 		return TRUE;
-	pool = xg_buffer_pool_new(writer);
-	xg_writer_unref(writer);
-	config = gst_buffer_pool_get_config(pool);
-	gst_buffer_pool_config_set_params(config, caps, info.size, 0, 0);
-	if (gst_buffer_pool_set_config(pool, config))
-		gst_query_add_allocation_pool(query, pool, info.size, 0, 0);
+	pool = xg_buffer_pool_new(writer);	/* upstream configures it */
+	gst_query_add_allocation_pool(query, pool, info.size, 0, 0);
 	gst_object_unref(pool);
+	xg_writer_unref(writer);
 	return TRUE;
 }
 

@@ -136,29 +136,19 @@ static GstFlowReturn fail(struct xg_writer *writer, const char *what)
 	return GST_FLOW_ERROR;
 }
 
+/*
+ * Without the turn, which upstream may have: it may wait until what it has sent is published. The
+ * writer is not closed while its element renders.
+ */
 GstFlowReturn xg_writer_wait_subscribers(struct xg_writer *writer, guint count,
 					 const struct xg_gate *own)
 {
-	GstFlowReturn flow = GST_FLOW_OK;
-	int fd, err;
+	int fd = xmem_subscribers_poll_fd(writer->pool), err = fd;
 
-	if (!take_turn(writer, &writer->flush, own))
-		return GST_FLOW_FLUSHING;
-	fd = writer->pool ? xmem_subscribers_poll_fd(writer->pool) : -1;
-	if (fd < 0)
-		flow = writer->pool ? fail(writer, "Cannot wait for subscribers") :
-		       GST_FLOW_FLUSHING;
-	while (flow == GST_FLOW_OK) {
-		err = xmem_wait_subscribers(writer->pool, count, 0);
-		if (err >= 0)
-			break;
-		if (err != -EAGAIN)
-			flow = fail(writer, "Cannot wait for subscribers");
-		else if (!xg_wait(fd, POLLIN, &writer->flush, own))
-			flow = GST_FLOW_FLUSHING;
-	}
-	give_turn(writer);
-	return flow;
+	while (fd >= 0 && (err = xmem_wait_subscribers(writer->pool, count, 0)) == -EAGAIN)
+		if (!xg_wait(fd, POLLIN, &writer->flush, own))
+			return GST_FLOW_FLUSHING;
+	return err < 0 ? fail(writer, "Cannot wait for subscribers") : GST_FLOW_OK;
 }
 
 /* ---- GstBuffers ---- */

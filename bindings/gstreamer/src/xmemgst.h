@@ -69,6 +69,12 @@ struct xg_times {
 /* Get enum xmem_image_format; XMEM_IMAGE_NONE: there is none. */
 guint32 xg_image_format(const GstVideoInfo *info);
 
+/*
+ * Are the planes of GStreamer's usual layout where xmem has them? GStreamer leaves room between
+ * planes and rows where xmem has none, and nowhere less, so it is enough to compare the ends.
+ */
+gboolean xg_is_usual_layout(const GstVideoInfo *info);
+
 /* Where the planes are in a buffer of xmem that is described as this image. 0 or -errno. */
 int xg_describe_image(struct xmem_buffer *buffer, const GstVideoInfo *info, gint stride,
 		      gsize offset[GST_VIDEO_MAX_PLANES], gint strides[GST_VIDEO_MAX_PLANES]);

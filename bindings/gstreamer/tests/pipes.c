@@ -211,35 +211,54 @@ void same_pixels(GstBuffer *a, GstCaps *a_caps, GstBuffer *b, GstCaps *b_caps)
 	gst_video_frame_unmap(&two);
 }
 
-static GstPadProbeReturn asked(GstPad *pad, GstPadProbeInfo *info, gpointer meta)
+static gboolean is_allocation(GstPadProbeInfo *info)
 {
-	GstQuery *query = GST_PAD_PROBE_INFO_QUERY(info);
+	return GST_QUERY_TYPE(GST_PAD_PROBE_INFO_QUERY(info)) == GST_QUERY_ALLOCATION;
+}
 
-	if (GST_QUERY_TYPE(query) != GST_QUERY_ALLOCATION)
+static GstPadProbeReturn give_meta(GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+	if (!is_allocation(info))
 		return GST_PAD_PROBE_OK;
-	if (!meta)
-		return GST_PAD_PROBE_DROP;
-	gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, NULL);
+	gst_query_add_allocation_meta(GST_PAD_PROBE_INFO_QUERY(info), GST_VIDEO_META_API_TYPE,
+				      NULL);
 	return GST_PAD_PROBE_HANDLED;
 }
 
-static void answer(GstElement *pipe, const char *element, gboolean meta)
+static GstPadProbeReturn give_nothing(GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+	return is_allocation(info) ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK;
+}
+
+static GstPadProbeReturn remove_meta(GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+	if (is_allocation(info))
+		gst_query_remove_nth_allocation_meta(GST_PAD_PROBE_INFO_QUERY(info), 0);
+	return GST_PAD_PROBE_OK;
+}
+
+static void probe_queries(GstElement *pipe, const char *element, GstPadProbeType when,
+			  GstPadProbeCallback call)
 {
 	GstPad *pad = pipe_pad(pipe, element, "sink");
 
-	gst_pad_add_probe(pad, GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM | GST_PAD_PROBE_TYPE_PUSH,
-			  asked, GINT_TO_POINTER(meta), NULL);
+	gst_pad_add_probe(pad, GST_PAD_PROBE_TYPE_QUERY_DOWNSTREAM | when, call, NULL, NULL);
 	gst_object_unref(pad);
 }
 
 void take_meta(GstElement *pipe, const char *element)
 {
-	answer(pipe, element, TRUE);
+	probe_queries(pipe, element, GST_PAD_PROBE_TYPE_PUSH, give_meta);
 }
 
 void take_no_pool(GstElement *pipe, const char *element)
 {
-	answer(pipe, element, FALSE);
+	probe_queries(pipe, element, GST_PAD_PROBE_TYPE_PUSH, give_nothing);
+}
+
+void take_no_meta(GstElement *pipe, const char *element)
+{
+	probe_queries(pipe, element, GST_PAD_PROBE_TYPE_PULL, remove_meta);
 }
 
 /* ---- the pool from outside ---- */

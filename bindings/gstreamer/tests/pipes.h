@@ -49,9 +49,10 @@ GstBuffer *see_buffer(struct seen *seen, guint i);
 /* Fail if the visible pixels of two images differ. */
 void same_pixels(GstBuffer *a, GstCaps *a_caps, GstBuffer *b, GstCaps *b_caps);
 
-/* Let downstream of this pad say that it reads GstVideoMeta; or that it proposes nothing. */
+/* Let an element say that it reads GstVideoMeta; that it proposes nothing; or only a pool. */
 void take_meta(GstElement *pipe, const char *element);
 void take_no_pool(GstElement *pipe, const char *element);
+void take_no_meta(GstElement *pipe, const char *element);
 
 /* ---- the pool from outside ---- */
 
