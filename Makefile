@@ -15,6 +15,7 @@
 #   make check-python   its tests; make check-torch: with PyTorch 2 from PyPI, 5.5 GB,
 #                       or make check-torch TORCH=2.5: with that release, 2 GB
 #   make ocaml          the OCaml package in build/ocaml/FLAVOUR; make check-ocaml: its tests
+#   make gstreamer      the plugin of GStreamer; make check-gstreamer: its tests
 #   make bench          speed as ratios of one run, against targets
 #   make bench-instructions  counts them, and fails above bench/instructions.expected
 #   make bench-peers    beside iceoryx, Boost, POSIX and pipes; QUICK=1: below a minute

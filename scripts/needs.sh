@@ -46,6 +46,12 @@ packages_for() {
 		echo make gcc libc6-dev ocaml-nox ocaml-dune ocaml-findlib libctypes-ocaml-dev
 		echo libalcotest-ocaml-dev liblwt-ocaml-dev
 		;;
+	gstreamer) echo make gcc libc6-dev pkg-config libgstreamer-plugins-base1.0-dev ;;
+	gstreamer-tests)
+		packages_for gstreamer
+		echo check valgrind gstreamer1.0-tools gstreamer1.0-plugins-base
+		echo gstreamer1.0-plugins-good forensics-samples-files
+		;;
 	fakecuda) echo make gcc g++ libc6-dev ;;
 	bench) packages_for build; echo strace ;;
 	instructions) packages_for build; echo valgrind ;;
@@ -100,7 +106,7 @@ main() {
 	local purpose wanted=() lacking=()
 	[ $# -gt 0 ] ||
 		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|ocaml|python|python-tests|$(
-			)bench|instructions|peers..."
+			)bench|instructions|peers|gstreamer|gstreamer-tests..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
 		wanted+=("${more[@]}")

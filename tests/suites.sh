@@ -153,15 +153,24 @@ suite long ocaml ocaml-valgrind 60 "$ocaml" \
 	"bindings/ocaml/test/run.sh -v build/test/ocaml-tests 'handles|views|calls'"
 suite long ocaml ocaml-5 300 "$ocaml" 'bindings/ocaml/test/run.sh -5'
 
+# ---- GStreamer ----
+
+gstreamer='test/gstreamer-tests test:gstreamer apt:gstreamer-tests'
+suite both gstreamer gstreamer 30 "$gstreamer" \
+	'bindings/gstreamer/tests/run.sh build/test/gstreamer-tests'
+suite long gstreamer gstreamer-asan 30 'asan/gstreamer-tests apt:gstreamer-tests' \
+	'ASAN_OPTIONS=detect_leaks=0 bindings/gstreamer/tests/run.sh build/asan/gstreamer-tests'
+
 # ---- models, and planted bugs ----
 
 guests='release:kernel-tests test/conform test/cuda'
 
 suite short model model-changed 30 '' 'tests/model/run.sh --changed'
 suite long model model 200 '' tests/model/run.sh
-suite short mutants mutants-changed 100 'apt:ocaml test/conform test/cuda test/unit' \
-	'tests/check-mutants.sh --changed'
-suite long mutants mutants 400 'apt:ocaml test/conform test/cuda test/unit' tests/check-mutants.sh
+suite short mutants mutants-changed 100 'apt:ocaml apt:gstreamer-tests test/conform test/cuda \
+	test/unit' 'tests/check-mutants.sh --changed'
+suite long mutants mutants 400 'apt:ocaml apt:gstreamer-tests test/conform test/cuda test/unit' \
+	tests/check-mutants.sh
 suite long kernel-mutants kernel-mutants 7200 "$guests" tests/check-mutants-kernel.sh
 
 # ---- the module, in a virtual machine ----

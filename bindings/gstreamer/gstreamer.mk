@@ -54,6 +54,6 @@ $(B)/gstreamer-tests: $(GST_TEST_OBJ) $(GST_OBJ) $(B)/libxmem.a | $(B)/xmemd
 	$(Q)$(CC) $(XM_LDFLAGS) $(LDFLAGS) $^ -o $@ $(GST_LIBS) $$(pkg-config --libs check) -ldl
 
 check-gstreamer:
-	$(Q)scripts/needs.sh gstreamer gstreamer-tests
+	$(Q)scripts/needs.sh gstreamer-tests
 	$(Q)$(MAKE) -s FLAVOUR=test build/test/gstreamer-tests gstreamer
 	$(Q)bindings/gstreamer/tests/run.sh build/test/gstreamer-tests

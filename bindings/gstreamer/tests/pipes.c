@@ -179,7 +179,7 @@ static void map_frame(GstVideoFrame *frame, GstBuffer *buffer, GstCaps *caps)
 
 static void same_component(GstVideoFrame *one, GstVideoFrame *two, gint c)
 {
-	gint depth = GST_VIDEO_FRAME_COMP_DEPTH(one, c), row, column;
+	gint bytes = (GST_VIDEO_FRAME_COMP_DEPTH(one, c) + 7) / 8, row, column;
 	gint step = GST_VIDEO_FRAME_COMP_PSTRIDE(one, c);
 	guint8 *a, *b;
 
@@ -189,7 +189,7 @@ static void same_component(GstVideoFrame *one, GstVideoFrame *two, gint c)
 		b = (guint8 *)GST_VIDEO_FRAME_COMP_DATA(two, c) +
 		    row * GST_VIDEO_FRAME_COMP_STRIDE(two, c);
 		for (column = 0; column < GST_VIDEO_FRAME_COMP_WIDTH(one, c); column++)
-			ck_assert_msg(!memcmp(a + column * step, b + column * step, (depth + 7) / 8),
+			ck_assert_msg(!memcmp(a + column * step, b + column * step, bytes),
 				      "%s: component %d differs in row %d, column %d",
 				      GST_VIDEO_INFO_NAME(&one->info), c, row, column);
 	}
