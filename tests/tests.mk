@@ -3,8 +3,8 @@
 #
 #   make test           every change must pass it; TESTS="build unit": some groups or suites
 #   make test-all       all tests, which takes hours; docs/testing.md
-#   make check-GROUP    one group: build native device demo python ocaml gstreamer model mutants vm bare
-#                       kasan tools kernels long
+#   make check-GROUP    one group: build native device demo python ocaml gstreamer model mutants vm
+#                       bare kasan tools kernels long
 #   make check-kernel-mutants  bugs planted in kmod/, each to be found in the VM; MUTANTS="a b"
 #   make fuzz           builds the fuzz targets, for tests/fuzz/run.sh
 

@@ -318,20 +318,21 @@ static GstFlowReturn publish(XmemSink *self, GstBuffer *buffer, struct xmem_buff
 static GstFlowReturn hand_over(XmemSink *self, GstBuffer *buffer)
 {
 	struct xmem_buffer *xmem = xg_writer_buffer(self->writer, buffer);
-	GstFlowReturn flow = GST_FLOW_OK;
 	GstBuffer *ours = NULL;
+	GstFlowReturn flow;
 	struct xg_times times;
 
 	get_times(self, buffer, &times);
 	if (!xmem || (is_image(self) && !describe_planes(self, buffer, xmem))) {
+		flow = copy(self, buffer, &ours);
+		if (flow != GST_FLOW_OK)
+			return flow;
 		tell_copy(self, xmem ? "the planes are not where xmem has them" :
 			  "they are not of the pool that this element proposes");
-		flow = copy(self, buffer, &ours);
 		buffer = ours;
-		xmem = ours ? xg_writer_buffer(self->writer, ours) : NULL;
+		xmem = xg_writer_buffer(self->writer, ours);
 	}
-	if (flow == GST_FLOW_OK)
-		flow = publish(self, buffer, xmem, &times);
+	flow = publish(self, buffer, xmem, &times);
 	gst_clear_buffer(&ours);
 	return flow;
 }

@@ -3,7 +3,15 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+gint64 patience(void)
+{
+	const char *percent = g_getenv("XMEM_TEST_PATIENCE");
+
+	return (percent && *percent ? strtod(percent, NULL) : 100) * 1.2 * G_USEC_PER_SEC;
+}
 
 /* ---- pipelines ---- */
 
@@ -37,7 +45,7 @@ void pipe_free(GstElement *pipe)
 static GstMessage *wait_message(GstElement *pipe)
 {
 	GstBus *bus = gst_element_get_bus(pipe);
-	GstMessage *message = gst_bus_timed_pop_filtered(bus, PATIENCE * GST_USECOND,
+	GstMessage *message = gst_bus_timed_pop_filtered(bus, patience() * GST_USECOND,
 							 GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
 
 	gst_object_unref(bus);
@@ -133,7 +141,7 @@ struct seen *see(GstElement *pipe, const char *element, const char *pad)
 
 void see_wait(struct seen *seen, guint count)
 {
-	gint64 end = g_get_monotonic_time() + PATIENCE;
+	gint64 end = g_get_monotonic_time() + patience();
 
 	g_mutex_lock(&seen->lock);
 	while (seen->buffers->len < count)
@@ -287,12 +295,12 @@ struct xmem_subscription *follow(struct xmem_pool *pool, guint32 flags)
 
 struct xmem_buffer *next(struct xmem_subscription *subscription)
 {
-	return made(xmem_receive(subscription, PATIENCE * 1000));
+	return made(xmem_receive(subscription, patience() * 1000));
 }
 
 void wait_alone(struct xmem_pool *pool, guint clients)
 {
-	gint64 end = g_get_monotonic_time() + PATIENCE;
+	gint64 end = g_get_monotonic_time() + patience();
 	struct xmem_pool_info info = XMEM_INIT(info);
 
 	for (;;) {

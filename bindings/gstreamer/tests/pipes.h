@@ -8,8 +8,18 @@
 #include <gst/video/video.h>
 #include <xmem.h>
 
-#define SECONDS(n)	((n) * (gint64)G_USEC_PER_SEC)
-#define PATIENCE	SECONDS(600)	/* only against hangs */
+#define VIDEO(format, width, height) \
+	"video/x-raw,format=" format ",width=" #width ",height=" #height ",framerate=30/1"
+#define SMALL VIDEO("GRAY8", 64, 32)
+
+/* Microseconds; only against hangs. XMEM_TEST_PATIENCE is a percentage of it. */
+gint64 patience(void);
+
+extern const char *program;		/* its path */
+
+void add_test(Suite *suite, const char *name, const TTest *test);
+#define ADD(name)	add_test(suite, #name, name)
+void ends_tests(Suite *suite);
 
 /* ---- pipelines ---- */
 
@@ -56,7 +66,7 @@ void take_no_meta(GstElement *pipe, const char *element);
 
 /* ---- the pool from outside ---- */
 
-/* Open the pool of this test as a reader, and subscribe without leaks of WAITS. */
+/* Join a pool as a reader; follow all writers, for ever. @flags: XMEM_SUBSCRIBE_WAITS or 0. */
 struct xmem_pool *watch(const char *pool);
 struct xmem_subscription *follow(struct xmem_pool *pool, guint32 flags);
 /* Wait until the pool has so many clients, with this one. Then nothing is held and in limbo. */

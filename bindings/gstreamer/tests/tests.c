@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tests of the plugin, which is linked into this program. CK_RUN_CASE=name runs one test. With the
- * arguments "launch DESCRIPTION" it runs a pipeline, as the processes do that the tests kill.
+ * Tests of contents, times and losses, and the program. The plugin is linked into it.
+ * CK_RUN_CASE=name runs one test. With the arguments "launch DESCRIPTION" it runs a pipeline, as the processes do that the tests kill.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pipes.h"
 
 void gst_plugin_xmem_register(void);
 
-static const char *program;
+const char *program;
 
 static void begin(void)
 {
@@ -32,10 +29,6 @@ static void begin_alone(void)
 	g_free(socket);
 	begin();
 }
-
-#define VIDEO(format, width, height) \
-	"video/x-raw,format=" format ",width=" #width ",height=" #height ",framerate=30/1"
-#define SMALL VIDEO("GRAY8", 64, 32)
 
 /* ---- contents ---- */
 
@@ -166,14 +159,23 @@ START_TEST(planes_elsewhere_are_copied)
 				  " ! queue ! xmemsink name=k pool=t slots=4 subscribers=1 "
 				  "sync=false max-wait=%" G_GUINT64_FORMAT, G_MAXUINT64);
 	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! fakesink name=s");
-	struct seen *read = see(from, "s", "sink");
+	struct seen *written = see(to, "k", "sink"), *read = see(from, "s", "sink");
+	GstMapInfo map;
+	guint i;
 
+	written->keep = TRUE;
 	take_no_meta(to, "k");
 	pipe_set(from, GST_STATE_PLAYING);
 	pipe_set(to, GST_STATE_PLAYING);
 	pipe_wait(to);
 	see_wait(read, 40);
 	ck_assert_uint_eq(pipe_number(to, "k", "copies"), 40);
+	for (i = 0; i < 40; i++) {
+		ck_assert(gst_buffer_map(see_buffer(written, i), &map, GST_MAP_READ));
+		ck_assert_msg(g_str_has_prefix(place_of(map.data), "00:00:0 "), "%s",
+			      place_of(map.data));	/* no file */
+		gst_buffer_unmap(see_buffer(written, i), &map);
+	}
 	pipe_free(to);
 	pipe_free(from);
 }
@@ -311,8 +313,9 @@ START_TEST(programs_without_gstreamer)
 {
 	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! fakesink name=s"), *to;
 	struct seen *read = see(from, "s", "sink");
-	struct xmem_metadata metadata;
+	struct xmem_subscriber_info subscriber = XMEM_INIT(subscriber);
 	struct xmem_image image = XMEM_INIT(image);
+	struct xmem_metadata metadata;
 	struct xmem_pool *pool = xmem_pool_open("t", XMEM_OPTIONS(xmem_pool_options,
 		.flags = XMEM_OPEN_WRITER, .wait_bound_ns = XMEM_FOREVER));
 	struct xmem_buffer *buffer;
@@ -322,6 +325,8 @@ START_TEST(programs_without_gstreamer)
 	take_meta(from, "s");
 	pipe_set(from, GST_STATE_PLAYING);
 	ck_assert_int_ge(xmem_wait_subscribers(pool, 1, XMEM_FOREVER), 1);
+	ck_assert_int_eq(xmem_subscriber_next(pool, 0, &subscriber), 0);
+	ck_assert_uint_eq(subscriber.waits, 1);		/* it is not leaky */
 	buffer = xmem_acquire(pool, 100 * 8, XMEM_FOREVER);
 	memset(xmem_data_mut(buffer), 7, 800);
 	ck_assert_int_eq(xmem_describe_image(buffer, XMEM_IMAGE_GRAY8, 30, 8, 100), 0);
@@ -484,254 +489,6 @@ START_TEST(writers_wait_for_those_who_ask)
 }
 END_TEST
 
-/* ---- waiting, and its end ---- */
-
-/*
- * Make a pipeline that cannot get a further buffer, because the test holds all four. The fifth one
- * of the pool that upstream wants never comes.
- */
-static GstElement *blocked(const char *more, struct xmem_subscription *subscription,
-			   struct xmem_buffer *held[4])
-{
-	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! %s xmemsink name=k pool=t slots=4 "
-				  "subscribers=1 sync=false", more);
-	guint i;
-
-	pipe_set(to, GST_STATE_PLAYING);
-	for (i = 0; i < 4; i++)
-		held[i] = next(subscription);
-	return to;
-}
-
-static void release_all(struct xmem_buffer *held[4])
-{
-	guint i;
-
-	for (i = 0; i < 4; i++)
-		xmem_release(held[i]);
-}
-
-static void end_blocked(const char *more, gboolean copies)
-{
-	struct xmem_pool *pool = watch("t");
-	struct xmem_subscription *subscription = follow(pool, 0);
-	struct xmem_buffer *held[4];
-	GstElement *to = blocked(more, subscription, held);
-
-	if (!copies)
-		ck_assert_uint_eq(pipe_number(to, "k", "copies"), 0);
-	pipe_set(to, GST_STATE_PAUSED);
-	pipe_set(to, GST_STATE_PLAYING);
-	pipe_free(to);
-	release_all(held);
-	wait_alone(pool, 1);
-	xmem_unsubscribe(subscription);
-	xmem_pool_close(pool);
-}
-
-START_TEST(a_blocked_pipeline_ends)
-{
-	end_blocked("", FALSE);
-	end_blocked("queue ! ", FALSE);
-	end_blocked("videoconvert ! video/x-raw,format=RGB !", FALSE);
-	end_blocked("videobox left=-2 ! video/x-raw,width=66 !", TRUE);
-}
-END_TEST
-
-START_TEST(a_blocked_pipeline_goes_on)
-{
-	struct xmem_pool *pool = watch("t");
-	struct xmem_subscription *subscription = follow(pool, 0);
-	struct xmem_buffer *held[4];
-	GstElement *to = blocked("", subscription, held);
-	guint i;
-
-	ck_assert(gst_element_seek_simple(to, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0));
-	release_all(held);
-	for (i = 0; i < 50; i++)
-		xmem_release(next(subscription));
-	pipe_free(to);
-	xmem_unsubscribe(subscription);
-	wait_alone(pool, 1);
-}
-END_TEST
-
-/* The source waits for a writer, and the sink for a subscriber: both can be stopped. */
-START_TEST(waits_for_others_end)
-{
-	GstElement *from = pipe_new("xmemsrc pool=t ! fakesink");
-	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! xmemsink pool=u subscribers=1");
-	guint i;
-
-	for (i = 0; i < 3; i++) {
-		pipe_set(from, GST_STATE_PLAYING);
-		pipe_set(to, GST_STATE_PLAYING);
-		gst_element_get_state(to, NULL, NULL, i * GST_MSECOND);
-		pipe_set(from, i ? GST_STATE_PAUSED : GST_STATE_READY);
-		pipe_set(to, i ? GST_STATE_PAUSED : GST_STATE_READY);
-	}
-	pipe_free(to);
-	pipe_free(from);
-}
-END_TEST
-
-/* The buffers that a pipeline keeps go with it. */
-START_TEST(a_stopped_reader_holds_nothing)
-{
-	struct xmem_pool *pool = watch("t");
-	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! xmemsink pool=t slots=8 "
-				  "subscribers=1 sync=false");
-	GstElement *from = pipe_new("xmemsrc pool=t ! queue max-size-buffers=3 name=q ! "
-				    "fakesink name=s");
-	struct seen *read = see(from, "s", "sink"), *queued = see(from, "q", "sink");
-	guint i;
-
-	for (i = 0; i < 3; i++) {
-		pipe_set(from, GST_STATE_PLAYING);
-		pipe_set(to, GST_STATE_PLAYING);
-		see_wait(queued, 4);
-		read->stop_at = 0;
-		gst_element_send_event(from, gst_event_new_flush_start());
-		gst_element_send_event(from, gst_event_new_flush_stop(TRUE));
-		pipe_set(from, GST_STATE_READY);
-		pipe_set(to, GST_STATE_READY);
-		wait_alone(pool, 1);
-		see_drop(queued);
-	}
-	pipe_free(to);
-	pipe_free(from);
-}
-END_TEST
-
-/* ---- the end of others ---- */
-
-START_TEST(the_next_writer_follows)
-{
-	GstElement *from = pipe_new("xmemsrc pool=t leaky=false reconnect=true ! fakesink name=s");
-	struct seen *read = see(from, "s", "sink");
-	GstElement *to;
-	guint i;
-
-	read->keep = TRUE;
-	pipe_set(from, GST_STATE_PLAYING);
-	for (i = 0; i < 3; i++) {
-		to = pipe_new("videotestsrc num-buffers=2 ! " SMALL " ! xmemsink pool=t "
-			      "subscribers=1 sync=false");
-		pipe_set(to, GST_STATE_PLAYING);
-		pipe_wait(to);
-		pipe_free(to);
-		see_wait(read, 2 * (i + 1));
-	}
-	for (i = 0; i < 6; i++)
-		ck_assert_int_eq(GST_BUFFER_FLAG_IS_SET(see_buffer(read, i),
-							GST_BUFFER_FLAG_DISCONT), i % 2 == 0);
-	see_drop(read);
-	pipe_free(from);
-}
-END_TEST
-
-static pid_t start(const char *description)
-{
-	pid_t pid = fork();
-
-	if (pid)
-		return pid;
-	execl(program, program, "launch", description, NULL);
-	_exit(127);
-}
-
-static void kill_it(pid_t pid)
-{
-	int status;
-
-	ck_assert_int_eq(kill(pid, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x", status);
-}
-
-/* All publishers have ended: receive what they have left. */
-static void drain(struct xmem_subscription *subscription)
-{
-	struct xmem_subscription_info info = XMEM_INIT(info);
-
-	do {
-		xmem_release(xmem_receive(subscription, 0));
-		ck_assert_int_eq(xmem_subscription_stat(subscription, &info), 0);
-	} while (info.follows);
-}
-
-/* Either pipeline is killed after a random number of frames. */
-START_TEST(killed_pipelines_leak_nothing)
-{
-	struct xmem_pool *pool = watch("t");
-	struct xmem_subscription *subscription = follow(pool, XMEM_SUBSCRIBE_WAITS);
-	GRand *random = g_rand_new();
-	pid_t to, from;
-	gint i, frames;
-
-	for (i = 0; i < 8; i++) {
-		from = start("xmemsrc pool=t leaky=false ! queue ! fakesink sync=true");
-		to = start("videotestsrc ! " SMALL " ! queue max-size-buffers=2 ! xmemsink pool=t "
-			   "slots=8 subscribers=2 sync=false max-wait=100000000");
-		for (frames = g_rand_int_range(random, 1, 40); frames; frames--)
-			xmem_release(next(subscription));
-		kill_it(i % 2 ? to : from);
-		for (frames = i % 2 ? 0 : 20; frames; frames--)	/* the writer goes on */
-			xmem_release(next(subscription));
-		kill_it(i % 2 ? from : to);
-		drain(subscription);
-		wait_alone(pool, 1);
-	}
-	g_rand_free(random);
-}
-END_TEST
-
-/* The source of a killed writer ends. */
-START_TEST(a_killed_writer_is_the_end)
-{
-	GstElement *from = pipe_new("xmemsrc pool=t ! fakesink name=s");
-	struct seen *read = see(from, "s", "sink");
-	pid_t to;
-
-	pipe_set(from, GST_STATE_PLAYING);
-	to = start("videotestsrc ! " SMALL " ! xmemsink pool=t subscribers=1");
-	see_wait(read, 3);
-	kill_it(to);
-	pipe_wait(from);
-	pipe_free(from);
-}
-END_TEST
-
-/* ---- errors ---- */
-
-static void fails(const char *description, const char *words, const char *more)
-{
-	GstElement *pipe = pipe_new("%s", description);
-	gchar *debug, *message;
-
-	gst_element_set_state(pipe, GST_STATE_PLAYING);
-	message = pipe_error(pipe, &debug);
-	ck_assert_msg(strstr(message, words), "%s", message);
-	ck_assert_msg(strstr(debug, more), "%s", debug);
-	g_free(message);
-	g_free(debug);
-	pipe_free(pipe);
-}
-
-START_TEST(errors_say_what_is_wrong)
-{
-	fails("videotestsrc ! xmemsink", "The property 'pool' is not set.", "");
-	fails("xmemsrc ! fakesink", "The property 'pool' is not set.", "");
-	fails("videotestsrc ! xmemsink pool=a//b", "Cannot open the pool: pool_open: ",
-	      "Invalid argument (errno 22)");
-	fails("xmemsrc pool=nobody:b ! fakesink", "Cannot follow the pool: pool_open: ",
-	      "errno ");
-	fails("videotestsrc ! video/x-raw,width=8000,height=8000,format=RGBA64_LE ! "
-	      "xmemsink pool=t slots=512", "Cannot make the buffers: preallocate: ",
-	      "Cannot allocate memory (errno 12)");
-}
-END_TEST
-
 /* ---- the program ---- */
 
 static int launch(const char *description)
@@ -758,17 +515,15 @@ static int launch(const char *description)
 	return failed;
 }
 
-static void add(Suite *suite, const char *name, const TTest *test)
+void add_test(Suite *suite, const char *name, const TTest *test)
 {
-	const char *patience = getenv("XMEM_TEST_PATIENCE");
 	TCase *tcase = tcase_create(name);
 
 	tcase_add_checked_fixture(tcase, begin_alone, NULL);
-	tcase_set_timeout(tcase, 3 * (patience && *patience ? strtod(patience, NULL) : 100));
+	tcase_set_timeout(tcase, 3 * patience() / G_USEC_PER_SEC);
 	tcase_add_test(tcase, test);
 	suite_add_tcase(suite, tcase);
 }
-#define ADD(name)	add(suite, #name, name)
 
 int main(int argc, char **argv)
 {
@@ -793,14 +548,7 @@ int main(int argc, char **argv)
 	ADD(times_are_those_of_the_machine);
 	ADD(losses_are_discontinuities);
 	ADD(writers_wait_for_those_who_ask);
-	ADD(a_blocked_pipeline_ends);
-	ADD(a_blocked_pipeline_goes_on);
-	ADD(waits_for_others_end);
-	ADD(a_stopped_reader_holds_nothing);
-	ADD(the_next_writer_follows);
-	ADD(killed_pipelines_leak_nothing);
-	ADD(a_killed_writer_is_the_end);
-	ADD(errors_say_what_is_wrong);
+	ends_tests(suite);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
