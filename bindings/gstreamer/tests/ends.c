@@ -17,7 +17,8 @@ static GstElement *blocked(const char *more, guint inputs, struct xmem_subscript
 			   struct xmem_buffer *held[4])
 {
 	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! identity name=i ! %s xmemsink name=k "
-				  "pool=t slots=4 subscribers=1 sync=false", more);
+				  "pool=t slots=4 subscribers=1 sync=false max-wait=%" G_GUINT64_FORMAT,
+				  more, G_MAXUINT64);
 	struct seen *input = see(to, "i", "src");
 	guint i;
 
@@ -39,7 +40,7 @@ static void release_all(struct xmem_buffer *held[4])
 static void end_blocked(const char *more, guint inputs, guint copies)
 {
 	struct xmem_pool *pool = watch("t");
-	struct xmem_subscription *subscription = follow(pool, 0);
+	struct xmem_subscription *subscription = follow(pool, XMEM_SUBSCRIBE_WAITS);
 	struct xmem_buffer *held[4];
 	GstElement *to = blocked(more, inputs, subscription, held);
 
@@ -66,7 +67,7 @@ END_TEST
 START_TEST(a_blocked_pipeline_goes_on)
 {
 	struct xmem_pool *pool = watch("t");
-	struct xmem_subscription *subscription = follow(pool, 0);
+	struct xmem_subscription *subscription = follow(pool, XMEM_SUBSCRIBE_WAITS);
 	struct xmem_buffer *held[4];
 	GstElement *to = blocked("videoconvert ! video/x-raw,format=RGB ! ", 5, subscription, held);
 	guint i;

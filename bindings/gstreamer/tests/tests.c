@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Tests of contents, times and losses, and the program. The plugin is linked into it.
- * CK_RUN_CASE=name runs one test. With the arguments "launch DESCRIPTION" it runs a pipeline, as the processes do that the tests kill.
+ * CK_RUN_CASE=name runs one test. With the arguments "launch DESCRIPTION" the program runs a
+ * pipeline, as the processes do that the tests kill.
  */
 #include <stdio.h>
 #include <stdlib.h>
