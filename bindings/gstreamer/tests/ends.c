@@ -17,8 +17,8 @@ static GstElement *blocked(const char *more, guint inputs, struct xmem_subscript
 			   struct xmem_buffer *held[4])
 {
 	GstElement *to = pipe_new("videotestsrc ! " SMALL " ! identity name=i ! %s xmemsink name=k "
-				  "pool=t slots=4 subscribers=1 sync=false max-wait=%" G_GUINT64_FORMAT,
-				  more, G_MAXUINT64);
+				  "pool=t slots=4 subscribers=1 sync=false max-wait=%"
+				  G_GUINT64_FORMAT, more, G_MAXUINT64);
 	struct seen *input = see(to, "i", "src");
 	guint i;
 
