@@ -112,7 +112,7 @@ static struct xg_writer *get_writer(XmemSink *self)
 
 /*
  * Elements before this one may wait for a buffer of the pool. They must not do so while they are
- * flushed, nor when this element stops, because then nobody publishes.
+ * flushed, nor after stop(), because then nobody publishes.
  */
 static void set_flushing(XmemSink *self, gboolean flushing)
 {
@@ -132,8 +132,6 @@ static GstStateChangeReturn change_state(GstElement *element, GstStateChange cha
 
 	if (change == GST_STATE_CHANGE_READY_TO_PAUSED && !start(self))
 		return GST_STATE_CHANGE_FAILURE;
-	if (change == GST_STATE_CHANGE_PAUSED_TO_READY)
-		set_flushing(self, TRUE);
 	result = GST_ELEMENT_CLASS(xg_sink_parent_class)->change_state(element, change);
 	if (change == GST_STATE_CHANGE_PAUSED_TO_READY ||
 	    (change == GST_STATE_CHANGE_READY_TO_PAUSED && result == GST_STATE_CHANGE_FAILURE))

@@ -59,6 +59,7 @@ START_TEST(a_blocked_pipeline_ends)
 	end_blocked("", 4, 0);
 	end_blocked("queue ! ", 4, 0);
 	end_blocked("videoconvert ! video/x-raw,format=RGB !", 5, 0);
+	end_blocked("jpegenc ! jpegdec ! ", 5, 0);
 	end_blocked("tee ! ", 5, 4);	/* which proposes no pool */
 }
 END_TEST
@@ -69,7 +70,7 @@ START_TEST(a_blocked_pipeline_goes_on)
 	struct xmem_pool *pool = watch("t");
 	struct xmem_subscription *subscription = follow(pool, XMEM_SUBSCRIBE_WAITS);
 	struct xmem_buffer *held[4];
-	GstElement *to = blocked("videoconvert ! video/x-raw,format=RGB ! ", 5, subscription, held);
+	GstElement *to = blocked("jpegenc ! jpegdec ! ", 5, subscription, held);
 	guint i;
 
 	ck_assert(gst_element_seek_simple(to, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, 0));
@@ -141,11 +142,14 @@ START_TEST(the_next_writer_follows)
 	read->keep = TRUE;
 	pipe_set(from, GST_STATE_PLAYING);
 	for (i = 0; i < 3; i++) {
+		read->stop_at = 2 * i + 1;	/* the writer ends before its second frame */
 		to = pipe_new("videotestsrc num-buffers=2 ! " SMALL " ! xmemsink pool=t "
 			      "subscribers=1 sync=false");
 		pipe_set(to, GST_STATE_PLAYING);
 		pipe_wait(to);
+		see_wait(read, 2 * i + 1);
 		pipe_free(to);
+		see_continue(read);
 		see_wait(read, 2 * (i + 1));
 	}
 	for (i = 0; i < 6; i++)

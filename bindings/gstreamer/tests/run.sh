@@ -83,6 +83,7 @@ check clips_are_equal
 check nothing_leaks
 if [ $((passed + failed)) = 0 ] || [ -z "$name" ]; then
 	${name:+env CK_RUN_CASE="$name"} "$program" | tee "$work/log"
+	sed -nE 's/^[^ ]+:[FES]:([a-z_]+):[a-z_]+:[0-9]+: /FAIL \1: /p' "$work/log"
 	read -r p _ f _ <<<"$(tail -1 "$work/log")"
 	[[ $p$f =~ ^[0-9]+$ ]] || { p=0 f=1; echo 'FAIL the program'; }
 	passed=$((passed + p)) failed=$((failed + f))

@@ -362,6 +362,29 @@ START_TEST(programs_without_gstreamer)
 }
 END_TEST
 
+/* Metadata that no buffer can have: that is told, and the buffer is not held any more. */
+START_TEST(an_impossible_image_is_not_held)
+{
+	GstElement *from = pipe_new("xmemsrc pool=t ! fakesink");
+	struct xmem_pool *pool = xmem_pool_open("t", XMEM_OPTIONS(xmem_pool_options,
+		.flags = XMEM_OPEN_WRITER));
+	struct xmem_buffer *buffer;
+	gchar *debug, *message;
+
+	pipe_set(from, GST_STATE_PLAYING);
+	ck_assert_int_ge(xmem_wait_subscribers(pool, 1, XMEM_FOREVER), 1);
+	buffer = xmem_acquire(pool, 100, XMEM_FOREVER);
+	ck_assert_int_eq(xmem_describe_image(buffer, XMEM_IMAGE_GRAY8, 10, 10, 0), 0);
+	xmem_metadata_mut(buffer)->image_height = 11;
+	ck_assert_int_eq(xmem_publish(buffer, NULL, NULL), 0);
+	message = pipe_error(from, &debug);
+	ck_assert_msg(strstr(message, "Cannot read a buffer: image_view: "), "%s", message);
+	ck_assert_msg(strstr(debug, "Bad message (errno 74)"), "%s", debug);
+	wait_alone(pool, 2);
+	pipe_free(from);
+}
+END_TEST
+
 START_TEST(bytes_and_files_arrive)
 {
 	gchar *file = g_build_filename(g_get_tmp_dir(), "xmem-gst-bytes", NULL), *bytes, *copied;
@@ -437,18 +460,20 @@ END_TEST
 START_TEST(losses_are_discontinuities)
 {
 	GstElement *to = pipe_new("videotestsrc num-buffers=100 ! " SMALL
-				  " ! xmemsink pool=t slots=4 subscribers=1 sync=false");
+				  " ! xmemsink name=k pool=t slots=4 subscribers=1 sync=false");
 	GstElement *from = pipe_new("xmemsrc name=c pool=t ! fakesink name=s");
-	struct seen *read = see(from, "s", "sink");
+	struct seen *written = see(to, "k", "sink"), *read = see(from, "s", "sink");
 	guint64 lost;
 	guint i;
 
 	read->keep = TRUE;
-	read->stop_at = 2;
+	written->stop_at = 2;
+	read->stop_at = 1;
 	pipe_set(from, GST_STATE_PLAYING);
 	pipe_set(to, GST_STATE_PLAYING);
+	see_wait(read, 1);
+	see_continue(written);
 	pipe_wait(to);
-	see_wait(read, 2);
 	see_continue(read);
 	pipe_free(to);
 	pipe_wait(from);
@@ -545,6 +570,7 @@ int main(int argc, char **argv)
 	ADD(caps_change_on_the_way);
 	ADD(refused_caps_hold_nothing);
 	ADD(programs_without_gstreamer);
+	ADD(an_impossible_image_is_not_held);
 	ADD(bytes_and_files_arrive);
 	ADD(times_are_those_of_the_machine);
 	ADD(losses_are_discontinuities);
