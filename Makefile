@@ -24,6 +24,7 @@
 #   make bench-docs     puts what these three have found into docs/performance.md
 #   make check-mutants  plants bugs and expects a test to find each
 #   make check-kernel-mutants  plants bugs in kmod/, for the tests in the VM
+#   make docs           the documentation site, in build/docs/html
 #   make api            after a change of a public header: what is made from them (Python)
 #   make install        into PREFIX (folders: see below); make uninstall undoes it
 #   make clean          keeps build/vm and build/bare, downloaded; make distclean does not
@@ -72,7 +73,7 @@ endif
 all:
 
 include scripts/install.mk $(wildcard $(addsuffix .mk,core/core lib/lib daemon/daemon cli/cli \
-	kmod/kmod examples/examples bench/bench bindings/bindings tests/tests))
+	kmod/kmod examples/examples bench/bench bindings/bindings docs/site/site tests/tests))
 
 $(B)/obj/%.o: %.c
 	$(say) CC $<

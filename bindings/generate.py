@@ -7,6 +7,7 @@ manual pages also have the notes of man/api.
     bindings/generate.py --check    names the files that do not agree with api.json: status 1
     bindings/generate.py --list     one line for each function: name, header, since, threads
     bindings/generate.py --man DIR  writes the manual pages of sections 3 and 7 into DIR
+    bindings/generate.py --site DIR writes the pages of the documentation site into DIR
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import write_man
 import write_ocaml
 import write_pxd
 import write_python
+import write_site
 from comments import Complaint
 
 TOP = Path(__file__).resolve().parent.parent
@@ -91,8 +93,13 @@ def main(arguments: list[str]) -> int:
         return 0
     if len(arguments) == 2 and arguments[0] == "--man":
         return put_pages(api, Path(arguments[1]))
+    if len(arguments) == 2 and arguments[0] == "--site":
+        notes = write_man.read_notes(TOP / "man" / "api")
+        for name, text in write_site.pages(api, notes).items():
+            put(Path(arguments[1]) / name, text)
+        return 0
     if arguments not in ([], ["--check"]):
-        print("usage: generate.py [--check | --list | --man DIR]", file=sys.stderr)
+        print("usage: generate.py [--check | --list | --man DIR | --site DIR]", file=sys.stderr)
         return 2
     try:
         made = files(api)

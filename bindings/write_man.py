@@ -61,9 +61,14 @@ def _title(name: str, section: int, api: Json) -> str:
             f'.TH {name} {section} "" "xmem {api["version"]}" "xmem"\n')
 
 
+def prototype(function: Json) -> tuple[str, list[str]]:
+    """The declaration of a function: before its parameters, and these."""
+    return (pretty.declare(function["returns"], function["name"]),
+            [pretty.declare(each["type"], each["name"]) for each in function["parameters"]])
+
+
 def _declaration(function: Json) -> str:
-    parameters = [pretty.declare(each["type"], each["name"]) for each in function["parameters"]]
-    head = pretty.declare(function["returns"], function["name"])
+    head, parameters = prototype(function)
     lines, room = [head + "("], 78
     for index, each in enumerate(parameters or ["void"]):
         last = index + 1 >= len(parameters)
@@ -75,7 +80,7 @@ def _declaration(function: Json) -> str:
     return "".join(_safe(line) + "\n" for line in lines)
 
 
-def _split(function: Json) -> tuple[list[str], list[Json]]:
+def split_result(function: Json) -> tuple[list[str], list[Json]]:
     """The result of a function, and the list of its errors. Errors in a sentence become entries of
     the list, unless the sentence has more than names and causes."""
     lines = pretty.unwrapped(function.get("result"))
@@ -96,7 +101,7 @@ def _split(function: Json) -> tuple[list[str], list[Json]]:
 
 def _errors(listed: list[Json], header: str) -> str:
     text = ".SH ERRORS\n" if listed else ""
-    rules = f"See xmem(7) and {_header_page(header)}(7)."
+    rules = f"See xmem(7) and {header_page(header)}(7)."
     for each in listed:
         names = ", ".join(each["names"])
         said = pretty.sentence(each.get("text")) or rules
@@ -109,7 +114,7 @@ def _section(name: str, value: Any) -> str:
     return f".SH {name}\n{_safe(said[:1].upper() + said[1:])}.\n" if said else ""
 
 
-def _result(lines: list[str]) -> list[str]:
+def result_sentence(lines: list[str]) -> list[str]:
     """The result of a function, as a sentence of its own."""
     lines = [re.sub(r"([;,]? (or|and)|:)$", ".", line) for line in lines]
     return [lines[0][:1].upper() + lines[0][1:], *lines[1:]] if lines else lines
@@ -125,7 +130,7 @@ def _notes(page: str, notes: Notes) -> str:
     return ".SH NOTES\n" + _prose(notes[page]) if page in notes else ""
 
 
-def _general(parameter: Json, api: Json) -> str:
+def general_rule(parameter: Json, api: Json) -> str:
     """The general rule for a parameter, or nothing."""
     name = parameter["name"]
     sized = any(parameter["type"] == f"struct {each['name']} *"
@@ -149,12 +154,12 @@ def _page(function: Json, siblings: list[Json], api: Json, notes: Notes) -> str:
         if each.get("text"):
             text += ".PP\n" + _prose(each["text"])
     for each in function["parameters"]:
-        said = pretty.sentence(each.get("text")) or _general(each, api)
+        said = pretty.sentence(each.get("text")) or general_rule(each, api)
         if said:
             text += f".TP\n.I {each['name']}\n{_safe(said)}\n"
-    result, errors = _split(function)
+    result, errors = split_result(function)
     if result:
-        text += ".SH RETURN VALUE\n" + _prose(_result(result))
+        text += ".SH RETURN VALUE\n" + _prose(result_sentence(result))
     text += _errors(errors, function["header"])
     text += _section("OWNERSHIP", function.get("ownership"))
     text += _section("THREADS", function["threads"])
@@ -164,10 +169,10 @@ def _page(function: Json, siblings: list[Json], api: Json, notes: Notes) -> str:
     others = [each for each in function.get("errors_as", []) if each != function["name"]]
     others = [f".BR {_safe(each)} (3),\n" for each in others]
     return (text + ".SH SEE ALSO\n" + "".join(others)
-            + f".BR {_header_page(function['header'])} (7)\n")
+            + f".BR {header_page(function['header'])} (7)\n")
 
 
-def _header_page(header: str) -> str:
+def header_page(header: str) -> str:
     """The name of a header's page: xmem, xmem_claims."""
     return header.removesuffix(".h").replace("/", "_")
 
@@ -178,7 +183,7 @@ def _topic(header: Json) -> str:
 
 def _overview(header: Json, api: Json, notes: Notes) -> str:
     """The page of a header: its description of the topic, and its contents."""
-    name = _header_page(header["name"])
+    name = header_page(header["name"])
     text = _title(name, 7, api) + f".SH NAME\n{name} \\- {_safe(_topic(header))}\n"
     text += ".SH SYNOPSIS\n.nf\n.B #include <xmem.h>\n.fi\n.SH DESCRIPTION\n"
     text += _prose(header["text"])
@@ -186,7 +191,7 @@ def _overview(header: Json, api: Json, notes: Notes) -> str:
         text += ".SH TOPICS\n"
         for each in api["headers"]:
             if each is not header:
-                text += f".TP\n.BR {_header_page(each['name'])} (7)\n{_safe(_topic(each))}.\n"
+                text += f".TP\n.BR {header_page(each['name'])} (7)\n{_safe(_topic(each))}.\n"
     mine = [each for each in api["functions"] if each["header"] == header["name"]]
     if mine:
         text += ".SH FUNCTIONS\n"
@@ -203,7 +208,7 @@ def _overview(header: Json, api: Json, notes: Notes) -> str:
             text += f".TP\n.I {_safe(pretty.declare(field['type'], field['name']))}\n"
             text += (_safe(said) if said else "\\&") + "\n"
     text += _notes(f"{name}.7", notes)
-    others = [_header_page(each["name"]) for each in api["headers"]]
+    others = [header_page(each["name"]) for each in api["headers"]]
     text += ".SH SEE ALSO\n" + ",\n".join(f".BR {each} (7)" for each in others if each != name)
     return text + "\n"
 
@@ -221,7 +226,7 @@ def pages(api: Json, notes: Notes) -> Pages:
             _page(each, siblings.get(each["name"], []), api, notes)
         found[f"{each['name']}.3"] = text
     for header in api["headers"]:
-        name = _header_page(header["name"])
+        name = header_page(header["name"])
         found[f"{name}.7"] = _overview(header, api, notes)
     for page in notes:
         if page not in found:

@@ -55,6 +55,10 @@ packages_for() {
 	fakecuda) echo make gcc g++ libc6-dev ;;
 	bench) packages_for build; echo strace ;;
 	instructions) packages_for build; echo valgrind ;;
+	docs)
+		packages_for python; echo mandoc tmux aha
+		echo python3-sphinx python3-myst-parser graphviz
+		;;
 	peers) packages_for build; echo g++ jq gnuplot-nox libboost-dev libiceoryx-posh-dev ;;
 	*) die "no such purpose: $1 (see packages_for)" ;;
 	esac

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The documentation site. site.mk puts all sources into one folder, as links: the pages of
+docs/site, those of docs/, and what is made of bindings/api.json, of man/ and of the programs."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+
+TOP = Path(__file__).resolve().parents[2]
+API = json.loads((TOP / "bindings" / "api.json").read_text())
+
+project = "xmem"
+version = release = API["version"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.graphviz"]
+root_doc = "index"
+html_theme = "alabaster"
+html_theme_options = {"page_width": "1060px", "sidebar_width": "240px", "nosidebar": False,
+                      "description": "Large buffers, shared between processes"}
+html_sidebars = {"**": ["about.html", "searchbox.html", "navigation.html"]}
+html_show_copyright = html_show_sourcelink = html_copy_source = False
+graphviz_output_format = "svg"
+highlight_language = "none"
+myst_heading_anchors = 3        # as GitHub makes them
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "inherited-members": "object,OSError,tuple,int,Enum"}
+autodoc_typehints = "signature"
+
+# A word that the sources write as code, and the page or the entry that it names.
+PAGES = {"README.md": "README", "CONTRIBUTING.md": "CONTRIBUTING", "docs/abi/": "abi",
+         "examples/": "examples", "examples/README.md": "examples"}
+PAGES |= {f"docs/{path.name}": path.stem for path in (TOP / "docs").glob("*.md")}
+PAGES |= {f"docs/abi/{path.name}": "abi" for path in (TOP / "docs" / "abi").glob("*.txt")}
+PAGES |= {f"{prefix}{each['name']}": "api/" + each["name"].removesuffix(".h").replace("/", "_")
+          for each in API["headers"] for prefix in ("include/", "")}
+NAMES = {each["name"] for key in ("functions", "structs", "enums", "constants", "macros")
+         for each in API[key]}
+NAMES |= {constant["name"] for key in ("enums", "flags") for each in API[key]
+          for constant in each["constants"]}
+
+
+def link_names(app, doctree):
+    """Make links of the words in PAGES and of the names of the C API."""
+    for word in list(doctree.findall(nodes.literal)):
+        if isinstance(word.parent, (nodes.reference, addnodes.pending_xref)):
+            continue
+        text = word.astext()
+        name = re.sub(r"^struct |\(\)$", "", text)
+        target = {"refdoc": app.env.docname, "refexplicit": True, "refwarn": True}
+        if text in PAGES:
+            target |= {"refdomain": "std", "reftype": "doc", "reftarget": "/" + PAGES[text]}
+        elif name in NAMES:
+            target |= {"refdomain": "c", "reftype": "any", "reftarget": name}
+        else:
+            continue
+        link = addnodes.pending_xref("", **target)
+        word.replace_self(link)
+        link += word
+
+
+def drop_docstring(app, what, name, obj, options, lines):
+    """Leave out the docstrings of modules, which the page itself replaces."""
+    if what == "module":
+        lines.clear()
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", drop_docstring)
+    app.connect("doctree-read", link_names)
