@@ -88,7 +88,8 @@ class _Site:
         for each in function["parameters"]:
             said = pretty.sentence(each.get("text")) or write_man.general_rule(each, self.api)
             lines += [f":param {each['name']}: {self.text(said)}"] if said else []
-        lines += [f":returns: {self.text(' '.join(write_man.result_sentence(result)))}"] if result else []
+        if result:
+            lines.append(f":returns: {self.text(' '.join(write_man.result_sentence(result)))}")
         rules = "see :doc:`xmem` and :doc:`" + page(function["header"]) + "`"
         for each in errors:
             said = self.text(pretty.sentence(each.get("text"))) or rules

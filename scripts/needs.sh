@@ -57,7 +57,7 @@ packages_for() {
 	instructions) packages_for build; echo valgrind ;;
 	docs)
 		packages_for python; echo mandoc tmux aha
-		echo python3-sphinx python3-myst-parser graphviz
+		echo python3-sphinx python3-myst-parser python3-numpy graphviz
 		;;
 	peers) packages_for build; echo g++ jq gnuplot-nox libboost-dev libiceoryx-posh-dev ;;
 	*) die "no such purpose: $1 (see packages_for)" ;;
@@ -109,7 +109,7 @@ install_them() {
 main() {
 	local purpose wanted=() lacking=()
 	[ $# -gt 0 ] ||
-		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|ocaml|python|python-tests|$(
+		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|ocaml|python|python-tests|docs|$(
 			)bench|instructions|peers|gstreamer|gstreamer-tests..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')

@@ -44,6 +44,7 @@ check both build bindings-reach 1 '' \
 	'bindings/reach.py bindings/python && bindings/reach.py bindings/ocaml'
 check short build headers 20 '' 'tests/check-headers.sh c11 c++17'
 check long build headers-all 100 '' tests/check-headers.sh
+suite both build docs 40 'release:all release:python release/cli-scene apt:docs' tests/docs/run.sh
 check both build readme-example 5 'release:all' tests/check-readme.sh
 check both build environment 2 'release:all' tests/check-environment.sh
 check long build dkms 30 '' tests/check-dkms.sh

@@ -19,7 +19,7 @@ version = release = API["version"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.graphviz"]
 root_doc = "index"
 html_theme = "alabaster"
-html_theme_options = {"page_width": "1060px", "sidebar_width": "240px", "nosidebar": False,
+html_theme_options = {"page_width": "1160px", "sidebar_width": "240px", "nosidebar": False,
                       "description": "Large buffers, shared between processes"}
 html_sidebars = {"**": ["about.html", "searchbox.html", "navigation.html"]}
 html_show_copyright = html_show_sourcelink = html_copy_source = False
