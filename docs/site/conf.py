@@ -2,10 +2,9 @@
 """The documentation site. site.mk puts all sources into one folder, as links: the pages of
 docs/site, those of docs/, and what is made of bindings/api.json, of man/ and of the programs."""
 
+import inspect
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 
 from docutils import nodes
@@ -28,11 +27,12 @@ highlight_language = "none"
 myst_heading_anchors = 3        # as GitHub makes them
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "inherited-members": "object,OSError,tuple,int,Enum"}
+autodoc_default_options = {"members": True, "inherited-members": "Error,OSError,object,int,Enum"}
 autodoc_typehints = "signature"
+autodoc_mock_imports = ["torch", "onnxruntime", "numpy"]
 
 # A word that the sources write as code, and the page or the entry that it names.
-PAGES = {"README.md": "README", "CONTRIBUTING.md": "CONTRIBUTING", "docs/abi/": "abi",
+PAGES = {"README.md": "README", "CONTRIBUTING.md": "CONTRIBUTING", "CHANGELOG.md": "CHANGELOG", "docs/abi/": "abi",
          "examples/": "examples", "examples/README.md": "examples"}
 PAGES |= {f"docs/{path.name}": path.stem for path in (TOP / "docs").glob("*.md")}
 PAGES |= {f"docs/abi/{path.name}": "abi" for path in (TOP / "docs" / "abi").glob("*.txt")}
@@ -63,12 +63,35 @@ def link_names(app, doctree):
         link += word
 
 
-def drop_docstring(app, what, name, obj, options, lines):
-    """Leave out the docstrings of modules, which the page itself replaces."""
-    if what == "module":
-        lines.clear()
+def parameters(obj):
+    """The names of the parameters of a function or class."""
+    try:
+        return set(inspect.signature(obj).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def mark_up(app, what, name, obj, options, lines):
+    """Docstrings are plain text. An indented block is code, and the parameters are a list."""
+    names, found = parameters(obj), []
+    code = item = False
+    for above, line in zip(["", *lines], lines):
+        told = re.match(r"([a-z_]+(?:, [a-z_]+)*): ", line)
+        if code and not line:
+            found.append("")
+        elif line.startswith("    ") and (code or not above):
+            found += [line] if code else ["::", "", line]
+            code = True
+        elif told and names.issuperset(told[1].split(", ")):
+            code, item = False, True
+            found += ["", f"- *{told[1]}*: {line[told.end():]}"]
+        else:
+            ends = line.startswith(("Raises", "Returns", "Threads"))
+            code, item = False, item and bool(line) and not ends
+            found += ["", line] if ends else ["  " + line.strip() if item else line.strip()]
+    lines[:] = found
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", drop_docstring)
+    app.connect("autodoc-process-docstring", mark_up)
     app.connect("doctree-read", link_names)

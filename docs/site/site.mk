@@ -15,7 +15,7 @@ docs: all python $(B)/cli-scene
 	$(Q)rm -rf $(SITE)/src && mkdir -p $(SITE)/src/man
 	$(Q)ln -s $(addprefix $(CURDIR)/,$(wildcard docs/site/*.md docs/*.md) docs/site/pictures \
 		docs/abi \
-		docs/performance README.md CONTRIBUTING.md) $(SITE)/src
+		docs/performance $(wildcard *.md)) $(SITE)/src
 	$(Q)ln -s $(CURDIR)/examples/README.md $(SITE)/src/examples.md
 	$(Q)$(PYTHON) -B bindings/generate.py --site $(SITE)/src/api
 	$(Q)for page in $(notdir $(wildcard man/*.[1-8])); do \

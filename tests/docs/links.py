@@ -59,10 +59,12 @@ def check_names(pages):
     names += [f"c.{each['name']}" for group in api["flags"] for each in group["constants"]]
     names += [f"c.{group['name']}.{each['name']}" for group in api["enums"]
               for each in group["constants"]]
-    package = ast.parse((TOP / "bindings/python/xmem/__init__.py").read_text())
-    (public,) = [ast.literal_eval(each.value) for each in package.body
-                 if isinstance(each, ast.Assign) and each.targets[0].id == "__all__"]
-    names += [f"xmem.{name}" for name in public if name != "dtypes"]
+    for module in ("xmem", "xmem.torch"):
+        package = ast.parse((TOP / "bindings/python" / module.replace(".", "/") /
+                             "__init__.py").read_text())
+        (public,) = [ast.literal_eval(each.value) for each in package.body
+                     if isinstance(each, ast.Assign) and each.targets[0].id == "__all__"]
+        names += [f"{module}.{name}" for name in public if name != "dtypes"]
     names += ["xmem.BufferPool.acquire_cpu", "xmem.BufferGuard.publish", "xmem.Subscription.lost"]
     return len(names), [f"{name} has no entry" for name in names if name not in places]
 
