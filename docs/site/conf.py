@@ -26,14 +26,16 @@ graphviz_output_format = "svg"
 highlight_language = "none"
 myst_heading_anchors = 3        # as GitHub makes them
 default_role = "code"
+nitpicky = True
+nitpick_ignore_regex = [("c:identifier", "(?!xmem_).*"), ("py:.*", ".*")]
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "inherited-members": "Error,OSError,object,int,Enum"}
 autodoc_typehints = "signature"
 autodoc_mock_imports = ["torch", "onnxruntime", "numpy"]
 
 # A word that the sources write as code, and the page or the entry that it names.
-PAGES = {"README.md": "README", "CONTRIBUTING.md": "CONTRIBUTING", "CHANGELOG.md": "CHANGELOG", "docs/abi/": "abi",
-         "examples/": "examples", "examples/README.md": "examples"}
+PAGES = {"README.md": "README", "CONTRIBUTING.md": "CONTRIBUTING", "CHANGELOG.md": "CHANGELOG",
+         "docs/abi/": "abi", "examples/": "examples", "examples/README.md": "examples"}
 PAGES |= {f"docs/{path.name}": path.stem for path in (TOP / "docs").glob("*.md")}
 PAGES |= {f"docs/abi/{path.name}": "abi" for path in (TOP / "docs" / "abi").glob("*.txt")}
 PAGES |= {f"{prefix}{each['name']}": "api/" + each["name"].removesuffix(".h").replace("/", "_")
