@@ -2,6 +2,7 @@
 """The documentation site. site.mk puts all sources into one folder, as links: the pages of
 docs/site, those of docs/, and what is made of bindings/api.json, of man/ and of the programs."""
 
+import enum
 import inspect
 import json
 import re
@@ -17,6 +18,7 @@ project = "xmem"
 version = release = API["version"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.graphviz"]
 root_doc = "index"
+toc_object_entries = False       # they are too wide for the sidebar
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1160px", "sidebar_width": "240px", "nosidebar": False,
                       "description": "Large buffers, shared between processes"}
@@ -94,6 +96,13 @@ def mark_up(app, what, name, obj, options, lines):
     lines[:] = found
 
 
+def shorten(app, what, name, obj, options, signature, returns):
+    """The constructor of an enum is of no use to readers."""
+    is_enum = inspect.isclass(obj) and issubclass(obj, enum.Enum)
+    return ("", None) if is_enum else (signature, returns)
+
+
 def setup(app):
+    app.connect("autodoc-process-signature", shorten)
     app.connect("autodoc-process-docstring", mark_up)
     app.connect("doctree-read", link_names)

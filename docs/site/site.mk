@@ -19,7 +19,8 @@ docs: all python $(B)/cli-scene
 	$(Q)ln -s $(CURDIR)/examples/README.md $(SITE)/src/examples.md
 	$(Q)$(PYTHON) -B bindings/generate.py --site $(SITE)/src/api
 	$(Q)for page in $(notdir $(wildcard man/*.[1-8])); do \
-		mandoc -T html -O fragment man/$$page >$(SITE)/src/man/$$page.html && \
+		mandoc -T html -O fragment man/$$page | sed 's,\(</*h\)1,\12,g' \
+			>$(SITE)/src/man/$$page.html && \
 		printf '# %s\n\n```{raw} html\n:file: %s\n```\n' $$page $$page.html \
 			>$(SITE)/src/man/$$page.md || exit 1; \
 	done
