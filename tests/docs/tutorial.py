@@ -4,10 +4,10 @@
 
     tests/docs/tutorial.py FOLDER PAGE...
 
-A block of code after a line that ends with "into `NAME`:" is written into the file NAME in FOLDER,
-or must begin as the words before it say. In a block of text with lines of terminals, "1$ " is a
-command for the first terminal, "1> " input of the program there (^D ends it), and "1| " a line that
-this terminal prints. "..." stands for any text, and one blank for several.
+A block after a line that ends with "`NAME`:" is written into the file NAME in FOLDER. Each line of
+another block is about a terminal. "1$ " begins a command for the first terminal, "1> " input of the
+program there (^D ends it), and "1| " a line that this terminal prints. In such a line "..." stands
+for any text, and one blank for several. A line that the page does not have is an error.
 """
 
 import os
@@ -34,7 +34,8 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if not self.pid:
             os.chdir(folder)
-            os.environ |= {"PS1": self.prompt, "TERM": "dumb", "COLUMNS": "200"}
+            os.environ |= {"PS1": self.prompt, "TERM": "dumb", "COLUMNS": "200",
+                           "HISTFILE": "", "PROMPT_COMMAND": ""}
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
         os.set_inheritable(self.fd, False)
@@ -45,7 +46,7 @@ class Terminal:
         while not (found := done()):
             if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
                 raise Wrong(f"it prints no more than {self.text!r}")
-            self.text += os.read(self.fd, 65536).decode().replace("\r\n", "\n")
+            self.text = (self.text + os.read(self.fd, 4096).decode()).replace("\r\n", "\n")
         return found
 
     def line(self):
@@ -58,6 +59,12 @@ class Terminal:
         self.text = rest
         return [line]
 
+    def waits(self):
+        """Does the shell wait for a command, after lines that were all expected?"""
+        if "\n" in self.text:
+            raise Wrong(f"it also prints {self.text!r}")
+        return self.text == self.prompt or (self.ready and not self.text)
+
     def expect(self, wanted):
         """The terminal prints this line next."""
         (line,) = self.read(self.line)
@@ -67,9 +74,9 @@ class Terminal:
 
     def type(self, word, command):
         """Type a line, which the terminal shows."""
-        if command and not self.ready:
-            self.read(lambda: self.text == self.prompt)
-        elif self.text not in ("", self.prompt):
+        if command:
+            self.read(self.waits)
+        elif "\n" in self.text:
             raise Wrong(f"it has also printed {self.text!r}")
         self.text, self.ready = "", False
         if word == "^D":
@@ -126,7 +133,10 @@ def run(path, folder):
                 except Wrong as wrong:
                     raise Wrong(f"{path}:{number}: {line!r}: {wrong}") from None
         for number, terminal in terminals.items():
-            terminal.read(lambda each=terminal: each.ready or each.text == each.prompt)
+            try:
+                terminal.read(terminal.waits)
+            except Wrong as wrong:
+                raise Wrong(f"{path}: terminal {number}, at the end: {wrong}") from None
     finally:
         for terminal in terminals.values():
             terminal.end()
