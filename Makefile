@@ -32,7 +32,8 @@
 #
 # FLAVOUR=release|test|asan|tsan: where things are built and how. test has the
 # protocol's steps (XMEM_STEPS), asan and tsan add their sanitizer to that.
-# CC=gcc, CFLAGS="-O2 -g", LDFLAGS: the compiler and its options. CLI=no: without the xmem tool.
+# CC=gcc, CFLAGS="-O2 -g", CPPFLAGS, LDFLAGS: the compiler and its options.
+# CLI=no: without the xmem tool.
 
 SHELL    := /bin/bash
 unexport CDPATH
@@ -78,7 +79,7 @@ include scripts/install.mk $(wildcard $(addsuffix .mk,core/core lib/lib daemon/d
 $(B)/obj/%.o: %.c
 	$(say) CC $<
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(XM_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(XM_CFLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 .PHONY: clean distclean
 clean:

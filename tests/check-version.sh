@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Checks that there is one version, the Makefile's: the public header, the module, DKMS, the
-# library's symbols and the newest entry of the changelog agree with it.
+# library's symbols, Debian's packages and the newest entry of the changelog agree with it.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 bad=0
@@ -34,6 +34,12 @@ if grep -nE '[0-9]+\.[0-9]+\.[0-9]+' bindings/python/{setup.py,pyproject.toml}; 
 	echo "FAIL the Python package says a version of its own"
 	bad=1
 fi
+
+# The library's package has the version of the ABI in its name, as scripts/install.mk makes it.
+agrees debian/changelog "$(sed -n '1s/^xmem (\(.*\)) .*/\1/p' debian/changelog)"
+major=${version%%.*}
+[ "$major" != 0 ] || major=${version%.*}
+agrees debian/control "$(sed -n 's/^Package: libxmem\([0-9].*\)/\1/p' debian/control)" "$major"
 
 # Before 1.0 the library has one node of symbols, MAJOR.MINOR; later that is its newest node.
 nodes=$(sed -n 's/^XMEM_\([0-9.]*\) {$/\1/p' lib/libxmem.map)

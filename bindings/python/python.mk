@@ -68,8 +68,8 @@ $(PYTHON_O)/bindings/python/src/%.o: bindings/python/src/%.c | python-ready
 	$(say) CC $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -Iinclude -I.,$(XM_CFLAGS)) $(PYTHON_CFLAGS) \
-		-Werror=implicit-function-declaration -isystem '$(PYTHON_INCLUDE)' $(CFLAGS) \
-		-MMD -MP -c $< -o $@
+		-Werror=implicit-function-declaration -isystem '$(PYTHON_INCLUDE)' \
+		$(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(PYTHON_SO): $(PYTHON_OBJ) $(filter $(B)/%,$(PYTHON_LIBS))
 	$(say) LD $@

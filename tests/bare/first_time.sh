@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# first_time.sh demo|test|install|python: in a bare tree (see tree.sh), runs the README's commands
-# for the first time on this machine, and judges them. Prints PASS or FAIL for each check. "test"
+# first_time.sh demo|test|packages|install|python: in a bare tree (see tree.sh), runs the README's
+# commands for the first time on this machine. Prints PASS or FAIL for each check. "test"
 # leaves out long suites. Of the suites in the virtual machine it keeps the shortest, because that
 # needs everything that the set-up and the builds prepare for them: headers, a kernel, the module.
 # "install" puts xmem into /usr/local, and compiles and runs the README's two programs there.
+# "packages" builds the Debian packages, installs and uses them, and purges them again.
 # "python" runs the commands of bindings/python/README.md.
 set -uo pipefail
 
@@ -104,6 +105,113 @@ install_it() {
 	verdict "the linker's cache forgets what is uninstalled" $?
 }
 
+# ---- Debian packages ----
+
+# Names all files and folders that a package could leave. The other files are dpkg's own, and logs
+# and caches of programs that the installation calls.
+tree_has() {
+	find / -xdev \( -path /root -o -path /tmp -o -path /proc -o -path /sys -o -path /dev \
+		-o -path /run -o -path /var/log -o -path /var/cache -o -path /var/lib/apt \
+		-o -path /var/lib/dpkg \) -prune -o -printf '%p %y\n' | sort
+}
+
+# Prints the kernel whose headers are installed; dkms itself chooses the running one.
+headers_kernel() { basename "$(dirname "$(ls -d /lib/modules/*/build)")"; }
+
+# Debian's packages on which ours depend come first, because they stay. So do the lists of modules,
+# which a machine with a kernel has.
+install_others() {
+	apt-get install -s ../*xmem*.deb >/tmp/plan || return
+	# shellcheck disable=SC2046
+	apt-get install --yes "linux-headers-$(dpkg --print-architecture)" \
+		$(awk '$1 == "Inst" && $2 !~ /xmem/ { print $2 }' /tmp/plan) &&
+		/sbin/depmod "$(headers_kernel)"
+}
+
+dkms_builds() {
+	local kernel
+	kernel=$(headers_kernel)
+	dkms install "xmem/$version" -k "$kernel" &&
+		dkms status "xmem/$version" -k "$kernel" | grep -q ': installed' &&
+		[ "$(modinfo -F name "$(find "/lib/modules/$kernel" -name 'xmem.ko*')")" = xmem ]
+}
+
+# One xmemd of the package serves, started by hand: it returns when clients can connect.
+daemon_by_hand() {
+	/usr/libexec/xmem/xmemd --daemon --idle-ms=-1 && xmem list && served_by_package
+}
+
+# served_by_package: prints the processes of the package's xmemd, and there is one.
+served_by_package() {
+	local process found=()
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/exe")" != /usr/libexec/xmem/xmemd ] ||
+			found+=("${process#/proc/}")
+	done
+	[ ${#found[@]} = 1 ] && echo "${found[0]}"
+}
+
+python_works() {
+	(cd / && python3 -c '
+import xmem
+with xmem.BufferPool("python", writer=True) as pool, xmem.BufferPool("python") as reader:
+    guard = pool.acquire_cpu(4096)
+    memoryview(guard).cast("B")[:5] = b"frame"
+    with reader.get(guard.publish(keep=True)) as held:
+        print(bytes(memoryview(held).cast("B")[:5]).decode(), xmem.__version__)
+    guard.release()
+' | grep -qx "frame $version")
+}
+
+use_packages() {
+	local program
+	for program in subscriber publisher; do
+		compile $program
+		verdict "$program compiles against libxmem-dev" $?
+		readelf -d /tmp/$program | grep -q 'NEEDED.*\[libxmem\.so\.'
+		verdict "$program needs the shared library" $?
+	done
+	daemon_by_hand
+	verdict 'the packaged xmemd runs, and the packaged tool lists its pools' $?
+	use_programs
+	verdict 'the programs run with the packages' $?
+	python_works
+	verdict 'a frame goes round in the Python of the package' $?
+	kill "$(served_by_package)"
+	verdict 'all of them had one daemon' $?
+	dkms_builds
+	verdict 'DKMS builds the module of the package' $?
+	[ -n "$(getent group xmem)" ]
+	verdict 'there is a group for the users of the module' $?
+}
+
+# The README's commands. The group stays, as groups do in Debian, because files may belong to it.
+packages() {
+	local build install version packages pattern='apt-get update .*\|dpkg-buildpackage .*'
+	mapfile -t build < <(sed -n "s/^    \($pattern\)/\1/p" README.md)
+	install=$(sed -n 's/^    \(apt-get install .*\.deb\)$/\1/p' README.md)
+	version=$(sed -n 's/^VERSION *:= *//p' Makefile)
+	[ ${#build[@]} = 2 ] && [ -n "$install" ]
+	verdict 'the README says how packages are built and installed' $?
+	eval "${build[0]}" >/tmp/install.log 2>&1
+	verdict 'what the build needs can be installed' $?
+	eval "${build[1]}"
+	verdict 'the packages are built' $?
+	install_others >>/tmp/install.log 2>&1
+	verdict 'what the packages need can be installed' $?
+	tree_has >/tmp/before
+	eval "$install"
+	verdict 'the packages are installed' $?
+	use_packages
+	mapfile -t packages < <(dpkg-query -W -f '${Package}\n' | grep xmem)
+	[ ${#packages[@]} -ge 6 ] && apt-get purge --yes "${packages[@]}"
+	verdict 'the packages are purged' $?
+	tree_has | diff /tmp/before -
+	verdict 'they leave no file' $?
+	debian/rules clean
+	verdict 'debian/rules clean ends well' $?
+}
+
 # The packages that Python's README names, and its command, with another path.
 install_python() {
 	local page=bindings/python/README.md packages line
@@ -130,9 +238,10 @@ verdict 'a bare tree has no make, and it can be installed' $?
 case ${1:-} in
 demo) demo ;;
 test) run_tests ;;
+packages) packages ;;
 install) install_it ;;
 python) install_python ;;
-*) echo "usage: $0 demo|test|install|python" >&2; exit 2 ;;
+*) echo "usage: $0 demo|test|packages|install|python" >&2; exit 2 ;;
 esac
 files | diff /tmp/files -
 verdict 'nothing is written beside build/' $?

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Do the README's commands work the first time, on a machine on which nothing is installed? Each of
-# its three commands, and pip for Python, gets a bare Debian tree of its own (tree.sh), in which
+# its commands, and pip for Python, gets a bare Debian tree of its own (tree.sh), in which
 # first_time.sh runs and judges it. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 2
 passed=0 failed=0 skipped=0
 out=build/test-log/bare
 mkdir -p "$out"
-for command in demo test install python; do
+for command in demo test packages install python; do
 	start=$SECONDS
 	tests/bare/tree.sh tests/bare/first_time.sh "$command" 2>&1 | tee "$out/$command.log"
 	status=${PIPESTATUS[0]}
