@@ -40,6 +40,7 @@ unexport CDPATH
 FLAVOUR  ?= release
 B        := build/$(FLAVOUR)
 CC       ?= gcc
+PYTHON   ?= python3
 # -O1 compiles in two thirds of the time, which a program under a sanitizer does not lose again.
 CFLAGS   ?= $(if $(filter asan tsan,$(FLAVOUR)),-O1,-O2) -g
 VERSION  := 0.5.0

@@ -4,8 +4,6 @@
 # header "make api" makes them anew (bindings/README.md), with the Debian package python3-pycparser.
 # Only the manual pages of the C API are made by "make install", for which python3 alone is enough.
 
-PYTHON ?= python3
-
 .PHONY: api
 api:
 	$(say) GEN bindings/api.json
@@ -29,7 +27,8 @@ INSTALL += $(foreach page,$(MAN_PAGES),644:$(MAN)/$(page):$(MANDIR)/$(page))
 else
 install: without-man
 without-man:
-	@echo "$(PYTHON) is not there: the manual pages of the C API are not installed." >&2
+	@echo "$(PYTHON) is not there: the manual pages of the C API are not installed," \
+		"nor are the completions of shells." >&2
 endif
 
 # Each language has a folder, and its rules there.

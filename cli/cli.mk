@@ -8,7 +8,18 @@ CLI_OBJ := $(CLI_SRC:%.c=$(B)/obj/%.o)
 ifneq ($(CLI),no)
 all: $(B)/xmem
 INSTALL += 755:$(B)/xmem:$(BINDIR)/xmem 644:man/xmem.1:$(MANDIR)/man1/xmem.1
+ifneq ($(filter uninstall,$(MAKECMDGOALS))$(shell command -v $(PYTHON)),)
+install: $(addprefix $(B)/completion/,bash zsh fish)
+INSTALL += 644:$(B)/completion/bash:$(DATADIR)/bash-completion/completions/xmem \
+	644:$(B)/completion/zsh:$(ZSHDIR)/_xmem \
+	644:$(B)/completion/fish:$(DATADIR)/fish/vendor_completions.d/xmem.fish
 endif
+endif
+
+# The completion of the tool's commands, options and arguments in shells.
+$(B)/completion/%: scripts/completion.py cli/xmem.c
+	$(say) GEN $@
+	$(Q)mkdir -p $(@D) && $(PYTHON) -B $< $* $@
 
 # Look for the header once, and say what to do if it is missing.
 $(CLI_OBJ): | $(B)/obj/cli/jansson

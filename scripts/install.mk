@@ -10,6 +10,7 @@
 #   DATADIR             PREFIX/share
 #   DOCDIR              DATADIR/doc/xmem
 #   MANDIR              DATADIR/man
+#   ZSHDIR              DATADIR/zsh/site-functions: the completion of zsh
 #   SYSTEMDUNITDIR      PREFIX/lib/systemd/system: xmemd@.socket and xmemd@.service
 #   UDEVDIR             /usr/lib/udev: the rule that kmod-install and dkms-install add
 #   MODULESLOADDIR      /usr/lib/modules-load.d: the file that loads xmem.ko at each boot, added
@@ -36,12 +37,13 @@ LIBEXECDIR         ?= $(PREFIX)/libexec
 DATADIR            ?= $(PREFIX)/share
 DOCDIR             ?= $(DATADIR)/doc/xmem
 MANDIR             ?= $(DATADIR)/man
+ZSHDIR             ?= $(DATADIR)/zsh/site-functions
 SYSTEMDUNITDIR     ?= $(PREFIX)/lib/systemd/system
 UDEVDIR            ?= /usr/lib/udev
 MODULESLOADDIR     ?= /usr/lib/modules-load.d
 
 INSTALL_DIRS := PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
-	SYSTEMDUNITDIR UDEVDIR MODULESLOADDIR
+	ZSHDIR SYSTEMDUNITDIR UDEVDIR MODULESLOADDIR
 $(foreach dir,$(INSTALL_DIRS),$(if $(and $(filter /%,$(firstword $($(dir)))),\
 	$(if $(word 2,$($(dir))),,one)),,\
 	$(error $(dir) is an absolute path without blanks, not '$($(dir))')))

@@ -52,6 +52,12 @@ packages_for() {
 		echo check valgrind gstreamer1.0-tools gstreamer1.0-plugins-base
 		echo gstreamer1.0-plugins-good forensics-samples-files
 		;;
+	# what debian/control names, and programs that judge the packages
+	packages)
+		packages_for build
+		echo dpkg-dev debhelper dh-dkms dh-python dh-apparmor pkg-config python3-dev
+		echo python3-setuptools lintian apparmor bash-completion zsh fish
+		;;
 	fakecuda) echo make gcc g++ libc6-dev ;;
 	bench) packages_for build; echo strace ;;
 	instructions) packages_for build; echo valgrind ;;
@@ -109,8 +115,8 @@ install_them() {
 main() {
 	local purpose wanted=() lacking=()
 	[ $# -gt 0 ] ||
-		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|ocaml|python|python-tests|docs|$(
-			)bench|instructions|peers|gstreamer|gstreamer-tests..."
+		die "usage: $me build|demo|fakecuda|kmod|vm|test|long|ocaml|packages|python|$(
+			)python-tests|docs|bench|instructions|peers|gstreamer|gstreamer-tests..."
 	for purpose; do
 		read -r -d '' -a more < <(packages_for "$purpose" && printf '\0')
 		wanted+=("${more[@]}")

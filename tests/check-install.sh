@@ -14,7 +14,7 @@ major=${version%%.*} soversion=${version%.*}	# 0.MINOR; from 1.0 on MAJOR
 [ "$major" = 0 ] || soversion=$major
 soname=libxmem.so.$soversion
 unset "${!XMEM_@}" PREFIX BINDIR LIBDIR INCLUDEDIR LIBEXECDIR DATADIR DOCDIR MANDIR \
-	SYSTEMDUNITDIR UDEVDIR DESTDIR PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
+	ZSHDIR SYSTEMDUNITDIR UDEVDIR DESTDIR PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
 export XMEM_BACKEND=daemon
 fail() { echo "FAIL $*"; exit 1; }
 trap 'echo "FAIL line $LINENO: $BASH_COMMAND" >&2' ERR
@@ -116,6 +116,8 @@ expected() {	# FOLDER that stands for /usr, LIBDIR below it
 	printf '%s\n' bin/xmem "libexec/xmem/xmemd" share/doc/xmem/environment.md \
 		share/doc/xmem/cuda.md share/doc/xmem/device.md \
 		share/man/man1/xmem.1 share/man/man8/xmemd.8 \
+		share/bash-completion/completions/xmem share/zsh/site-functions/_xmem \
+		share/fish/vendor_completions.d/xmem.fish \
 		lib/systemd/system/xmemd@.{socket,service} \
 		"$1"/{libxmem.a,libxmem.so,"$soname","libxmem.so.$version",pkgconfig/xmem.pc} \
 		"$1"/cmake/xmem/xmem-config{,-version}.cmake
@@ -188,10 +190,11 @@ refused() {
 check_folders() {
 	local folders=(PREFIX="$top/p" BINDIR="$top/b" LIBDIR="$top/l/64" INCLUDEDIR="$top/i"
 		LIBEXECDIR="$top/x" DATADIR="$top/d" DOCDIR="$top/doc" MANDIR="$top/m"
-		SYSTEMDUNITDIR="$top/u")
+		SYSTEMDUNITDIR="$top/u" ZSHDIR="$top/z")
 	quiet make install "${folders[@]}"
 	[ -x "$top/b/xmem" ] && [ -f "$top/doc/environment.md" ] && [ -f "$top/doc/cuda.md" ] &&
 		[ -f "$top/m/man8/xmemd.8" ] && [ -f "$top/u/xmemd@.socket" ] &&
+		[ -f "$top/z/_xmem" ] &&
 		[ ! -e "$top/p" ] ||
 		fail 'a folder is not heeded'
 	build folders '' "$top/l/64"
@@ -199,7 +202,7 @@ check_folders() {
 	runs 'folders static' "$top/x/xmem/xmemd" "$top/folders-static"
 	cmake_project folders "$top/l/64"
 	quiet make uninstall "${folders[@]}"
-	for folder in p b l i x d doc m u; do
+	for folder in p b l i x d doc m u z; do
 		[ ! -e "$top/$folder" ] || fail "uninstall leaves $top/$folder"
 	done
 	! make -n install PREFIX=/usr LIBDIR=lib >"$top/log" 2>&1 || fail 'LIBDIR=lib is accepted'

@@ -147,7 +147,7 @@ make_base() {
 		return 1
 	fi
 	{ git ls-files -z --cached --others --exclude-standard 2>/dev/null ||
-		find . -path ./build -prune -o -type f -printf '%P\0'; } | grep -zv '^tests/vm/' |
+		find . -path ./build -prune -o -type f -printf '%P\0'; } |
 		xargs -0 sh -c 'for f; do [ -f "$f" ] && printf "%s\0" "$f"; done' _ |
 		xargs -0 cp -a --parents -t "$work/base" && cp -a build/test "$work/base/build" &&
 		find "$deps" -name '*.d' -exec cat {} + >"$work/all.d" &&

@@ -18,7 +18,7 @@ pattern+='|\b[Ll]ikewise\b'
 files() {
 	git ls-files -- "$@" |
 		grep -vE '\.(patch|png|svg|json|xz)$|^(docs|tests|bindings)/.*\.txt$|(^|/)LICENSE' |
-		grep -vxE 'include/xmem/api\.h|tests/check-prose\.sh'
+		grep -vxE 'debian/copyright|include/xmem/api\.h|tests/check-prose\.sh'
 }
 
 # grep's status is 1 if it finds nothing; xargs says 123 then.

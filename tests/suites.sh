@@ -48,6 +48,7 @@ suite both build docs 40 'release:all release:python release/cli-scene apt:docs'
 check both build readme-example 5 'release:all' tests/check-readme.sh
 check both build environment 2 'release:all' tests/check-environment.sh
 check long build dkms 30 '' tests/check-dkms.sh
+check both build packages 60 apt:packages tests/check-packages.sh
 check long build install 30 'release:all' tests/check-install.sh
 check long build instructions 30 'release:all release/count-instructions release:fakecuda' \
 	'make bench-instructions'
@@ -96,6 +97,7 @@ suite both native cli 20 release:cli-tests "$daemon tests/cli/run.sh"
 suite both native cli-flow 30 'release:cli-tests release:demo-programs' \
 	"$daemon tests/cli/flow.sh"
 suite both native cli-recordings 10 asan/cli-recordings build/asan/cli-recordings
+suite both native completion 5 'release:cli-tests apt:packages' tests/cli/completion.sh
 suite long native cuda-core 60 test:fakecuda 'tests/judges/run.sh cuda-core'
 suite long native numba-cuda 60 test:fakecuda 'tests/judges/run.sh numba-cuda'
 
@@ -168,9 +170,10 @@ guests='release:kernel-tests test/conform test/cuda'
 
 suite short model model-changed 30 '' 'tests/model/run.sh --changed'
 suite long model model 200 '' tests/model/run.sh
-suite short mutants mutants-changed 100 'apt:ocaml apt:gstreamer-tests test/conform test/cuda \
-	test/unit' 'tests/check-mutants.sh --changed'
-suite long mutants mutants 400 'apt:ocaml apt:gstreamer-tests test/conform test/cuda test/unit' \
+suite short mutants mutants-changed 100 'apt:ocaml apt:packages apt:gstreamer-tests test/conform \
+	test/cuda test/unit' 'tests/check-mutants.sh --changed'
+suite long mutants mutants 400 'apt:ocaml apt:packages apt:gstreamer-tests test/conform test/cuda \
+	test/unit' \
 	tests/check-mutants.sh
 suite long kernel-mutants kernel-mutants 7200 "$guests" tests/check-mutants-kernel.sh
 
