@@ -2,6 +2,7 @@
 #
 #   make                library, daemon, tool (build/release)
 #   make examples       the programs of examples/, in build/FLAVOUR
+#   make strings        the programs of examples/strings, and their kernels
 #   make kmod           xmem.ko for KDIR (default: the running kernel's headers)
 #   make demo           the pipeline on a real video; BACKEND=kernel, VIDEO=file;
 #                       MODE=claims: buffers handed over by count; GPU=1: frames on a GPU;
