@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Checks the source package of Debian. Does lintian accept it? Does it build from itself, with each
-# file of "make install" in one package (dh_missing)? Does debian/copyright say the licence that the
-# SPDX line of each file says? The suite bare builds, judges and installs the binary packages.
+# file of "make install" in one package (dh_missing)? Does AppArmor read xmemd's profile? Does
+# debian/copyright say the licence that the SPDX line of each file says? The suite bare builds and
+# installs the binary packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$PWD/build/packages
@@ -87,7 +88,15 @@ check_files() {
 # Without what is built: a planted bug is tried in a folder that git does not know.
 tar -c --exclude-vcs --exclude=./build --exclude=__pycache__ . | tar -x -C "$work/tree"
 (cd "$work/tree" && quiet debian/rules clean)
+# This reads AppArmor's profile as the kernel's loader does, and loads nothing.
+check_profile() {
+	(cd "$work/tree" && quiet apparmor_parser -Q -K debian/usr.libexec.xmem.xmemd)
+	! grep -i error "$work/log" || fail "AppArmor refuses the profile of xmemd"
+	echo 'AppArmor reads the profile of xmemd'
+}
+
 check_licences
+check_profile
 check_source
 check_files
 rm -rf "$work"
