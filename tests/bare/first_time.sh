@@ -197,6 +197,9 @@ packages() {
 	verdict 'what the build needs can be installed' $?
 	eval "${build[1]}"
 	verdict 'the packages are built' $?
+	apt-get install --yes --no-install-recommends lintian >>/tmp/install.log 2>&1 &&
+		lintian --allow-root --fail-on error,warning ../xmem_*.changes
+	verdict 'lintian accepts the packages' $?
 	install_others >>/tmp/install.log 2>&1
 	verdict 'what the packages need can be installed' $?
 	tree_has >/tmp/before
