@@ -360,24 +360,31 @@ pipes_end() {
 # ---- the demo ----
 
 # The video of the demo is recorded while its consumers work, and replayed into the same consumers.
-# Each frame has a checksum, which they verify.
+# Each frame has a checksum, which they verify. The first frame comes when all are there: the
+# producer finds an ffmpeg that waits for that.
 the_demo_is_replayed() {
 	local video=/usr/share/forensics-samples/original-files/movie2/movie-hello.mpeg which
-	local put record replay watchers
+	local producer record replay watchers
 	[ -e "$programs/demo-producer" ] || { says 'make demo-programs'; return; }
-	mkfifo "$work/pipe"
-	begin put xmem put demo --size 1 "${bound[@]}" <>"$work/pipe"
-	put=$is
+	cat >"$work/ffmpeg" <<-'END'
+		#!/bin/bash
+		"$FFMPEG" "$@" | {
+			IFS= read -r line && printf '%s\n' "$line"
+			until [ -e "$GATE" ]; do read -r -t 0.01 <> <(:); done
+			exec cat
+		}
+		exit "${PIPESTATUS[0]}"
+	END
+	chmod +x "$work/ffmpeg"
+	begin producer env PATH="$work:$PATH" GATE="$work/gate" FFMPEG="$(command -v ffmpeg)" \
+		"$programs/demo-producer" demo "$video" 600000
+	producer=$is
 	until_it has_pool demo || return
 	watch_demo live
 	begin record xmem record demo --wait -o "$work/demo.mcap"
 	record=$is
-	until_it has_readers demo 4 || return
-	"$programs/demo-producer" demo "$video" 600000 2>"$work/producer.err" ||
-		says "$(cat "$work/producer.err")" || return
-	kill -KILL "$put"
-	wait "$put" 2>/dev/null
-	ends_watching && ends "$record" || return
+	until_it has_readers demo 4 && touch "$work/gate" &&
+		ends_watching && ends "$record" && ends "$producer" || return
 	begin replay xmem replay "$work/demo.mcap" --fast "${bound[@]}" --wait-for 3
 	replay=$is
 	until_it has_pool demo || return
@@ -390,11 +397,11 @@ the_demo_is_replayed() {
 }
 watch_demo() {
 	begin "$1-histogram" "$programs/demo-histogram" demo
-	watchers=($is)
+	watchers=("$is")
 	begin "$1-motion" "$programs/demo-motion" demo
-	watchers+=($is)
+	watchers+=("$is")
 	begin "$1-cat" bash -c '"$1" cat demo --wait | sha256sum' cat "$programs/xmem"
-	watchers+=($is)
+	watchers+=("$is")
 }
 ends_watching() {
 	local watcher
