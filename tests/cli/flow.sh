@@ -223,13 +223,17 @@ signals_end_a_recording() {
 
 # A recording of three frames goes round until nobody reads; the first frames can be left out.
 replay_loops_and_starts_later() {
+	local times start
 	frames 3 70000 >"$work/in"
 	make_recording cam "$work/in" --size 70000 --rate 10 || return
 	begin replay xmem replay "$work/in.mcap" --wait-for 1 "${bound[@]}" --fast --loop
 	until_it has_pool cam && xmem cat cam --wait --count 7 >"$work/out" &&
 		cat "$work/in" "$work/in" <(head -c 70000 "$work/in") | cmp - "$work/out" || return
 	end_jobs
-	replay_into "$work/out" cam "$work/in.mcap" --start 0.15 &&
+	mapfile -t times < <(grep -ao '"published_ns":"[0-9]*' "$work/in.mcap" | cut -d'"' -f4)
+	start=$(((times[1] + times[2]) / 2 - times[0]))		# between the last two
+	replay_into "$work/out" cam "$work/in.mcap" \
+		--start "$((start / 1000000000)).$(printf %09d $((start % 1000000000)))" &&
 		tail -c 70000 "$work/in" | cmp - "$work/out"
 }
 
