@@ -24,8 +24,8 @@ trap 'exit 130' INT TERM HUP
 hand_over() {
 	local line
 	echo '1 1' >&"$to"
-	while read -r -t 60 -u "$from" line && [ "$line" != "$1" ]; do :; done
-	[ "$line" = "$1" ] || { echo "screens.sh: the scene does not say $1" >&2; exit 1; }
+	while read -r -t 60 -u "$from" line && [ "$line" != "done" ]; do :; done
+	[ "$line" = "done" ] || { echo "screens.sh: the scene does not say done" >&2; exit 1; }
 }
 
 # shoot NAME PATTERN KEY...: types the keys, and keeps the screen once a line of it fits the pattern
@@ -34,7 +34,7 @@ shoot() {
 	shift 2
 	[ $# = 0 ] || on_screen send-keys "$@"
 	for ((tries = 0; tries < 1000; tries++)); do
-		hand_over done
+		hand_over
 		on_screen capture-pane -p >"$work/screen"
 		! grep -qE -- "$pattern" "$work/screen" || break
 	done
@@ -55,11 +55,12 @@ mkfifo "$work/to" "$work/from" "$work/hall"
 exec {hall}>"$work/hall"
 "$programs/cli-scene" camera --stream <"$work/to" >"$work/from" &
 exec {to}>"$work/to" {from}<"$work/from"
-read -r -t 60 -u "$from" line && [ "$line" = ready ] || { echo "screens.sh: no scene" >&2; exit 1; }
+read -r -t 60 -u "$from" line
+[ "$line" = ready ] || { echo "screens.sh: the scene is not ready" >&2; exit 1; }
 on_screen -f /dev/null new-session -d -x 80 -y 24 \
 	"'$programs/xmem' top --interval 1" \; set-option -g status off \; \
 	set-option -g default-terminal screen-256color {to}>&- {from}<&-
-until grep -qx ready "$work/depth"; do hand_over done; done
+until grep -qx ready "$work/depth"; do hand_over; done
 shoot pools '^ *[0-9]+ +[1-9][0-9.k]* .* camera$'
 shoot clients '^ *[0-9] cam .* [1-9]' / camera Enter Enter
 on_screen send-keys Escape / \; send-keys -N 6 BSpace
