@@ -79,8 +79,8 @@ module() {
 # results go to FOLDER.
 boot() {
 	local to=$1 list=$2 append=init_on_free=1
-	# Whoever uses freed memory finds zeros, and mostly crashes. On the counting clock, a task
-	# that holds a lock for long is preempted (suites.sh).
+	# Code that uses freed memory finds zeros, and mostly crashes. On the counting clock, a
+	# task that holds a lock for long is preempted (suites.sh).
 	[ -z "${counts:-}" ] || append=preempt=full
 	VM_COUNTS=${counts:-} tests/vm/vm.sh -q -k "$kernel" \
 		-t $(((LIMIT + 60) * $(wc -l <"$list"))) -o "$to/vm" -m "$gpu" -m "$to/xmem.ko" \

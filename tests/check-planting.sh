@@ -160,7 +160,7 @@ misplaced() {
 words=$(mktemp) || exit 2
 trap 'rm -f "$words"' EXIT
 find tests bindings/gstreamer/tests -name '*.[ch]' -o -name '*.[ch]pp' -o -name '*.py' -o \
-	-path tests/cli/run.sh | xargs cat |
+	-path 'tests/cli/*.sh' | xargs cat |
 	grep -oE '[A-Za-z0-9_]+_[A-Za-z0-9_]*' | sort -u >"$words"
 count=0 bad=0
 mapfile -t patches < <(for folder; do ls "$folder"/*.patch; done)

@@ -241,4 +241,4 @@ suite long long static-plants 200 apt:long 'tests/check-static.sh --plants'
 
 # ---- a machine on which nothing is installed ----
 
-suite long bare bare 400 '' tests/bare/run.sh
+suite long bare bare 700 '' tests/bare/run.sh

@@ -33,7 +33,7 @@ in_bash() {
 in_fish() { fish -N -c "source '$made/fish'; complete -C '$1'" | cut -f 1 | sort | paste -sd ' '; }
 
 commands() { xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p' | sort; }
-options() { sed -n "s/^\t\toptions='\(.*\)'/\1/p" "$made/bash" | tr ' ' '\n' | sort -u; }
+options() { grep -oP '\{ "\K[a-z0-9-]+(?=", (no|required)_argument)' cli/xmem.c | sed 's/^/--/'; }
 
 all_commands_are_offered() {
 	local all
