@@ -84,7 +84,7 @@ boot() {
 	[ -z "${counts:-}" ] || append=preempt=full
 	VM_COUNTS=${counts:-} tests/vm/vm.sh -q -k "$kernel" \
 		-t $(((LIMIT + 60) * $(wc -l <"$list"))) -o "$to/vm" -m "$gpu" -m "$to/xmem.ko" \
-		-p device_files=240:255 -a "$append" -- \
+		-p device_files=240:255 -a "${counts:+preempt=full}" -- \
 		env "HANG=$HANG" tests/kernel/each.sh "$list" >"$to/said" 2>&1
 }
 

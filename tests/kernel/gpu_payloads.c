@@ -6,7 +6,6 @@
  *
  * Needs xmem_test_gpu.ko: tests/kernel/suites.sh loads it.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -568,48 +567,6 @@ static const char *slow_release_delays_nobody(void)
 	return NULL;
 }
 
-static volatile u64 listed;
-
-/* Lets all releases end, and then the thread that puts another file into the list. */
-static void *releases_all(void *unused)
-{
-	(void)unused;
-	while (!listed)
-		;
-	if (gpu_set("gate", "0"))
-		EVENTUALLY(gpu_number("files") == 1);
-	listed = 2;
-	return NULL;
-}
-
-/* As soon as a payload is in the list of files to release, a work item may free it. */
-static const char *released_while_it_is_listed(void)
-{
-	struct xmem_test_gpu_step step = {
-		.function = "queue_work_on", .address = (uintptr_t)&listed, .value = 1,
-		.times = 1, .busy_ms = 10000,
-	};
-	struct xmem_attach_request gpu[3];
-	int i, file = open(XMEM_TEST_GPU_DEVICE, O_RDWR | O_CLOEXEC);
-	pthread_t thread;
-
-	listed = 0;
-	WANT(file >= 0 && gpu_set("release_ms", "0") && gpu_set("gate", "1"));
-	for (i = 0; i < 3; i++)
-		WANT(!gpu_attach(&writer, 0, &gpu[i]));
-	/* One release is under way, and the next one makes the work item begin anew. */
-	WANT(!gpu_detach(&writer, gpu[0].slot[0]) && EVENTUALLY(gpu_number("releasing") == 1));
-	WANT(!gpu_detach(&writer, gpu[1].slot[0]));
-	WANT(!ioctl(file, XMEM_TEST_GPU_STEP, &step));
-	WANT(!pthread_create(&thread, NULL, releases_all, NULL));
-	WANT(!gpu_detach(&writer, gpu[2].slot[0]));
-	pthread_join(thread, NULL);
-	WANT(gpu_number("files") == 1);
-	close(file);
-	WANT(gpu_set("release_ms", "20"));
-	return NULL;
-}
-
 #define POOLS	12
 #define FILES	3	/* in each pool */
 
@@ -720,7 +677,6 @@ static const struct gpu_test tests[] = {
 	{ "unanswered is not open when others open it", unanswered_is_not_open_when_others_open },
 	{ "pool says what it is", pool_says_what_it_is },
 	{ "slow release delays nobody", slow_release_delays_nobody },
-	{ "released while it is listed", released_while_it_is_listed },
 	{ "backlog delays no other pool", backlog_delays_no_other_pool },
 	{ NULL, NULL },
 };
