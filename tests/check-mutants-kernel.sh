@@ -78,10 +78,8 @@ module() {
 # boot FOLDER FILE: runs the commands in the lines of FILE (each.sh), with the module in FOLDER. All
 # results go to FOLDER.
 boot() {
-	local to=$1 list=$2 append=init_on_free=1
-	# Code that uses freed memory finds zeros, and mostly crashes. On the counting clock, a
-	# task that holds a lock for long is preempted (suites.sh).
-	[ -z "${counts:-}" ] || append=preempt=full
+	local to=$1 list=$2
+	# On the counting clock, a task that holds a lock for long is preempted (suites.sh).
 	VM_COUNTS=${counts:-} tests/vm/vm.sh -q -k "$kernel" \
 		-t $(((LIMIT + 60) * $(wc -l <"$list"))) -o "$to/vm" -m "$gpu" -m "$to/xmem.ko" \
 		-p device_files=240:255 -a "${counts:+preempt=full}" -- \
