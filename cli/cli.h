@@ -48,6 +48,8 @@ struct cli_command {
 };
 
 int cli_top(const struct cli_arguments *arguments);
+int cli_trace(const struct cli_arguments *arguments);
+int cli_metrics(const struct cli_arguments *arguments);
 int cli_list(const struct cli_arguments *arguments);
 int cli_stat(const struct cli_arguments *arguments);
 int cli_clients(const struct cli_arguments *arguments);
@@ -170,6 +172,12 @@ json_t *cli_object(void);
 void cli_set(json_t *object, const char *key, json_t *value);
 void cli_set_number(json_t *object, const char *key, uint64_t value);
 void cli_append(json_t *array, json_t *value);
+
+/*
+ * A text that comes from elsewhere, of at most @most bytes: all of them, if they are UTF-8, which
+ * json_string would insist on; otherwise '?' stands for each byte that is no ASCII.
+ */
+json_t *cli_text(const char *bytes, size_t most);
 
 struct cli_column {
 	const char *title;

@@ -61,14 +61,6 @@ static json_t *version_text(uint32_t number, uint32_t unit, uint32_t minor_unit)
 	return json_string(text);
 }
 
-/* A name that is no text becomes null. */
-static json_t *name_text(const char *name)
-{
-	json_t *text = json_string(name);
-
-	return text ? text : json_null();
-}
-
 static json_t *row_of(const struct xmem_cuda_device_info *info)
 {
 	json_t *row = cli_object(), *works = cli_object();
@@ -78,7 +70,7 @@ static json_t *row_of(const struct xmem_cuda_device_info *info)
 		cli_set(works, mechanisms[i].name, json_boolean(info->can & mechanisms[i].bit));
 	cli_set_number(row, "gpu", info->device_id);
 	cli_set(row, "uuid", cli_uuid(info->uuid));
-	cli_set(row, "name", name_text(info->name));
+	cli_set(row, "name", cli_text(info->name, sizeof(info->name)));
 	cli_set(row, "capability", version_text(info->capability, 10, 1));
 	cli_set_number(row, "bytes", info->bytes);
 	cli_set_number(row, "granularity", info->granularity);
@@ -96,7 +88,7 @@ static int gather(json_t *all, json_t *rows)
 
 	if (err)
 		return err;
-	cli_set(all, "driver", name_text(driver.file));
+	cli_set(all, "driver", cli_text(driver.file, sizeof(driver.file)));
 	cli_set(all, driver.hip ? "hip" : "cuda", version_text(driver.version, 1000, 10));
 	for (i = 0; !err && i < driver.devices; i++) {
 		info.size = sizeof(info);

@@ -79,7 +79,8 @@ static json_t *row_of(const struct xmem_pool_entry *entry)
 	json_t *row = cli_object();
 
 	cli_set_number(row, "number", entry->number);
-	cli_set(row, "name", *entry->name ? json_string(entry->name) : json_null());
+	cli_set(row, "name", !*entry->name ? json_null() :
+		cli_text(entry->name, sizeof(entry->name)));
 	cli_set_number(row, "uid", entry->owner_uid);
 	cli_set_number(row, "gid", entry->gid);
 	cli_set_number(row, "mode", entry->mode);

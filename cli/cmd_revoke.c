@@ -20,7 +20,7 @@ static json_t *row_of(const struct xmem_client_info *info)
 	json_t *row = cli_object();
 
 	cli_set_number(row, "client", info->id);
-	cli_set(row, "label", json_string(info->label));
+	cli_set(row, "label", cli_text(info->label, sizeof(info->label)));
 	cli_set_number(row, "pid", info->pid);
 	cli_set_number(row, "uid", info->uid);
 	cli_set_number(row, "holds", info->holds);

@@ -43,20 +43,6 @@ json_t *look_known(bool known, json_int_t number)
 	return known ? json_integer(number) : json_null();
 }
 
-json_t *look_text(const char *bytes, size_t most)
-{
-	char *text = cli_format("%.*s", (int)most, bytes), *at;
-	json_t *value = json_string(text);
-
-	for (at = text; !value && *at; at++)
-		if (*at & 0x80)
-			*at = '?';
-	if (!value)
-		value = json_string(text);
-	free(text);
-	return value;
-}
-
 /* ---- sums ---- */
 
 /* The sums over the clients of a pool, by the fields of a client; null where all are null. */
@@ -109,7 +95,7 @@ static json_t *failed(json_t *sample)
 	struct xmem_error why = XMEM_INIT(why);
 
 	xmem_peek_last_error(&why);
-	cli_set(sample, "error", json_string(why.message));
+	cli_set(sample, "error", cli_text(why.message, SIZE_MAX));
 	return sample;
 }
 
@@ -118,7 +104,7 @@ static void rename_counts(json_t *pool)
 {
 	char *name = cli_pool_name(pool);
 
-	cli_set(pool, "pool", json_string(name));
+	cli_set(pool, "pool", cli_text(name, SIZE_MAX));
 	cli_set_number(pool, "alive", look_number(pool, "clients"));
 	cli_set_number(pool, "slots_max", look_number(pool, "slots"));
 	json_object_del(pool, "clients");

@@ -33,9 +33,6 @@ json_int_t look_number(const json_t *object, const char *key);
 /* That number, or null if it is not known. */
 json_t *look_known(bool known, json_int_t number);
 
-/* A text that a program has chosen: bytes that are no UTF-8 become '?'. */
-json_t *look_text(const char *bytes, size_t most);
-
 /*
  * Look for the daemon's files, once for each sample. 0, or -errno, and the sample has the error.
  */
@@ -50,6 +47,12 @@ void look_sysfs(json_t *pool, const json_t *before);
 
 struct xm_map;
 void look_pages(const struct xm_map *map, json_t *pool, const json_t *before);
+
+/*
+ * Map the pages of a pool of xmemd in a sample, read-only, until the tool ends. NULL: the pool has
+ * just ended. The pages change.
+ */
+const struct xm_map *look_daemon_map(const json_t *pool);
 
 /* The sums over the slots of a pool for one client. */
 struct look_tally {

@@ -193,7 +193,7 @@ static json_t *client_of(const struct xm_map *map, u32 c, const struct look_tall
 	from = look_number(old, "published");
 	one = json_pack("{si sI so sI sI ss ss sI sI sI sI sI so so so so so si si s[] so}",
 		"client", c, "incarnation", incarnation,
-		"label", look_text((const char *)row->label, sizeof(row->label)),
+		"label", cli_text((const char *)row->label, sizeof(row->label)),
 		"pid", (u64)xm_load(&row->pid), "uid", (u64)xm_load(&row->uid),
 		"role", writes ? "writer" : "reader", "state", alive ? "alive" : "zombie",
 		"slots", tally->slots, "holds", tally->holds, "limbo", tally->limbo,

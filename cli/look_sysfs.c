@@ -231,7 +231,7 @@ static void take_client(struct look_lines *look, number i, const char *line, boo
 	known = look->before && !strcmp(role, "writer");
 	cli_append(look->clients, json_pack(
 		"{sI sI so sI sI ss ss sI so sI sI so so sn sn sn sn sn sn sn sn sn}",
-		"client", id, "incarnation", incarnation, "label", look_text(line + at, length),
+		"client", id, "incarnation", incarnation, "label", cli_text(line + at, length),
 		"pid", pid, "uid", uid, "role", strcmp(role, "writer") ? "reader" : role,
 		"state", strcmp(state, "alive") ? "zombie" : state, "slots", tally->slots,
 		"holds", look_known(!changed && !look->unsure[id], tally->holds),

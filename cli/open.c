@@ -111,7 +111,7 @@ json_t *cli_about(const char *name, struct xmem_pool *pool)
 {
 	json_t *about = cli_object();
 
-	cli_set(about, "pool", json_string(name));
+	cli_set(about, "pool", cli_text(name, SIZE_MAX));
 	cli_set(about, "backend", json_string(xmem_pool_backend(pool)));
 	return about;
 }

@@ -47,6 +47,22 @@ void cli_append(json_t *array, json_t *value)
 		cli_no_memory();
 }
 
+json_t *cli_text(const char *bytes, size_t most)
+{
+	char *text = strndup(bytes, most), *at;
+	json_t *value = text ? json_string(text) : NULL;
+
+	if (!text)
+		cli_no_memory();
+	for (at = text; !value && *at; at++)
+		if (*at & 0x80)
+			*at = '?';
+	if (!value)
+		value = json_string(text);
+	free(text);
+	return value;
+}
+
 char *cli_format(const char *format, ...)
 {
 	va_list arguments;

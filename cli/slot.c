@@ -50,7 +50,7 @@ json_t *cli_client(struct xmem_pool *pool, uint32_t id)
 		return json_null();
 	client = cli_object();
 	cli_set_number(client, "client", info.id);
-	cli_set(client, "label", json_string(info.label));
+	cli_set(client, "label", cli_text(info.label, sizeof(info.label)));
 	cli_set_number(client, "pid", info.pid);
 	return client;
 }

@@ -43,7 +43,7 @@ bool cli_pause(uint64_t ns)
 int cli_watch(int (*run)(const struct cli_arguments *arguments),
 	      const struct cli_arguments *arguments)
 {
-	bool terminal = isatty(STDOUT_FILENO);
+	bool terminal = !arguments->value['o'] && isatty(STDOUT_FILENO);
 	int status;
 
 	cli_stop_by_signal();
@@ -53,7 +53,7 @@ int cli_watch(int (*run)(const struct cli_arguments *arguments),
 		status = run(arguments);
 		if (fflush(stdout) || ferror(stdout) || status || !cli_pause(arguments->interval))
 			return status;
-		if (!terminal && !arguments->json)
+		if (!terminal && !arguments->json && !arguments->value['o'])
 			putchar('\n');
 	}
 }

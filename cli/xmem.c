@@ -28,6 +28,22 @@ static const char top_more[] =
 	"clients that a client waits for. A dash is unknown: xmem.ko shows no rings, so it\n"
 	"tells neither IN/s nor LAG, LOST and WAITS FOR, and OUT/s counts buffers acquired.\n"
 	"--once looks twice, --interval S seconds apart (1), or until SIGINT.\n";
+static const char trace_more[] =
+	"Open the file in ui.perfetto.dev. It has a track for each client, a span for the life\n"
+	"of each buffer and for each hold on it, and an arrow for each hand-over. The tool\n"
+	"looks each S seconds (0.001), until SIGINT or until the pool ends, and joins no pool.\n"
+	"An event has happened between two looks. Their order is known, and they share that\n"
+	"time evenly. A publication that is passed and not held counts as received.\n"
+	"\"lost\" counts the publications that rings have overwritten before a look.\n"
+	"xmem.ko shows no rings: there a hand-over is a hold, which a look must find.\n"
+	"The file is complete after each look. Without --output it is standard output.\n";
+static const char metrics_more[] =
+	"All pools and their clients in Prometheus' text format. FILE is replaced at once, for\n"
+	"the textfile collector of node_exporter. With --watch it is replaced each second, or\n"
+	"each --interval S, until SIGINT; only then are there counters of bytes, which begin\n"
+	"with the tool. A number that the host does not tell is left out: xmem.ko shows no\n"
+	"rings. The label number tells pools of one name apart, and client and publisher are\n"
+	"incarnations, so that a pool has each of them once.\n";
 static const char list_more[] =
 	"BYTES counts all buffers, FILES the files that these are in, and KEPT those of\n"
 	"FILES whose owner has ended. Buffers on GPUs are in BYTES and in no file: stat\n"
@@ -132,6 +148,10 @@ static const char put_more[] =
 static const struct cli_command commands[] = {
 	{ "top", "[--once] [--json] [POOL]", "watch pools and their clients",
 	  top_more, 0, 1, "jiO", cli_top },
+	{ "trace", "[--output FILE] POOL", "record hand-overs for ui.perfetto.dev",
+	  trace_more, 1, 1, "oi", cli_trace },
+	{ "metrics", "[--output FILE] [--watch]", "all numbers, for Prometheus",
+	  metrics_more, 0, 0, "owi", cli_metrics },
 	{ "list", "[--json] [--watch]", "the pools of this host", list_more, 0, 0,
 	  "jwi", cli_list },
 	{ "stat", "[--json] POOL", "the contents of a pool now", stat_more, 1, 1, "j", cli_stat },
@@ -274,13 +294,21 @@ static int bad_option(const struct cli_command *command, int c, char **argv)
 	return cli_usage("%s: there is no option %s", command->name, argv[optind - 1]);
 }
 
+/* trace shows hand-overs, so it looks more often than a person. */
+static double least_seconds(const struct cli_command *command)
+{
+	return command->run == cli_trace ? 0.0001 : 0.1;
+}
+
 /* Seconds, or parts of one, in nanoseconds. 0: it is no such number, or too short or too long. */
-static uint64_t interval_of(const char *text)
+static uint64_t interval_of(const char *text, double least)
 {
 	char *end;
 	double seconds = strtod(text, &end);
 
-	return *text && !*end && seconds >= 0.1 && seconds <= 86400 ? (uint64_t)(seconds * 1e9) : 0;
+	if (!*text || *end || !(seconds >= least && seconds <= 86400))
+		return 0;
+	return (uint64_t)(seconds * 1e9);
 }
 
 /* 0, or CLI_USAGE. */
@@ -290,7 +318,7 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 	int c, count;
 
 	opterr = 0;
-	ret->interval = 1000000000;
+	ret->interval = (uint64_t)(least_seconds(command) * 1e10);
 	while ((c = getopt_long(argc, argv, ":o:", known, NULL)) >= 0) {
 		if (c == 'h') {
 			ret->help = true;
@@ -305,10 +333,10 @@ static int parse(const struct cli_command *command, int argc, char **argv,
 		if (c == 'p')
 			ret->renames[ret->renamed++] = optarg;
 		if (c == 'i')
-			ret->interval = interval_of(optarg);
+			ret->interval = interval_of(optarg, least_seconds(command));
 		if (!ret->interval)
-			return cli_usage("%s: --interval is 0.1 to 86400 seconds, not '%s'",
-					 command->name, optarg);
+			return cli_usage("%s: --interval is %g to 86400 seconds, not '%s'",
+					 command->name, least_seconds(command), optarg);
 	}
 	ret->json = ret->value['j'];
 	ret->voids = ret->value['v'];

@@ -28,6 +28,7 @@ packages_for() {
 		echo check sparse spin strace pkg-config cmake git patch dkms
 		echo g++ clang libclang-rt-dev debootstrap jq systemd libglib2.0-dev libuv1-dev
 		echo python3-venv python3-pycparser python3-dev mandoc tmux
+		echo python3-prometheus-client python3-yaml
 		;;
 	# our own debug kernels, programs that read the module, and another processor
 	long)

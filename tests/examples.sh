@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The programs of examples/ work as they promise when publishers are killed and started again, and
 # when the host is killed: the subscribers go on.
-#   XMEM_BACKEND=daemon|kernel tests/examples.sh [FOLDER]     FOLDER: build/release
+#   XMEM_BACKEND=daemon|kernel tests/examples.sh [FOLDER [NAME...]]
+# FOLDER is build/release, and the names are those of tests.
 # The script waits for lines that the programs print. A line that does not come within PATIENCE
 # seconds is a failure.
 set -uo pipefail
@@ -32,11 +33,12 @@ trap 'exit 130' INT TERM HUP
 # run NAME PROGRAM ARGUMENT...: NAME means it from now on. It has this script's standard input.
 run() {
 	local who=$1 program=$2
+	[[ $program = /* ]] || program=$programs/$program
 	shift 2
 	rm -f "$work/$who"
 	mkfifo "$work/$who"
 	: >"$work/$who.log"
-	stdbuf -oL "$programs/$program" "$@" <&0 >"$work/$who" 2>"$work/$who.err" 8>&- 9>&- &
+	stdbuf -oL "$program" "$@" <&0 >"$work/$who" 2>"$work/$who.err" 8>&- 9>&- &
 	pid[$who]=$!
 	exec {out[$who]}<"$work/$who"
 }
@@ -173,6 +175,28 @@ gpu_consumer_gets_what_gpu_producer_sent() {
 		no_violations
 }
 
+# numbers NAME: the sums of the sequences that NAME prints.
+numbers() { grep '^sequence' "$work/$1.log"; }
+
+# Two sequences of three blocks each, and a cache of only four blocks: the decoder gives back what
+# it has read, and has read what the prefill worker has computed. One decoder is killed with all of
+# its blocks, and the next one gets the remaining sequences.
+kv_blocks_are_read_where_they_are() {
+	use_fake_gpu || return
+	run decoder kv_blocks decode
+	expect decoder '^decode: ready$' && run prefill kv_blocks prefill 2 &&
+		expect prefill '^sequence 1 ' && expect decoder '^sequence 1 ' || return
+	ends prefill 0 && numbers prefill >"$work/computed" || return
+	numbers decoder | cmp "$work/computed" - || return
+	run next kv_blocks prefill 1000000
+	expect decoder '^sequence' 3 && end decoder KILL || return
+	: >"$work/next.log"
+	run other kv_blocks decode
+	expect other '^sequence' 5 && end next KILL || return
+	numbers next >"$work/computed"
+	! numbers other | grep -vxFf "$work/computed" && no_violations
+}
+
 no_gpu_is_an_error() {
 	! XMEM_CUDA_DRIVER=none.so "$programs/gpu_producer" >"$work/told" 2>"$work/err" &&
 		[ ! -s "$work/told" ] && [ "$(wc -l <"$work/err")" = 1 ] &&
@@ -193,6 +217,56 @@ demo_on_a_gpu() {
 	grep -q '^demo: GPU: ' "$work/told" ||
 		grep -q "^demo: tests/fakecuda stands in for one" "$work/told" || return
 	no_violations
+}
+
+# contain SERVICE: runs it as compose.yaml says, in namespaces of its own. Only the folder is
+# shared.
+contain() {
+	local line folder
+	line=$(/usr/bin/python3 tests/compose.py examples/containers/compose.yaml) || return
+	IFS=$'\t' read -r -a line < <(grep "^$1"$'\t' <<<"$line")
+	folder=${line[1]}
+	line=("${line[@]:2}")
+	# shellcheck disable=SC2016
+	run "$1" "$(command -v unshare)" --map-root-user --mount --net --ipc --pid --fork \
+		--mount-proc --kill-child bash -c 'mount -t tmpfs none /run && mkdir "$2" &&
+		mount --bind "$1" "$2" && PATH=$3:$PATH && shift 3 && exec env "$@"' bash \
+		"$work/volume" "$folder" "$(realpath "$programs")" "${line[@]}"
+}
+
+# xmemd, the producer and the consumer are in three containers. A producer is killed there.
+containers_share_a_pool() {
+	if [ "$backend" = kernel ]; then
+		echo "SKIP $name: containers need no xmemd there"
+		return 77
+	fi
+	if ! unshare --map-root-user --mount true 2>"$work/err"; then
+		echo "SKIP $name: $(cat "$work/err")"
+		return 77
+	fi
+	mkdir -m 700 "$work/volume"
+	contain xmemd || return
+	until [ -S "$work/volume/socket" ]; do
+		running xmemd || { cat "$work/xmemd.err"; return 1; }
+	done
+	contain producer && contain consumer && expect consumer '^picture' 5 || return
+	same_namespace pid || same_namespace mnt || same_namespace ipc || same_namespace net || {
+		end producer KILL
+		expect consumer '^publisher ended, [0-9]+ lost$' && all_sent producer
+		return
+	}
+	echo '  two containers share a namespace'
+	return 1
+}
+
+# same_namespace KIND: do two of these programs share it, or one share it with this script?
+same_namespace() {
+	local member seen=''
+	for member in xmemd producer consumer; do
+		seen+=$(readlink "/proc/$(pgrep -P "${pid[$member]}")/ns/$1")$'\n'
+	done
+	seen+=$(readlink "/proc/$$/ns/$1")
+	[ "$(sort -u <<<"$seen" | wc -l)" != 4 ]
 }
 
 token_passes_through_a_pipe() {
@@ -324,13 +398,16 @@ publisher_that_cannot_read() {
 		[ "$(cat "$work/err")" = 'publisher: standard input: Is a directory' ]
 }
 
+wanted=${2:+" ${*:2} "}
 for name in subscriber_follows_each_publisher consumer_gets_what_producer_sent \
 	service_survives_its_server token_passes_through_a_pipe token_of_a_text_too_long \
 	reconnecting_survives_its_publisher \
 	event_loop_serves_frames_and_a_socket frames_in_a_glib_loop frames_in_a_libuv_loop \
 	reconnecting_survives_its_host no_daemon_is_an_error no_device_is_an_error \
-	gpu_consumer_gets_what_gpu_producer_sent no_gpu_is_an_error demo_on_a_gpu \
-	publisher_that_cannot_read buffers_are_handed_over_by_count; do
+	gpu_consumer_gets_what_gpu_producer_sent kv_blocks_are_read_where_they_are \
+	no_gpu_is_an_error demo_on_a_gpu \
+	publisher_that_cannot_read containers_share_a_pool buffers_are_handed_over_by_count; do
+	[ -z "$wanted" ] || [[ $wanted = *" $name "* ]] || continue
 	result=0
 	"$name" || result=$?
 	case $result in

@@ -445,6 +445,189 @@ top_reads_sysfs() {
 		same '[[2,4096]]' "$(jq -c '.devices | map([.device, .bytes])' "$work/told")"
 }
 
+# ---- xmem trace ----
+
+# trace_begins OPTION...: traces the other pool until the first pause, in which the file is read.
+trace_begins() {
+	"$programs/xmem" trace --output "$work/trace" other "$@" 2>"$work/err" \
+		{other_in}>&- {other_out}<&- {scene_in}>&- {scene_out}<&- &
+	tool=$!
+	pauses "$tool" && read_trace >/dev/null
+}
+
+# The facts of the file, which is complete at any time between two looks.
+read_trace() { python3 tests/cli/trace.py "$work/trace"; }
+
+trace_ends() {
+	kill -INT "$tool"
+	wait "$tool" || says "trace: status $?: $(cat "$work/err")"
+}
+
+# traces LINE: traces what that line to the stream does, between the first look and the last.
+traces() {
+	local tool
+	trace_begins --interval 3600 && echo "$1" >&"$other_in" && other_says 'done'
+	trace_ends && read_trace
+}
+
+# Of the module's pools a look sees who holds a slot now, and no publication that nobody holds.
+trace_follows_buffers() {
+	local result=0 told='viewer receive 0
+viewer release 0
+cam acquire 1
+cam publish 1
+viewer receive 1
+arrows 2 open 3'
+	[ "$backend" = daemon ] || told='cam acquire 1
+cam publish 1
+viewer hold 1
+arrows 1 open 3'
+	set_other --stream || return
+	same "cam acquire 0
+cam publish 0
+$told lost 0 names ['cam', 'viewer']" "$(traces '2 2 1')" || result=1
+	grep -q '^xmem: 2 lives of buffers and . hand-overs; 0 publications ' "$work/err" ||
+		says "$(cat "$work/err")" || result=1
+	end_other && return $result
+}
+
+# trace_has WORDS: waits until the file has them.
+trace_has() {
+	local tries
+	for ((tries = 0; tries < 6000; tries++)); do
+		! grep -q "$1" "$work/trace" || return 0
+		read -r -t 0.01 -u "$other_out" || true		# it prints nothing now
+	done
+	says "no $1 in the trace: $(tail -5 "$work/trace")"
+}
+
+# A hold begins at one look and ends at another one. Then the pool ends, and so does the tool.
+trace_follows_holds() {
+	local tool result=0
+	set_other --stream || return
+	trace_begins --interval 0.1 && echo '1 1 1' >&"$other_in" && other_says 'done' &&
+		trace_has '"b".*"hold"' && echo '0 0' >&"$other_in" && other_says 'done' &&
+		trace_has '"name": "release"' || result=1
+	end_other || result=1
+	wait "$tool" || { says "trace: status $?: $(cat "$work/err")"; return; }
+	[ $result = 0 ] || return
+	[ "$backend" = daemon ] || { read_trace | grep -qx 'viewer hold 0'; return; }
+	same "cam acquire 0
+cam publish 0
+viewer receive 0
+viewer release 0
+arrows 1 open 0 lost 0 names ['cam', 'viewer']" "$(read_trace)"
+}
+
+# The ring has room for 8 publications: the other 12 are lost to a tool that has not looked. The
+# module shows slots. The owner has 16, and keeps four of them to write next.
+trace_counts_what_is_lost() {
+	local result=0 lost=12
+	[ "$backend" = daemon ] || lost=8		# the contents of 12 slots are still there
+	set_other --stream || return
+	same "lost $lost" "$(traces '20 0' | grep -o 'lost [0-9]*$\|lost [0-9]* ' | xargs)" ||
+		result=1
+	grep -q " $lost publications were .*: give a shorter --interval" "$work/err" ||
+		says "$(cat "$work/err")" || result=1
+	end_other && return $result
+}
+
+# Programs choose labels. The file is JSON in spite of that.
+trace_escapes_labels() {
+	local result=0
+	set_other --stream 'a "b" \' || return
+	same "names ['a \"b\" \\\\', 'cam']" "$(traces '1 0' | grep -o 'names.*')" ||
+		result=1
+	end_other && return $result
+}
+
+# There is no room for the last look. The file is as complete as after the look before.
+trace_survives_a_full_disk() {
+	local tool result=0
+	set_other --stream || return
+	(
+		trap '' XFSZ
+		ulimit -f 1		# KiB
+		exec "$programs/xmem" trace other --interval 3600 --output "$work/trace" \
+			2>"$work/said" {other_in}>&- {other_out}<&- {scene_in}>&- {scene_out}<&-
+	) &
+	tool=$!
+	pauses $tool || return
+	echo '8 8' >&"$other_in"
+	other_says 'done' || return
+	kill -INT $tool
+	! wait $tool || says 'it ends well' || result=1
+	same "xmem: $work/trace: File too large" "$(cat "$work/said")" &&
+		same "arrows 0 open 0 lost 0 names ['cam', 'viewer']" "$(read_trace)" || result=1
+	refuses 1 '/dev/full: No space left' xmem trace --output /dev/full other || result=1
+	end_other && return $result
+}
+
+# ---- xmem metrics ----
+
+# The samples of this pool, after a strict reader.
+metrics() {
+	xmem metrics | /usr/bin/python3 tests/cli/metrics.py | sed -n "s/ $1 / /p"
+}
+
+# The label has everything that Prometheus' format escapes.
+prometheus_reads_metrics() {
+	local result=0 told
+	set_other --stream 'a "b" \' || return
+	echo '5 3 2' >&"$other_in"
+	other_says 'done' && told=$(metrics other) || result=1
+	same 'xmem_pool_clients - 2
+xmem_pool_clients_max - 8
+xmem_pool_slots - 16
+xmem_pool_slots_max - 128
+xmem_pool_holds - 2
+xmem_client_slots cam 16
+xmem_client_slots a "b" \ 0
+xmem_client_holds cam 0
+xmem_client_holds a "b" \ 2' "$(grep -E '(pool|client)_(clients|slots|holds)(_max)? ' \
+		<<<"$told")" || result=1
+	[ "$backend" = kernel ] || same 'xmem_frames_published_total cam 5
+xmem_frames_passed_total a "b" \ 3
+xmem_frames_lag a "b" \ 2
+xmem_frames_lost a "b" \ 0' "$(grep xmem_frames <<<"$told")" || result=1
+	end_other && return $result
+}
+
+# The new file is another one, and readers of the old one still have it. If there is no host, or
+# the folder is not to be written, the file stays.
+metrics_replace_a_file() {
+	local file=$work/xmem.prom
+	echo old >"$file"
+	exec {reader}<"$file"
+	xmem metrics --output "$file" && same old "$(cat <&$reader)" &&
+		same "$(xmem metrics)" "$(cat "$file")" && same 644 "$(stat -c %a "$file")" &&
+		refuses 1 'no host is running' $nowhere "$programs/xmem" metrics --output "$file" &&
+		same "$(xmem metrics)" "$(cat "$file")" &&
+		refuses 1 '/nowhere/a' xmem metrics --output /nowhere/a &&
+		mkdir "$file.d" && refuses 1 'Is a directory' xmem metrics --output "$file.d" &&
+		same "$file"$'\n'"$file.d" "$(printf '%s\n' "$file"*)"
+	local result=$?
+	exec {reader}<&-
+	return $result
+}
+
+# Again and again there is more to count.
+metrics_count_bytes() {
+	local tool result=0 wanted='{[^}]*"cam"[^}]*} 20480$'
+	set_other --stream || return
+	"$programs/xmem" metrics --watch --interval 0.1 --output "$work/trace" \
+		{other_in}>&- {other_out}<&- {scene_in}>&- {scene_out}<&- >"$work/out" &
+	tool=$!
+	pauses $tool && echo '2 2' >&"$other_in" && other_says 'done' &&
+		trace_has 'bytes_published_total{[^}]*"cam"[^}]*} 8192$' &&
+		echo '3 0' >&"$other_in" && other_says 'done' &&
+		trace_has "bytes_published_total$wanted" || result=1
+	kill -INT $tool
+	wait $tool || { says "metrics: status $?"; result=1; }
+	same '' "$(cat "$work/out")" || result=1
+	end_other && return $result
+}
+
 # A pool has as much memory as before: a look at an unused page would get some for it.
 top_uses_no_memory() {
 	local process file before=''
@@ -779,8 +962,8 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same "top list stat clients holders claims limits evict drain gpu record replay cat put \
-backend version help" \
+	same "top trace metrics list stat clients holders claims limits evict drain gpu record replay \
+cat put backend version help" \
 		"$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
@@ -797,7 +980,8 @@ manual_has_what_help_has() {
 	page=$(sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/ { /^\.SH/d; s/^\.[RBI]* //; s/\\-/-/g
 		s/\[ \(.*\) \]/[\1]/; p }' man/xmem.1 |
 		awk '/^\.br$/ { print line; line = ""; next }
-			{ line = line (line ? " " : "") $0 } END { print line }')
+			{ line = line (line ? " " : "") $0 } END { print line }' |
+		sed 's/\[ /[/g; s/ \]/]/g')
 	same "$(xmem help | sed -n '/^  [a-z]* /p' | cut -c 3-41 |
 		sed 's/  */ /g; s/ $//; s/^/xmem /')" "$page"
 }
@@ -806,7 +990,7 @@ help_and_version() {
 	local first='Usage: xmem COMMAND [ARGUMENT]...'
 	same "$first" "$(xmem --help | head -n 1)" && same "$first" "$(xmem -h | head -n 1)" &&
 		same "$first" "$(xmem help | head -n 1)" &&
-		same 17 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
+		same 19 "$(xmem help | grep -cE '^  [a-z]+ ')" &&
 		same "$(xmem version)" "$(xmem --version)" && same "$(xmem version)" "$(xmem -V)" &&
 		[[ $(xmem version) =~ ^xmem\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
@@ -846,6 +1030,25 @@ no_gpu_and_why() {
 			env FAKECUDA_INIT=803 "$programs/xmem" gpu &&
 		same 1 "$($nowhere XMEM_DAEMON=none "$programs/xmem" gpu --json |
 			jq '.gpus | length')"
+}
+
+# Text from elsewhere need not be UTF-8, as JSON is.
+text_that_is_no_utf8() {
+	local driver=$work/$'\xff'.so
+	ln -s "$(realpath "$XMEM_CUDA_DRIVER")" "$driver"
+	same "\"$work/?.so\"" "$(XMEM_CUDA_DRIVER=$driver json .driver gpu)"
+}
+
+message_that_is_no_utf8() {
+	refuses 1 '/nowhere/' env XMEM_BACKEND=kernel XMEM_DEVICE=$'/nowhere/\xff' \
+		"$programs/xmem" top --once
+}
+
+# The pool has no room for viewer, which ends at once; so does the scene.
+scene_ends_with_its_members() {
+	local status=0
+	timeout 60 "$programs/cli-scene" narrow 1 </dev/null >"$work/out" 2>"$work/err" || status=$?
+	same 1 $status && grep -q 'a process of the scene has ended' "$work/err"
 }
 
 # A pool's memory on two GPUs; the pool's first GPU is the machine's second one.
@@ -1043,6 +1246,9 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	long_name_with_slashes anonymous_is_looked_at \
 	clients_are_who_they_are client_waits_for_a_writer \
 	top_counts_hand_overs top_joins_nothing top_says_what_the_others_say top_as_a_table \
+	trace_follows_buffers trace_follows_holds trace_counts_what_is_lost \
+	trace_escapes_labels trace_survives_a_full_disk \
+	prometheus_reads_metrics metrics_replace_a_file metrics_count_bytes \
 	top_reads_sysfs top_uses_no_memory top_says_who_waits top_shows_anonymous_pools \
 	top_view_shows top_on_a_terminal top_on_a_poor_terminal top_outlives_what_it_shows \
 	top_outlives_its_host watch_prints_again watch_ends_at_sigint \
@@ -1053,6 +1259,7 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	help_of_each_command manual_has_what_help_has \
 	help_and_version \
 	gpus_of_the_fake_driver gpus_as_a_table no_gpu_and_why gpus_of_a_pool \
+	text_that_is_no_utf8 message_that_is_no_utf8 scene_ends_with_its_members \
 	clients_are_evicted_and_pools_drained \
 	backend_is_told output_that_cannot_be_written output_into_a_pipe_without_a_reader \
 	no_host_and_none_is_started no_device \

@@ -6,7 +6,7 @@
  *   cli-scene POOL [CLIENTS]   a pool for so many clients (8), see below
  *   cli-scene POOL --gpus      a pool with memory on two GPUs, see below
  *   cli-scene POOL --stuck     a publisher cam that waits for its subscriber viewer
- *   cli-scene POOL --stream    a pool with a publisher and a subscriber, see below
+ *   cli-scene POOL --stream [LABEL]   a pool with a publisher and a subscriber, see below
  *
  * The processes of the pool are:
  *
@@ -26,8 +26,9 @@
  *            A, on the CPU, and B, on GPU 0, and sets two references to B aside
  *   viewer   holds A and B
  *
- * The stream is one process with two clients. "N M" on its standard input lets cam publish N
- * buffers of 4096 bytes, and viewer receive M; then it prints "done".
+ * The stream is one process with two clients. "N M K" on its standard input lets cam publish N
+ * buffers of 4096 bytes, and viewer receive M, of which it keeps the last K until the next line.
+ * Then the stream prints "done". Without K it keeps none. LABEL is that of viewer.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -245,10 +246,14 @@ static struct member start(void (*play)(int in, int out))
 		fail("fork");
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(to[1]);
+		close(from[0]);
 		play(to[0], from[1]);
 		for (;;)
 			pause();
 	}
+	close(to[0]);		/* so that the end of the process is the end of both pipes */
+	close(from[1]);
 	return (struct member){ .pid = pid, .to = to[1], .from = from[0] };
 }
 
@@ -330,13 +335,33 @@ static int stuck(void)
 	return getchar() == EOF ? 0 : 1;
 }
 
-static int stream(void)
+/* Receive so many, and keep the last ones until the next call. */
+static void take(struct xmem_subscription *follow, unsigned int count, unsigned int keeps)
+{
+	static struct xmem_buffer *kept[8];
+	struct xmem_buffer *buffer;
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		xmem_release(kept[i]);
+	memset(kept, 0, sizeof(kept));
+	while (count--) {
+		buffer = xmem_receive(follow, 0);
+		if (!buffer)
+			fail("receive");
+		if (count < keeps && count < 8)
+			kept[count] = buffer;
+		else
+			xmem_release(buffer);
+	}
+}
+
+static int stream(const char *label)
 {
 	struct xmem_pool *cam = join("cam", XMEM_OPEN_WRITER);
-	struct xmem_pool *viewer = join("viewer", XMEM_OPEN_EXISTING);
+	struct xmem_pool *viewer = join(label, XMEM_OPEN_EXISTING);
 	struct xmem_subscription *follow = xmem_subscribe(viewer, NULL);
-	struct xmem_buffer *buffer;
-	unsigned int out, in;
+	unsigned int out, in, keeps;
 	uint64_t token;
 	char line[64];
 
@@ -344,15 +369,13 @@ static int stream(void)
 		fail("stream");
 	puts("ready");
 	fflush(stdout);
-	while (fgets(line, sizeof(line), stdin) && sscanf(line, "%u %u", &out, &in) == 2) {
+	while (fgets(line, sizeof(line), stdin)) {
+		keeps = 0;
+		if (sscanf(line, "%u %u %u", &out, &in, &keeps) < 2)
+			return 2;
 		while (out--)
 			xmem_release(publish(cam, &token));
-		while (in--) {
-			buffer = xmem_receive(follow, 0);
-			if (!buffer)
-				fail("receive");
-			xmem_release(buffer);
-		}
+		take(follow, in, keeps);
 		puts("done");
 		fflush(stdout);
 	}
@@ -364,15 +387,18 @@ int main(int argc, char **argv)
 	bool gpus = argc == 3 && !strcmp(argv[2], "--gpus");
 	char line[64];
 
-	if (argc < 2 || argc > 3)
+	if (argc < 2 || argc > 4)
 		return 2;
 	name = argv[1];
+	signal(SIGPIPE, SIG_IGN);
+	if (argc > 3 && strcmp(argv[2], "--stream"))
+		return 2;
 	if (argc == 3 && !strcmp(argv[2], "--waits"))
 		return wait_for_a_writer();
 	if (argc == 3 && !strcmp(argv[2], "--stuck"))
 		return stuck();
-	if (argc == 3 && !strcmp(argv[2], "--stream"))
-		return stream();
+	if (argc >= 3 && !strcmp(argv[2], "--stream"))
+		return stream(argc == 4 ? argv[3] : "viewer");
 	if (argc == 3 && !gpus)
 		clients = (uint32_t)strtoul(argv[2], NULL, 10);
 	if (gpus)

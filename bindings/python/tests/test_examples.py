@@ -241,6 +241,46 @@ def test_the_viewer_draws_what_there_was_when_the_camera_is_killed(start, gate, 
     assert abs(tiles(tmp_path / "sheet.png")[0].astype(int) - COLOURS["red"]).max() <= 2
 
 
+def assert_brightness(said):
+    """It has seen each picture, in which one of the three colours is bright."""
+    count, total = re.fullmatch(r"brightness: (\d+) pictures, sum (\S+)", said).groups()
+    assert int(count) == FRAMES and abs(float(total) / FRAMES - 85) <= 2
+
+
+def test_three_models_watch_one_camera(start, gate, video):
+    names = ["brightness", "motion", "edges"]
+    models = [start("models", name, "--pool", "three") for name in names]
+    camera = begin(start, gate, "three", models, video, *SIZE, "--fast", "--patience", FOR_EVER)
+    gate.let(ALL)
+    assert camera.well() == f"camera: {FRAMES} pictures"
+    assert_brightness(models[0].well())
+    assert models[1].well() == f"motion: {FRAMES} pictures, sum {len(COLOURS) - 1:.1f}"
+    count = re.fullmatch(r"edges: (\d+) pictures, sum 0.0", models[2].well()).group(1)
+    assert 1 <= int(count) <= FRAMES       # it may have skipped some
+
+
+def test_a_killed_model_holds_nobody_up(start, gate, video):
+    models = [start("models", name, "--pool", "fewer") for name in ("brightness", "motion")]
+    camera = begin(start, gate, "fewer", models, video, *SIZE, "--fast", "--buffers", "4",
+                   "--patience", FOR_EVER)
+    models[1].process.kill()
+    gate.let(ALL)
+    assert camera.well() == f"camera: {FRAMES} pictures"
+    assert_brightness(models[0].well())
+
+
+def test_point_clouds_are_as_long_as_they_are(start):
+    watcher = start("lidar", "watch")
+    wait_until(lambda: opened(watcher))
+    scanned = re.fullmatch(r"scan: 7 clouds of (\d+) points",
+                           start("lidar", "scan", "--clouds", "7").well())
+    count = int(scanned.group(1))
+    assert 16 * 1000 < count < 16 * 1800
+    # Eight of the 16 rings look up.
+    assert watcher.well() == f"watch: {7 * count} points, {7 * count // 2} above the sensor, 0 " \
+        "clouds lost"
+
+
 def interrupt(program):
     """Press Ctrl-C until it ends. A signal between the last look of Python and the sleep of the
     library wakes nobody, so one may be missed; a person presses again."""
