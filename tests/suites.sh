@@ -162,7 +162,7 @@ gstreamer='test/gstreamer-tests test:gstreamer apt:gstreamer-tests'
 suite both gstreamer gstreamer 30 "$gstreamer" \
 	'bindings/gstreamer/tests/run.sh build/test/gstreamer-tests'
 suite long gstreamer gstreamer-asan 30 'asan/gstreamer-tests apt:gstreamer-tests' \
-	'ASAN_OPTIONS=detect_leaks=0 bindings/gstreamer/tests/run.sh build/asan/gstreamer-tests'
+	'ASAN_OPTIONS=detect_leaks=0 bindings/gstreamer/tests/run.sh -p build/asan/gstreamer-tests'
 
 # ---- models, and planted bugs ----
 
