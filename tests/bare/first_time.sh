@@ -107,12 +107,12 @@ install_it() {
 
 # ---- Debian packages ----
 
-# Names all files and folders that a package could leave. The other files are dpkg's own, and logs
-# and caches of programs that the installation calls.
+# Names all files and folders that a package could leave. The other files are dpkg's own, logs and
+# caches of programs that the installation calls, and the key by which DKMS signs all its modules.
 tree_has() {
 	find / -xdev \( -path /root -o -path /tmp -o -path /proc -o -path /sys -o -path /dev \
 		-o -path /run -o -path /var/log -o -path /var/cache -o -path /var/lib/apt \
-		-o -path /var/lib/dpkg \) -prune -o -printf '%p %y\n' | sort
+		-o -path /var/lib/dpkg -o -path '/var/lib/dkms/mok.*' \) -prune -o -printf '%p %y\n' | sort
 }
 
 # Prints the kernel whose headers are installed; dkms itself chooses the running one.
