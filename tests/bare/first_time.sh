@@ -112,7 +112,8 @@ install_it() {
 tree_has() {
 	find / -xdev \( -path /root -o -path /tmp -o -path /proc -o -path /sys -o -path /dev \
 		-o -path /run -o -path /var/log -o -path /var/cache -o -path /var/lib/apt \
-		-o -path /var/lib/dpkg -o -path '/var/lib/dkms/mok.*' \) -prune -o -printf '%p %y\n' | sort
+		-o -path /var/lib/dpkg -o -path '/var/lib/dkms/mok.*' \) \
+		-prune -o -printf '%p %y\n' | sort
 }
 
 # Prints the kernel whose headers are installed; dkms itself chooses the running one.
