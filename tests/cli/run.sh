@@ -962,9 +962,8 @@ daemon_without_proc() {
 help_of_each_command() {
 	local command commands
 	commands=$(xmem help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	same "top trace metrics list stat clients holders claims limits evict drain gpu record replay \
-cat put backend version help" \
-		"$(xargs <<<"$commands")" || return
+	same "top trace metrics list stat clients holders claims limits evict drain gpu \
+record replay cat put backend version help" "$(xargs <<<"$commands")" || return
 	for command in $commands; do
 		[[ $(xmem help "$command") == "Usage: xmem $command"* ]] &&
 			same "$(xmem help "$command")" "$(xmem "$command" --help)" || return
