@@ -56,7 +56,8 @@ packages_for() {
 	# what debian/control names, and programs that judge the packages
 	packages)
 		packages_for build
-		echo libgstreamer-plugins-base1.0-dev dpkg-dev debhelper dh-dkms dh-python dh-apparmor pkg-config python3-dev
+		echo dpkg-dev debhelper dh-dkms dh-python dh-apparmor pkg-config python3-dev
+		echo libgstreamer-plugins-base1.0-dev
 		echo python3-setuptools lintian apparmor bash-completion zsh fish
 		;;
 	fakecuda) echo make gcc g++ libc6-dev ;;
