@@ -58,8 +58,11 @@ def _struct(kind: str) -> str | None:
     return found.group(1) if found else None
 
 
+_UNMANAGED = {"xmem_server", "xmem_request", "xmem_caller"}  # handles without a kind in managed.ml
+
+
 def _handles(api: Json) -> set[str]:
-    return {each["type"].removeprefix("struct ") for each in api["handles"]}
+    return {each["type"].removeprefix("struct ") for each in api["handles"]} - _UNMANAGED
 
 
 def _structs(api: Json) -> list[Json]:
@@ -146,6 +149,8 @@ def _argument(api: Json, kind: str) -> str:
         return _SCALARS.get(bare, "void")
     if struct in _handles(api):
         return struct
+    if struct in _UNMANAGED:
+        raise KeyError(struct)
     if struct == "CUstream_st":
         return "stream"
     if struct:
@@ -158,7 +163,7 @@ def _argument(api: Json, kind: str) -> str:
 
 
 def _described(api: Json) -> list[Json]:
-    """The functions without a type that ctypes would need more for, such as a callback."""
+    """The functions of managed handles, without a type that needs more of ctypes: a callback."""
     found = []
     for each in api["functions"]:
         try:
@@ -273,7 +278,7 @@ def constants(api: Json) -> str:
 
 def _answers(api: Json) -> list[Json]:
     """The structs that functions fill in, and those in them."""
-    types = " ".join(one["type"] for each in [*api["functions"], *api["callbacks"]]
+    types = " ".join(one["type"] for each in [*_described(api), *api["callbacks"]]
                      for one in each["parameters"]
                      if one["name"].startswith("ret_") or each in api["callbacks"])
     found = [each for each in _structs(api) if f"struct {each['name']} *" in types]

@@ -74,7 +74,7 @@ static u32 state_of_writer(void)
 void fuzz_host_end_writer(void)
 {
 	if (state_of_writer() == XMEM_CLIENT_ALIVE)
-		xm_host_end(&fuzz.host, FUZZ_HOSTILE, false);
+		xm_host_end(&fuzz.host, FUZZ_HOSTILE);
 }
 
 void fuzz_host_new_writer(void)

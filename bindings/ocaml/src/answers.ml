@@ -411,18 +411,6 @@ module Pool_entry = struct
   }
 end
 
-(** A response. *)
-module Response = struct
-  type t = {
-    call : int;
-      (** the number of its call *)
-    more : int;
-      (** 1: the call is to get further responses *)
-    refused : int;
-      (** 1: the error is from the server (xmem_refuse) *)
-  }
-end
-
 (** A column of strings has three parts, each at a multiple of 64 bytes in the contents: a bit for
     each row (0: the row is null); rows + 1 offsets of type int32_t; and UTF-8 characters. Row i
     has the characters from byte offset\[i\] to byte offset\[i + 1\]. *)

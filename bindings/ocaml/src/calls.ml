@@ -201,11 +201,6 @@ let pool_entry it =
     gid = C.uint32_t (getf it D.xmem_pool_entry_gid);
     roles = C.uint32_t (getf it D.xmem_pool_entry_roles) }
 
-let response it =
-  { Answers.Response.call = C.uint64_t (getf it D.xmem_response_call);
-    more = C.uint32_t (getf it D.xmem_response_more);
-    refused = C.uint32_t (getf it D.xmem_response_refused) }
-
 let strings it =
   { Answers.Strings.flags = C.uint32_t (getf it D.xmem_strings_flags);
     device_id = C.int32_t (getf it D.xmem_strings_device_id);
@@ -663,102 +658,6 @@ let attach_fd pool fd offset length flags =
 let get_mut buffer =
   let _ = M.again "get_mut" M.negative (fun () -> Slow.get_mut (M.raw buffer)) in
   M.keep buffer;
-  ()
-
-let serve ?flags ?pool ?timeout_ns name =
-  let name = C.c_text "serve" name in
-  let o = make D.xmem_service_options in
-  setf o D.xmem_service_options_size (Unsigned.Size_t.of_int (sizeof D.xmem_service_options));
-  C.set o D.xmem_service_options_flags (fun n -> C.to_uint32_t (C.uint32 "serve" n)) flags;
-  C.set o D.xmem_service_options_pool ptr_of_raw_address pool;
-  C.set o D.xmem_service_options_timeout_ns C.to_int64_t_wide timeout_ns;
-  let left = M.left (Option.value timeout_ns ~default:0L) in
-  M.made @@ fun () ->
-  let r = M.again "serve" is_null (fun () -> setf o D.xmem_service_options_timeout_ns (left ());
-    Slow.serve (C.or_null name) (addr o)) in
-  M.keep name; M.keep o;
-  M.with_gc M.Server r
-
-let server_close server =
-  let r = Fast.server_close (M.raw server) in
-  M.keep server;
-  r
-
-let server_pool server =
-  M.made @@ fun () ->
-  let r = M.once "server_pool" is_null (fun () -> Fast.server_pool (M.raw server)) in
-  M.keep server;
-  M.with_gc M.Pool r
-
-let server_receive server ~timeout =
-  M.made @@ fun () ->
-  let r = M.within timeout "server_receive" is_null (fun timeout -> Slow.server_receive (M.raw
-    server) timeout) in
-  M.keep server;
-  M.with_gc M.Request ~parent:server.pool r
-
-let request_buffer request =
-  M.made @@ fun () ->
-  let r = M.once "request_buffer" is_null (fun () -> Fast.request_buffer (M.raw request)) in
-  M.keep request;
-  M.with_gc M.Buffer ~parent:request.pool r
-
-let request_stat request =
-  let _ = M.once "request_stat" M.negative (fun () -> Fast.request_stat (M.raw request)) in
-  M.keep request;
-  ()
-
-let respond request response flags =
-  M.consume "respond" request (fun raw -> Slow.respond raw (M.raw response) (C.uint32 "respond" flags))
-
-let refuse request error =
-  let _ = M.once "refuse" M.negative (fun () -> Fast.refuse (M.raw request) (C.int32 "refuse"
-    error)) in
-  M.keep request;
-  ()
-
-let caller_open ?flags ?pool ?timeout_ns name =
-  let name = C.c_text "caller_open" name in
-  let o = make D.xmem_service_options in
-  setf o D.xmem_service_options_size (Unsigned.Size_t.of_int (sizeof D.xmem_service_options));
-  C.set o D.xmem_service_options_flags (fun n -> C.to_uint32_t (C.uint32 "caller_open" n)) flags;
-  C.set o D.xmem_service_options_pool ptr_of_raw_address pool;
-  C.set o D.xmem_service_options_timeout_ns C.to_int64_t_wide timeout_ns;
-  let left = M.left (Option.value timeout_ns ~default:0L) in
-  M.made @@ fun () ->
-  let r = M.again "caller_open" is_null (fun () -> setf o D.xmem_service_options_timeout_ns (left
-    ()); Slow.caller_open (C.or_null name) (addr o)) in
-  M.keep name; M.keep o;
-  M.with_gc M.Caller r
-
-let caller_close caller =
-  let r = Fast.caller_close (M.raw caller) in
-  M.keep caller;
-  r
-
-let caller_pool caller =
-  M.made @@ fun () ->
-  let r = M.once "caller_pool" is_null (fun () -> Fast.caller_pool (M.raw caller)) in
-  M.keep caller;
-  M.with_gc M.Pool r
-
-let call caller request ~timeout =
-  let o = allocate uint64_t Unsigned.UInt64.zero in
-  M.consume "call" caller (fun raw -> Slow.call raw (M.raw request) timeout o)
-
-let receive_response caller call ~timeout =
-  let o = make D.xmem_response in
-  setf o D.xmem_response_size (Unsigned.Size_t.of_int (sizeof D.xmem_response));
-  M.made @@ fun () ->
-  let r = M.once "receive_response" is_null (fun () -> Slow.receive_response (M.raw caller)
-    (C.to_uint64_t (C.size "receive_response" call)) timeout (addr o)) in
-  M.keep caller; M.keep o;
-  M.with_gc M.Buffer ~parent:caller.pool r
-
-let cancel_call caller call =
-  let _ = M.once "cancel_call" M.negative (fun () -> Fast.cancel_call (M.raw caller)
-    (C.to_uint64_t (C.size "cancel_call" call))) in
-  M.keep caller;
   ()
 
 let wait_on buffer ~stream =

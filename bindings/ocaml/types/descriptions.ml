@@ -10,10 +10,7 @@ let const_void_p = typedef (ptr void) "const void *"
 let const_int64_p = typedef (ptr int64_t) "const int64_t *"
 let stream : unit ptr typ = typedef (ptr void) "struct CUstream_st *"
 let xmem_buffer : unit ptr typ = typedef (ptr void) "struct xmem_buffer *"
-let xmem_caller : unit ptr typ = typedef (ptr void) "struct xmem_caller *"
 let xmem_pool : unit ptr typ = typedef (ptr void) "struct xmem_pool *"
-let xmem_request : unit ptr typ = typedef (ptr void) "struct xmem_request *"
-let xmem_server : unit ptr typ = typedef (ptr void) "struct xmem_server *"
 let xmem_subscription : unit ptr typ = typedef (ptr void) "struct xmem_subscription *"
 
 type xmem_metadata
@@ -747,14 +744,6 @@ module Fast (F : Cstubs.FOREIGN) = struct
     let host_query = foreign "xmem_host_query" ((ptr xmem_host_info) @-> returning int)
     let pool_next = foreign "xmem_pool_next" (uint64_t @-> (ptr xmem_pool_entry) @-> returning
       int)
-    let server_close = foreign "xmem_server_close" (xmem_server @-> returning void)
-    let server_pool = foreign "xmem_server_pool" (xmem_server @-> returning xmem_pool)
-    let request_buffer = foreign "xmem_request_buffer" (xmem_request @-> returning xmem_buffer)
-    let request_stat = foreign "xmem_request_stat" (xmem_request @-> returning int)
-    let refuse = foreign "xmem_refuse" (xmem_request @-> int @-> returning int)
-    let caller_close = foreign "xmem_caller_close" (xmem_caller @-> returning void)
-    let caller_pool = foreign "xmem_caller_pool" (xmem_caller @-> returning xmem_pool)
-    let cancel_call = foreign "xmem_cancel_call" (xmem_caller @-> uint64_t @-> returning int)
     let release_on = foreign "xmem_release_on" (xmem_buffer @-> stream @-> returning int)
     let describe_tensor = foreign "xmem_describe_tensor" (xmem_buffer @-> camlint @-> camlint @->
       const_int64_p @-> const_int64_p @-> returning int)
@@ -841,18 +830,6 @@ module Slow (F : Cstubs.FOREIGN) = struct
     let attach_fd = foreign "xmem_attach_fd" (xmem_pool @-> int @-> uint64_t @-> uint64_t @->
       camlint @-> returning xmem_buffer)
     let get_mut = foreign "xmem_get_mut" (xmem_buffer @-> returning int)
-    let serve = foreign "xmem_serve" (const_char_p @-> const_xmem_service_options_p @-> returning
-      xmem_server)
-    let server_receive = foreign "xmem_server_receive" (xmem_server @-> int64_t @-> returning
-      xmem_request)
-    let respond = foreign "xmem_respond" (xmem_request @-> xmem_buffer @-> camlint @-> returning
-      int)
-    let caller_open = foreign "xmem_caller_open" (const_char_p @-> const_xmem_service_options_p
-      @-> returning xmem_caller)
-    let call = foreign "xmem_call" (xmem_caller @-> xmem_buffer @-> int64_t @-> (ptr uint64_t) @->
-      returning int)
-    let receive_response = foreign "xmem_receive_response" (xmem_caller @-> uint64_t @-> int64_t
-      @-> (ptr xmem_response) @-> returning xmem_buffer)
     let wait_on = foreign "xmem_wait_on" (xmem_buffer @-> stream @-> returning int)
     let wait_contents = foreign "xmem_wait_contents" (xmem_buffer @-> int64_t @-> returning int)
     let tensor_view = foreign "xmem_tensor_view" (xmem_buffer @-> camlint @-> (ptr xmem_tensor)
@@ -876,8 +853,4 @@ let makers = [
   "xmem_copy_to", 2;
   "xmem_acquire_cuda", 2;
   "xmem_attach_fd", 2;
-  "xmem_server_pool", 0;
-  "xmem_request_buffer", 2;
-  "xmem_caller_pool", 0;
-  "xmem_receive_response", 2;
 ]
