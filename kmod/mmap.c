@@ -76,7 +76,8 @@ static vm_fault_t xk_fault_wait(const struct vm_fault *vmf, struct page *page)
 		if (retry)
 			mmap_read_unlock(vmf->vma->vm_mm);
 		err = IS_ERR(page) ?
-			wait_var_event_killable(&client->evicting, !READ_ONCE(client->evicting)) :
+			wait_event_killable(client->pool->end_waiters,
+					    !READ_ONCE(client->evicting)) :
 			folio_wait_locked_killable(page_folio(page));
 	}
 	if (!IS_ERR(page))

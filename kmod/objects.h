@@ -211,7 +211,7 @@ struct xk_pool {
 	unsigned long exit_delay;	/* lock: in jiffies, less 1, until it looks again */
 
 	struct delayed_work end_work;	/* leave.c; queued under ends_lock */
-	wait_queue_head_t end_waiters;	/* threads in xk_end_wait; has a lock of
+	wait_queue_head_t end_waiters;	/* threads in xk_end_wait and xk_fault_wait; has a lock of
 					 * its own */
 	u64 end_asked, end_done;	/* ends_lock, like all fields up to the next blank line:
 					 * numbers of what was asked for (ends.c) */

@@ -49,19 +49,25 @@ static bool xk_payer_is_bound(const struct xk_payer *payer, const struct xk_user
 	       (!payer->unlimited && !uid_eq(user->uid, GLOBAL_ROOT_UID));
 }
 
-/* A user that owns several of the namespaces, or also opens the file, pays once. */
+/*
+ * A user that owns several of the namespaces, or also opens the file, pays once. The users come
+ * from the innermost one outwards.
+ */
 static bool xk_payer_add(struct xk_payer *payer, kuid_t uid)
 {
-	struct xk_user *user;
 	u32 i;
 
-	for (i = 0; i < payer->count; i++)
-		if (uid_eq(payer->user[i]->uid, uid))
-			return true;
-	user = xk_user_get(uid);
-	if (user)
-		payer->user[payer->count++] = user;
-	return user;
+	for (i = 0; i < payer->count && !uid_eq(payer->user[i]->uid, uid); i++)
+		;
+	if (i == payer->count) {
+		payer->user[i] = xk_user_get(uid);
+		if (!payer->user[i])
+			return false;
+		payer->count++;
+	}
+	if (!uid_eq(uid, GLOBAL_ROOT_UID))
+		payer->last = i;
+	return true;
 }
 
 /* Make a payer with room for @most users, which has none yet. NULL: no memory. */
@@ -115,6 +121,7 @@ struct xk_payer *xk_payer_of_client(const struct xk_payer *payer)
 	if (!own)
 		return NULL;
 	own->unlimited = payer->unlimited;
+	own->last = payer->last;
 	for (; own->count < payer->count; own->count++) {
 		own->user[own->count] = payer->user[own->count];
 		xk_user_ref(own->user[own->count]);

@@ -142,9 +142,8 @@ void xk_unmap_evicted(struct xk_pool *pool)
 		xk_unmap_ended(client);
 		xk_set_evicting(client, XK_EVICT_OVER);
 		smp_store_release(&client->let_go, true);	/* pairs with xk_end_clients */
-		smp_mb();	/* a fault queues itself before it looks at evicting */
-		wake_up_var(&client->evicting);
 	}
+	wake_up_all(&pool->end_waiters);
 }
 
 /*

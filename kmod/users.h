@@ -26,17 +26,14 @@ struct xk_payer {
 	struct pid *asker;		/* if @joins: the thread that was refused; or NULL */
 	struct xk_payer *served;	/* only end_work: the next in pool->served */
 	u32 count;			/* of user[]; the last entry is xk_everybody */
+	u32 last;			/* in user[]: the outermost user that is not root; 0: none */
 	struct xk_user *user[];		/* [0] opened the file; the others own namespaces */
 };
 
 /* The user that pays in the end: its namespaces can give it more uids, but no other such user. */
 static inline struct xk_user *xk_payer_last(const struct xk_payer *payer)
 {
-	u32 i = payer->count - 2;
-
-	while (i && uid_eq(payer->user[i]->uid, GLOBAL_ROOT_UID))
-		i--;
-	return payer->user[i];
+	return payer->user[payer->last];
 }
 
 /* users.c */
