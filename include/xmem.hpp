@@ -45,6 +45,7 @@
 #include "xmem/memory.hpp"
 #include "xmem/payload.hpp"
 #include "xmem/pipeline.hpp"
+#include "xmem/service.hpp"
 #include "xmem/tensor.hpp"
 
 #endif

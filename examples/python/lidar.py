@@ -19,11 +19,6 @@ TYPE = "points/x4-y4-z4-i2-r2"      # which both sides mean by POINT
 MOST = 16 * 1800                    # 16 rings
 
 
-def cloud(guard):
-    """The points of a buffer, where they are."""
-    return numpy.frombuffer(guard, POINT)
-
-
 def sweep(points, number):
     """Fill in one turn of a lidar in a room of 10 x 10 m, whose far corners give no echo."""
     count = 0
@@ -45,7 +40,7 @@ def scan(options):
         pool.wait_for_subscribers()
         for number in range(options.clouds):
             with pool.acquire_cpu(MOST * POINT.itemsize) as guard:
-                count = sweep(cloud(guard), number)
+                count = sweep(numpy.frombuffer(guard, POINT), number)
                 guard.describe_content(TYPE, "lidar.py")
                 guard.publish(length=count * POINT.itemsize, timestamp_ns=time.monotonic_ns())
     print(f"scan: {options.clouds} clouds of {count} points")
@@ -59,7 +54,7 @@ def watch(options):
                 with guard:
                     if guard.metadata.content_type != TYPE:
                         sys.exit(f"lidar: these are no points: {guard.metadata.content_type}")
-                    points = cloud(guard)
+                    points = numpy.frombuffer(guard, POINT)
                     high += int((points["z"] > 0).sum())
                     seen += len(points)
                     del points      # the buffer goes back to the scanner

@@ -59,6 +59,7 @@ WORDS = {
     "cache_ns": "cache_time",
     "timeout_ns": "timeout",
     "xmem_pool_options": "BufferPool",
+    "xmem_service_options": "the options of a service",
     "xmem_subscribe_options": "subscribe",
     "xmem_preallocate_options": "preallocate_cpu",
     "xmem_publish_options": "publish",
