@@ -26,7 +26,7 @@ struct xk_payer {
 	struct pid *asker;		/* if @joins: the thread that was refused; or NULL */
 	struct xk_payer *served;	/* only end_work: the next in pool->served */
 	u32 count;			/* of user[]; the last entry is xk_everybody */
-	u32 last;			/* in user[]: the outermost user that is not root; 0: none */
+	u32 last;			/* in user[]: the outermost one that is not root, or 0 */
 	struct xk_user *user[];		/* [0] opened the file; the others own namespaces */
 };
 
