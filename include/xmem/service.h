@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Services: callers send requests to a server on a name, and it responds. A part of xmem.h.
- * Requests and responses are buffers of a pool with that name, of any size. None is copied. Only
- * the service publishes in this pool, and it uses the time stamps of the publications.
+ * Services: a caller sends a request to the server with some name, and the server responds. A part
+ * of xmem.h. Requests and responses are buffers, of any size, of a pool with the service's name.
+ * They are not copied. A program must publish nothing else in this pool. The service uses the time
+ * stamps of the publications for itself.
  *
  * No message is lost or delivered twice while both sides live, however slow a side is. A slow or
  * stopped caller delays neither the server nor other callers. When a caller ends, its requests and
- * the responses to it go. When a server ends, its calls fail at once with EOWNERDEAD, and the next
- * server takes over the name.
+ * the responses to it are dropped. When a server ends, the calls that it has not answered fail at
+ * once with EOWNERDEAD, and the next server takes over the name.
  */
 #ifndef XMEM_SERVICE_H
 #define XMEM_SERVICE_H
@@ -33,19 +34,21 @@ struct xmem_service_options {
 	size_t size;			/* sizeof(struct xmem_service_options) */
 	uint32_t flags;			/* server: XMEM_SERVE_*; caller: 0 */
 	uint32_t reserved;		/* must be 0 */
-	const struct xmem_pool_options *pool;	/* of the pool; NULL: defaults. The first 7
-						 * characters of the label are the service's */
-	int64_t timeout_ns;		/* longest wait: for the turn to serve, or for a server */
+	const struct xmem_pool_options *pool;	/* of the pool; NULL: defaults. The service puts 7
+						 * characters in front of the label */
+	int64_t timeout_ns;		/* server: longest wait until it may serve; caller: longest
+					 * wait for a server */
 };
 
 /* ---- servers ---- */
 
 /*
- * Serve on a name. Of several servers on a name, the oldest one serves, and this call waits until
- * it is this one; with XMEM_SERVE_SHARED all serve.
+ * Become a server of a name. If a name has several servers, only the oldest one serves, and this
+ * function waits until the new server is the oldest one. With XMEM_SERVE_SHARED it does not wait,
+ * and all servers with this flag serve. Do not mix servers with and without the flag on one name.
  * @name: the name of the pool, as in xmem_pool_open.
  * Returns: the server, or NULL: EAGAIN, ETIMEDOUT: another server serves; EINVAL; and as
- * xmem_pool_open. Ownership: the caller calls xmem_server_close. Since: 0.5.
+ * xmem_pool_open. Ownership: the program calls xmem_server_close. Since: 0.5.
  */
 struct xmem_server *xmem_serve(const char *name, const struct xmem_service_options *options);
 
@@ -53,16 +56,16 @@ struct xmem_server *xmem_serve(const char *name, const struct xmem_service_optio
 void xmem_server_close(struct xmem_server *server);
 
 /*
- * Get the pool of a server, in which it acquires buffers for its responses, and whose descriptor
- * (xmem_pool_poll_fd) is readable when a request may have come.
+ * Get the pool of a server. The server acquires the buffers of its responses in this pool. The
+ * pool's descriptor (xmem_pool_poll_fd) becomes readable when a request may have come.
  * Returns: the pool. Ownership: the server's. Since: 0.5.
  */
 struct xmem_pool *xmem_server_pool(struct xmem_server *server);
 
 /*
  * Receive the next request. Returns: the request, or NULL: EAGAIN, ETIMEDOUT: none has come; and
- * as xmem_receive. Ownership: ends in xmem_respond without XMEM_RESPOND_MORE, or in xmem_refuse.
- * Since: 0.5.
+ * as xmem_receive. Ownership: the program ends the request with xmem_respond (without
+ * XMEM_RESPOND_MORE) or xmem_refuse. Since: 0.5.
  */
 struct xmem_request *xmem_server_receive(struct xmem_server *server, int64_t timeout_ns);
 
@@ -73,29 +76,30 @@ struct xmem_request *xmem_server_receive(struct xmem_server *server, int64_t tim
 struct xmem_buffer *xmem_request_buffer(struct xmem_request *request);
 
 /*
- * Ask whether a caller still waits for a request. Returns: 0; -ECANCELED: it has cancelled the
- * call; -EPIPE: it has ended. Then the server may stop its work, and calls xmem_refuse.
- * Since: 0.5.
+ * Ask whether the caller still waits for the response. Returns: 0: it waits; -ECANCELED: it has
+ * cancelled the call; -EPIPE: it has ended. After an error the server may stop its work on the
+ * request, and then calls xmem_refuse, which ends the request. Since: 0.5.
  */
 int xmem_request_stat(struct xmem_request *request);
 
-#define XMEM_RESPOND_MORE	(1u << 0)	/* this request gets further responses */
+#define XMEM_RESPOND_MORE	(1u << 0)	/* further responses to this request follow */
 
 /*
  * Respond to a request.
- * @response: a buffer that is being written in the server's pool, or one of it that is held for
- *	reading, and then it is forwarded.
+ * @response: a buffer of the server's pool that is being written; or one that is held for reading,
+ *	and it is then forwarded without a copy.
  * @flags: 0 or XMEM_RESPOND_MORE.
- * Returns: 0, also if the caller has ended or cancelled: then the response goes; the handles
- * @response and, without XMEM_RESPOND_MORE, @request are gone. Or -EINVAL, and as xmem_publish;
- * then nothing has changed. Since: 0.5.
+ * Returns: 0: the handle @response is gone, and without XMEM_RESPOND_MORE the handle @request is
+ * gone too. If the caller has ended or has cancelled the call, the response is dropped, and the
+ * result is 0 too. -EINVAL, or as xmem_publish: nothing has changed. Since: 0.5.
  */
 int xmem_respond(struct xmem_request *request, struct xmem_buffer *response, uint32_t flags);
 
 /*
  * Refuse a request: the call fails with an error of the server.
  * @error: an errno, from 1 to 4095.
- * Returns: 0, and @request is gone; or -EINVAL; -EAGAIN: no buffer is free to tell it. Since: 0.5.
+ * Returns: 0, and the handle @request is gone; or -EINVAL; -EAGAIN: the refusal needs a buffer, and
+ * none is free. Since: 0.5.
  */
 int xmem_refuse(struct xmem_request *request, int error);
 
@@ -104,25 +108,29 @@ int xmem_refuse(struct xmem_request *request, int error);
 /*
  * Become a caller of a service, and wait until a server serves it.
  * Returns: the caller, or NULL: EAGAIN, ETIMEDOUT: there is no server; EINVAL; and as
- * xmem_pool_open. Ownership: the caller calls xmem_caller_close. Since: 0.5.
+ * xmem_pool_open. Ownership: the program calls xmem_caller_close. Since: 0.5.
  */
 struct xmem_caller *xmem_caller_open(const char *name, const struct xmem_service_options *options);
 
-/* End a caller. Its calls are cancelled, and waits for them end with ECANCELED. Since: 0.5. */
+/*
+ * End a caller. Its calls are over, and functions of other threads that wait for their responses
+ * fail with ECANCELED. Since: 0.5.
+ */
 void xmem_caller_close(struct xmem_caller *caller);
 
 /*
- * Get the pool of a caller, in which it acquires buffers for its requests, and whose descriptor
- * (xmem_pool_poll_fd) is readable when a response may have come, or a server has ended.
- * Returns: the pool. Ownership: the caller's. Since: 0.5.
+ * Get the pool of a caller. The caller acquires the buffers of its requests in this pool. The
+ * pool's descriptor (xmem_pool_poll_fd) becomes readable when a response may have come, or a server
+ * may have ended. Returns: the pool. Ownership: the xmem_caller's. Since: 0.5.
  */
 struct xmem_pool *xmem_caller_pool(struct xmem_caller *caller);
 
 /*
- * Send a request to a server: to the oldest one, or to the one of the sharing servers that has the
- * fewest calls of this caller. It waits for no response, so several calls may be under way.
- * @request: a buffer that is being written in the caller's pool, or one of it that is held for
- *	reading, and then it is forwarded.
+ * Send a request to the oldest server. If the servers share the calls, the request goes to the
+ * server that has to answer the fewest calls of this caller. This function does not wait for the
+ * response, so a caller may have several calls under way.
+ * @request: a buffer of the caller's pool that is being written; or one that is held for reading,
+ *	and it is then forwarded without a copy.
  * @timeout_ns: longest wait for a server.
  * @ret_call: the number of the call, from 1 on.
  * Returns: 0, and the handle @request is gone; or -EAGAIN, -ETIMEDOUT: there is no server;
@@ -135,28 +143,30 @@ int xmem_call(struct xmem_caller *caller, struct xmem_buffer *request, int64_t t
 struct xmem_response {
 	size_t size;			/* in: sizeof(struct xmem_response); out: valid bytes */
 	uint64_t call;			/* the number of its call */
-	uint32_t more;			/* 1: the call is to get further responses */
+	uint32_t more;			/* 1: further responses to this call follow */
 	uint32_t refused;		/* 1: the error is from the server (xmem_refuse) */
 };
 
 /*
- * Receive a response. Responses of one call come in order.
- * @call: the number of a call; 0: any call's.
- * @ret_response: what the result is about; may be NULL.
+ * Receive a response. Responses to one call come in order.
+ * @call: the number of the call; 0: a response to any call.
+ * @ret_response: the call of this response or error, and more about it; may be NULL.
  * Returns: the buffer, held for reading, or NULL:
  *	EAGAIN, ETIMEDOUT  there is none yet; the call goes on
  *	EOWNERDEAD  the server ended before it had answered; the call is over
- *	ENOENT	there is no such call, or none at all; it may be over
+ *	ENOENT	no call with this number is under way (0: no call at all); it may be over
  *	ECANCELED, and errors of xmem_receive
- * If the server has refused the call, ret_response->refused is 1, the error is the server's, and
- * the call is over. Ownership: the caller calls xmem_release. Since: 0.5.
+ * If the server has refused the call, ret_response->refused is 1, the error is the one that the
+ * server gave to xmem_refuse, and the call is over. Ownership: the program calls xmem_release.
+ * Since: 0.5.
  */
 struct xmem_buffer *xmem_receive_response(struct xmem_caller *caller, uint64_t call,
 					  int64_t timeout_ns, struct xmem_response *ret_response);
 
 /*
- * Cancel a call: no response comes any more, and the server is told. Returns: 0; -ENOENT: there is
- * no such call; -EINVAL. Threads: no other thread waits for this call. Since: 0.5.
+ * Cancel a call. The caller receives no further response to it, and xmem_request_stat tells the
+ * server. Returns: 0; -ENOENT: no call with this number is under way; -EINVAL. Threads: no other
+ * thread may wait for this call. Since: 0.5.
  */
 int xmem_cancel_call(struct xmem_caller *caller, uint64_t call);
 

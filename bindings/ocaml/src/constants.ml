@@ -687,7 +687,7 @@ let drain_evicts = 1
 (** in place of a client id: no client *)
 let nobody = 4294967295
 
-(** this request gets further responses *)
+(** further responses to this request follow *)
 let respond_more = 1
 
 (** For xmem_release_on alone: all streams of the primary context of the buffer's GPU. *)

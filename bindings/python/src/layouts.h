@@ -394,7 +394,7 @@ static const struct xp_field xmem_response_fields[] = {
 	XP_FIELD(xmem_response, call, XP_UNSIGNED, 0,
 		"the number of its call"),
 	XP_FIELD(xmem_response, more, XP_UNSIGNED, 0,
-		"1: the call is to get further responses"),
+		"1: further responses to this call follow"),
 	XP_FIELD(xmem_response, refused, XP_UNSIGNED, 0,
 		"1: the error is from the server (xmem_refuse)"),
 };

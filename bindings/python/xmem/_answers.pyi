@@ -413,7 +413,7 @@ class Response(tuple[Any, ...]):
 
     #: the number of its call
     call: Final[int]
-    #: 1: the call is to get further responses
+    #: 1: further responses to this call follow
     more: Final[int]
     #: 1: the error is from the server (xmem_refuse)
     refused: Final[int]

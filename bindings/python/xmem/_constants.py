@@ -341,7 +341,7 @@ GID_SAME: Final = 4294967295
 DRAIN_EVICTS: Final = 1
 #: in place of a client id: no client
 NOBODY: Final = 4294967295
-#: this request gets further responses
+#: further responses to this request follow
 RESPOND_MORE: Final = 1
 #: For xmem_release_on alone: all streams of the primary context of the buffer's GPU.
 ALL_STREAMS: Final = 18446744073709551615
