@@ -18,32 +18,36 @@
 static int help(const struct cli_arguments *arguments);
 
 static const char top_more[] =
-	"Without --once: a view on the terminal; the key h explains it. It joins no pool. With\n"
-	"POOL the view begins in that pool, and --once prints its clients.\n"
-	"FRAMES/s and BYTES/s count publications, and OUT/s and IN/s those of a client and\n"
-	"those that it has received; BYTES/s of a client has both. LAG counts publications\n"
-	"that subscribers have yet to receive, and LOST those of them that are gone. LIMBO\n"
-	"counts buffers that are used although their owner has ended or wants them back.\n"
-	"CPU and GPU are the bytes of files and of memory on GPUs. WAITS FOR names the\n"
-	"clients that a client waits for. A dash is unknown: xmem.ko shows no rings, so it\n"
-	"tells neither IN/s nor LAG, LOST and WAITS FOR, and OUT/s counts buffers acquired.\n"
-	"--once looks twice, --interval S seconds apart (1), or until SIGINT.\n";
+	"Without --once: a view on the terminal; the key h lists its keys. The tool joins no\n"
+	"pool. With POOL the view begins in that pool, and --once prints its clients.\n"
+	"FRAMES/s and BYTES/s of a pool count publications. OUT/s counts the publications of\n"
+	"a client, IN/s those that it has received or lost, and its BYTES/s both. LAG counts\n"
+	"publications that subscribers have yet to receive, and LOST those of them that are\n"
+	"gone. LIMBO counts buffers that are in use although their owner has ended or wants\n"
+	"them back. CPU and GPU are the bytes of files and of memory on GPUs. WAITS FOR\n"
+	"names the clients that a client waits for. A dash means that the number is not\n"
+	"known. xmem.ko does not show rings, so with xmem.ko IN/s, LAG, LOST and WAITS FOR\n"
+	"are dashes, and OUT/s counts the buffers that a client has acquired.\n"
+	"--once looks twice, --interval S seconds apart (1). SIGINT ends this wait.\n";
 static const char trace_more[] =
-	"Open the file in ui.perfetto.dev. It has a track for each client, a span for the life\n"
-	"of each buffer and for each hold on it, and an arrow for each hand-over. The tool\n"
-	"looks each S seconds (0.001), until SIGINT or until the pool ends, and joins no pool.\n"
-	"An event has happened between two looks. Their order is known, and they share that\n"
-	"time evenly. A publication that is passed and not held counts as received.\n"
-	"\"lost\" counts the publications that rings have overwritten before a look.\n"
-	"xmem.ko shows no rings: there a hand-over is a hold, which a look must find.\n"
+	"The file is a trace in Chrome's JSON format, for ui.perfetto.dev. It has a track for\n"
+	"each client, a span for the life of each buffer and for each hold on it, and an\n"
+	"arrow for each hand-over. The tool joins no pool. It looks at the pool once in each\n"
+	"--interval S (0.001 seconds), until SIGINT or until the pool ends.\n"
+	"The tool knows the order of the events between two looks, but not their times. The\n"
+	"file spreads them evenly over this time. If a subscriber has passed a publication\n"
+	"and does not hold it, the publication counts as received.\n"
+	"\"lost\" counts the publications that were overwritten before the tool looked.\n"
+	"xmem.ko does not show rings: with it, a hand-over is a hold that a look finds.\n"
 	"The file is complete after each look. Without --output it is standard output.\n";
 static const char metrics_more[] =
-	"All pools and their clients in Prometheus' text format. FILE is replaced at once, for\n"
-	"the textfile collector of node_exporter. With --watch it is replaced each second, or\n"
-	"each --interval S, until SIGINT; only then are there counters of bytes, which begin\n"
-	"with the tool. A number that the host does not tell is left out: xmem.ko shows no\n"
-	"rings. The label number tells pools of one name apart, and client and publisher are\n"
-	"incarnations, so that a pool has each of them once.\n";
+	"All pools and their clients in Prometheus' text format. A reader of FILE, such as the\n"
+	"textfile collector of node_exporter, sees the old file or the whole new one. With\n"
+	"--watch the tool replaces FILE each second, or each --interval S, until SIGINT. Only\n"
+	"with --watch are there counters of bytes; they begin at 0 when the tool begins. The\n"
+	"tool leaves out a number that the host does not show: xmem.ko does not show rings.\n"
+	"The label number differs between pools of one name. The labels client and publisher\n"
+	"are incarnations: each client that a pool ever has gets another number.\n";
 static const char list_more[] =
 	"BYTES counts all buffers, FILES the files that these are in, and KEPT those of\n"
 	"FILES whose owner has ended. Buffers on GPUs are in BYTES and in no file: stat\n"
@@ -103,47 +107,50 @@ static const char gpu_more[] =
 	"Without a driver or a GPU, a message says why, and the status is 1.\n";
 
 static const char record_more[] =
-	"The file is an MCAP file: Foxglove, PlotJuggler and the Python library mcap read it.\n"
-	"The end of all publishers, a limit, SIGINT or SIGTERM ends the recording. The file is\n"
-	"then complete. If the disk is full, it has all publications that fit. After SIGKILL it\n"
-	"has all but those of the last moments.\n"
-	"Publications that the tool was too slow for are counted as lost, in the file too.\n"
-	"  -o FILE, --output FILE  the file; it must not be there\n"
+	"The file is an MCAP file, which for example the Python library mcap reads.\n"
+	"The recording ends when all publishers have ended, at a limit, at SIGINT and at\n"
+	"SIGTERM. Then the file is complete. If the disk is full, the file has all publications\n"
+	"that fit. After SIGKILL it lacks only the publications of the last moments.\n"
+	"If the tool is too slow, it loses publications. It counts them, in the file too.\n"
+	"  -o FILE, --output FILE  the file, which must not exist\n"
 	"  --force                 overwrite FILE\n"
 	"  --count N               end after N publications\n"
 	"  --seconds S             end after S seconds\n"
 	"  --bytes N               end after N bytes of contents (K, M, G, T)\n"
 	"  --wait                  let publishers wait for the tool, up to their bound\n"
-	"  --lasts                 go on when all publishers have ended\n";
+	"  --lasts                 do not end when all publishers have ended\n";
 static const char replay_more[] =
-	"Publications come when they came in the recording, into pools of the recorded names,\n"
-	"which are made if they are not there. Their metadata are as recorded; the time of\n"
-	"publication is now. Messages of other recordings are published without metadata.\n"
+	"The tool publishes into pools with the recorded names, and makes those that do not\n"
+	"exist. The pauses between publications and their metadata are those of the recording.\n"
+	"The time of publication is the present time. Messages that another program has\n"
+	"recorded are published without metadata.\n"
 	"  --rate R          R times as fast\n"
 	"  --fast            without a pause\n"
 	"  --loop            again and again, until SIGINT\n"
 	"  --start S         without the first S seconds\n"
-	"  --pool OLD=NEW    pool OLD of the recording as pool NEW; can be repeated\n"
-	"  --wait-for N      begin when N clients subscribe to each pool\n"
-	"  --wait-bound S    wait up to S seconds for slow subscribers, instead of as recorded\n";
+	"  --pool OLD=NEW    pool OLD of the recording into pool NEW; can be repeated\n"
+	"  --wait-for N      begin when each pool has N subscribers\n"
+	"  --wait-bound S    wait up to S seconds for slow subscribers, not as recorded\n";
 static const char cat_more[] =
-	"The contents of each publication, one after the other, until all publishers have\n"
-	"ended or nobody reads: xmem cat cam --y4m | ffplay -\n"
-	"  --y4m       as YUV4MPEG2: images that are gray, or planar YUV\n"
+	"The tool writes the contents of each publication, one after the other. It ends when\n"
+	"all publishers have ended, or when nobody reads its output.\n"
+	"Example: xmem cat cam --y4m | ffplay -\n"
+	"  --y4m       write YUV4MPEG2; the contents must be gray or planar YUV images\n"
 	"  --rate R    frames a second in the header of YUV4MPEG2 (25)\n"
 	"  --count N   end after N publications\n"
 	"  --wait      let publishers wait for the tool, up to their bound\n";
 static const char put_more[] =
-	"Each frame is read into a buffer and published, until the input ends.\n"
-	"  --size N          frames of N bytes (K, M, G, T)\n"
-	"  --shape N,N...    tensors, such as 480,640,3\n"
-	"  --dtype TYPE      of their elements: uint8 (default), float32, bfloat16 ...\n"
-	"  --y4m             images as YUV4MPEG2\n"
-	"  --slots N         least number of buffers of a new pool\n"
+	"The tool reads each frame into a buffer and publishes it, until the input ends. Give\n"
+	"one of --size, --shape and --y4m.\n"
+	"  --size N          a frame is N bytes (K, M, G, T)\n"
+	"  --shape N,N...    a frame is a tensor of this shape, such as 480,640,3\n"
+	"  --dtype TYPE      type of the tensor's elements: uint8 (default), float32 ...\n"
+	"  --y4m             a frame is an image, and the input is YUV4MPEG2\n"
+	"  --slots N         a new pool has room for at least N buffers\n"
 	"  --rate R          publish R frames a second; default: as they come\n"
 	"  --count N         end after N frames\n"
 	"  --wait-for N      begin when N clients subscribe\n"
-	"  --wait-bound S    wait up to S seconds for slow subscribers that wait is for (0)\n";
+	"  --wait-bound S    wait up to S seconds for slow subscribers that ask for it (0)\n";
 
 static const struct cli_command commands[] = {
 	{ "top", "[--once] [--json] [POOL]", "watch pools and their clients",
