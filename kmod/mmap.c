@@ -7,17 +7,17 @@
  *   EINVAL    the range is outside the layout; or not MAP_SHARED
  *   EACCES    PROT_WRITE, and the range is neither within the client's area nor within
  *             groups that it owns
- *   EDQUOT    the client has as many mappings as it may have, because every join and every
- *             end has to look at all of them. A split of a mapping beyond this limit gets
- *             ENOMEM, as beyond the kernel's own limit
+ *   EDQUOT    the client has as many mappings as it may have; there is a limit because every
+ *             join and every end looks at all mappings. A split of a mapping beyond this limit
+ *             fails with ENOMEM, as a split beyond the kernel's own limit does
  *
- * Pages are mapped by faults, because clients join and end later. Nobody gets SIGBUS in the mm that
- * joined: where there is no client it reads zeros, and after its own end it reads zeros everywhere
+ * Pages are mapped by faults, because clients join and end after the mmap. The mm that joined gets
+ * no SIGBUS: it reads zeros where there is no client, and zeros everywhere after its own end
  * (pages.c). A mapping that was made with PROT_WRITE shows only pages that its client may write.
  * Other mms, which can have a mapping only because of MADV_DOFORK, get SIGBUS.
  *
- * A client lives as long as its area is mapped writable. When the last such mapping goes, by
- * munmap, exec or exit, the client ends, whatever copies of the descriptor exist.
+ * A client lives as long as its area is mapped writable. When munmap, exec or exit removes the last
+ * such mapping, the client ends, even if copies of the descriptor exist.
  */
 #include <linux/fs.h>
 #include <linux/pagemap.h>
@@ -60,10 +60,12 @@ static bool xk_vma_keeps(const struct vm_area_struct *vma)
  */
 
 /*
- * Wait until the client is not being evicted (@page is an error), or until another fault has
- * released @page. Others may make that last, so mmap_lock is released meanwhile if the caller
- * allows it; the file then keeps the client. (Without ->map_pages the kernel does not call ->fault
- * under the lock of a VMA alone.) Returns 0: try again, or the result of the fault.
+ * Wait for one of two things. If @page is an error, the client is being evicted: wait until this is
+ * over. Otherwise another fault has locked @page: wait until it releases the page. Another process
+ * can make the wait long. So this function releases mmap_lock for the wait if the caller allows it;
+ * a reference to the file keeps the client meanwhile. (A fault always has mmap_lock: without
+ * ->map_pages the kernel does not call ->fault under the lock of a VMA alone.)
+ * Returns 0: look for the page again; or the result of the fault.
  */
 static vm_fault_t xk_fault_wait(const struct vm_fault *vmf, struct page *page)
 {

@@ -4,8 +4,8 @@
  * payers.c says which users pay for what a process makes, and charges them.
  *
  * The limits are parameters of the module. EDQUOT tells a caller that a limit is reached, and the
- * request quota which one. Parameters may change at any time, under no lock, so they are read with
- * READ_ONCE.
+ * request quota tells which one. Parameters may change at any time, under no lock, so they are read
+ * with READ_ONCE.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -81,9 +81,9 @@ u64 xk_user_most(const struct xk_user *user, u32 quota)
 }
 
 /*
- * No user uses up alone the bytes that all users share: a user gets more only if after that at
- * least as many bytes are free as this user has then. So one user has at most half of all bytes,
- * and a user that comes later still gets some.
+ * One user must not use up the bytes that all users share. A user gets more bytes only if
+ * afterwards the free bytes are at least as many as the bytes of this user. So one user has at most
+ * half of all bytes, and a user that comes later still gets some.
  */
 static u64 xk_user_share(const struct xk_user *user)
 {
@@ -192,9 +192,9 @@ static int xk_user_print(const struct xk_user *user, char *page, int at)
 }
 
 /*
- * Print a line for the reader's user, or for root a line for each user that has a file open or is
- * still charged for something; as many as a page of sysfs has room for. Others may take the lock
- * after each user, because there may be very many.
+ * Print a line for the reader's user. For root, print a line for each user that has a file open or
+ * is still charged for something, as long as the page of sysfs has room, and then the number of
+ * users that had no room. Others may take the lock after each user, because there may be very many.
  */
 ssize_t xk_users_print(char *page)
 {

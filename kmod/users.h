@@ -11,9 +11,9 @@ struct xk_user {
 	u32 refs;			/* the lock of xk_users, like used */
 	u64 used[XK_USER_QUOTAS];
 	kuid_t uid;			/* immutable */
-	atomic_t owed;			/* number of work items that will give it something back:
-					 * ends.c */
-	wait_queue_head_t owed_queue;	/* waiters until they are over */
+	atomic_t owed;			/* number of work items that will free something of this
+					 * user: ends.c */
+	wait_queue_head_t owed_queue;	/* requests that wait until there is no such item */
 	struct xk_drops drops;		/* its work has a reference while it is queued */
 };
 
@@ -30,7 +30,7 @@ struct xk_payer {
 	struct xk_user *user[];		/* [0] opened the file; the others own namespaces */
 };
 
-/* The user that pays in the end: its namespaces can give it more uids, but no other such user. */
+/* The outermost user that pays, except root: its namespaces may have given it the others' uids. */
 static inline struct xk_user *xk_payer_last(const struct xk_payer *payer)
 {
 	return payer->user[payer->last];
