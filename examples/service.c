@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * service serve        answers requests: each text comes back in capital letters
- * service TEXT...      sends each text to the server, and prints what comes back
- * Several servers may run: the oldest one answers. When it is killed, the next one does.
+ * service serve        answers each request with its text in capital letters
+ * service TEXT...      sends each text to the server, and prints the response
+ * If several servers run, the oldest one answers. When it is killed, the next one takes over.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
