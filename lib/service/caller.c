@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Callers. A caller subscribes to each server that serves, and so learns of its end: the
- * subscription is over when the last response has been received. Then the other calls of that
- * server fail.
+ * Callers. A caller subscribes to each server that serves. When the server has ended and the caller
+ * has received its last response, the subscription is over. By this the caller learns that the
+ * server has ended, and its other calls to this server fail.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,10 +21,10 @@ struct response {
 
 struct call {
 	struct call *next;
-	struct response *first, **end;	/* those that have come, and that no thread has taken */
+	struct response *first, **end;	/* responses that have come and that no thread has taken */
 	u32 number;
 	u32 server;			/* client id */
-	bool ended;			/* the server has ended: nothing comes after those */
+	bool ended;			/* the server has ended: no further response comes */
 };
 
 struct xmem_caller {
@@ -90,7 +90,7 @@ static void end_call(struct xmem_caller *caller, struct call **link)
 	free(call);
 }
 
-/* ---- what comes ---- */
+/* ---- messages that come, and the end of a server ---- */
 
 static void take(struct xl_channel *channel, u32 client, struct xl_head head,
 		 struct xmem_buffer *buffer)
@@ -165,7 +165,10 @@ static bool is_followed_by(const struct xl_channel *channel, u32 client)
 	return !xmem_subscriber_next(channel->pool, client, &info) && info.client == client;
 }
 
-/* A server that follows this caller and has the fewest of its calls; XMEM_NOBODY: there is none. */
+/*
+ * Choose the server that has the fewest calls of this caller, of the servers that follow it.
+ * XMEM_NOBODY: there is none.
+ */
 static u32 choose(const struct xl_channel *channel)
 {
 	u32 c, best = XMEM_NOBODY;
@@ -225,8 +228,9 @@ static int find_servers(struct xl_channel *channel, u64 deadline)
 }
 
 /*
- * Sleep until a client has subscribed, unsubscribed or ended since @armed: the host then wakes all
- * owners of slots. Under the mutex, which is dropped meanwhile. 0, or -errno, noted.
+ * Sleep until a client subscribes, unsubscribes or ends, or return at once if one has done so since
+ * @armed was armed: after each of these, the host wakes all owners that wait for slots. Under the
+ * mutex, which is dropped meanwhile. 0, or -errno, noted.
  */
 static int wait_for_change(struct xl_channel *channel, struct xl_armed armed, u64 deadline)
 {
@@ -245,8 +249,8 @@ static int wait_for_change(struct xl_channel *channel, struct xl_armed armed, u6
 }
 
 /*
- * Find a server to which a request can be sent. As find_servers. @look: also look for new servers,
- * if there is one already.
+ * Find a server to which a request can be sent. Deadline, result and mutex are as for find_servers.
+ * @look: look for new servers even if one is known.
  */
 static int find_server(struct xl_channel *channel, u64 deadline, bool look, u32 *ret)
 {
@@ -313,7 +317,7 @@ XMEM_API int xmem_call(struct xmem_caller *caller, struct xmem_buffer *request, 
 	return err;
 }
 
-/* A call with something to tell: a response, or its end. */
+/* Find a call of which there is something to tell: a response, or the end of its server. */
 static struct call **find_ready(struct xmem_caller *caller, u32 number)
 {
 	struct call **link = &caller->calls;
@@ -324,7 +328,7 @@ static struct call **find_ready(struct xmem_caller *caller, u32 number)
 	return *link ? link : NULL;
 }
 
-/* Take what a call has to tell. NULL: it is over, and the error is noted. */
+/* Take the first response of a call. NULL: the call is over, and the error is noted. */
 static struct xmem_buffer *tell(struct xmem_caller *caller, struct call **link,
 				struct xmem_response *ret)
 {
@@ -394,7 +398,7 @@ XMEM_API struct xmem_buffer *xmem_receive_response(struct xmem_caller *caller, u
 	return buffer;
 }
 
-/* If no buffer is free for that, the server answers in vain. */
+/* Tell the server. If no buffer is free for this message, the server's answers are dropped. */
 static void tell_cancel(struct xmem_caller *caller, const struct call *call)
 {
 	struct xl_head head = { .kind = XL_KIND_CANCEL, .call = call->number };

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * Messages between two clients, by publications to one client (XMEM_PUBLISH_CLIENT). A publication
- * may be lost: a ring has a limited length, and a writer does not wait for slow clients. So the
- * sender of a message holds its buffer until the receiver's cursor has passed it. When the ring has
- * come halfway around to a message that is still to be received, the sender publishes the messages
- * of that receiver again. So nobody waits for it.
+ * Messages from one client to another. Each is a publication to one client (XMEM_PUBLISH_CLIENT).
+ * A publication may be lost, because a ring has a limited length, and the writer does not wait for
+ * slow clients. So the sender of a message holds its buffer until the receiver's cursor has passed
+ * the message. If the sender has published half a ring since a message that is still to be
+ * received, it publishes all messages to that receiver again. So no sender waits for a slow
+ * receiver.
  *
- * The messages from one client to another are numbered from 0 on. A receiver takes only the one
- * with the next number. It drops others: they have come already, or will come again.
+ * The messages from one client to another are numbered from 0 on. A receiver takes only the message
+ * with the next number, and drops all others: they have come before, or will come again.
  *
- * At most a quarter of the ring has messages that are still to be received. So while all of them
- * are published again, none is overwritten. Half of this quarter is for all receivers, and each
- * client has its part of the other half. A message after which its receiver gets no further one
- * asks it to say when it has come (XL_KIND_SEEN), and then the next ones are published.
+ * At most a quarter of the ring has messages that are still to be received. So while a sender
+ * publishes all of them again, none is overwritten. One half of this quarter is for the messages to
+ * any receiver. The other half is divided into equal parts, one for each client. The messages that
+ * fit are the *window* of a receiver. The last message that fits has the mark FULL. The receiver
+ * answers it (XL_KIND_SEEN), and then the sender publishes the next messages.
  *
  * A message's number, kind and call travel in the time stamp of its publication. So a buffer that
  * is held for reading can be forwarded as it is, with its metadata.
@@ -33,7 +35,7 @@
 #define NUMBER_BITS	28
 #define NUMBER_MASK	((1u << NUMBER_BITS) - 1)
 #define KIND_SHIFT	(CALL_BITS + NUMBER_BITS)
-#define FULL		(1ULL << 63)	/* it is the last one of a full window */
+#define FULL		(1ULL << 63)	/* this message is the last one that fits into the window */
 
 static u64 pack(struct xl_head head, u32 number)
 {
@@ -134,14 +136,17 @@ static int publish(struct xl_channel *channel, u32 client, struct xmem_buffer *b
 	return err;
 }
 
-/* May @more messages to a peer be published? */
+/* Is there room in a peer's window for @more messages? */
 static bool fits(const struct xl_channel *channel, const struct xl_peer *peer, u32 more)
 {
 	return peer->in_ring + more <= channel->ring / 8 / channel->clients ||
 	       channel->in_ring + more <= channel->ring / 8;
 }
 
-/* Publish what fits into the window of a peer. 0, or -errno, noted: the next trim goes on. */
+/*
+ * Publish the messages that fit into the window of a peer. 0, or -errno, noted: the next trim
+ * publishes the rest.
+ */
 static int fill_window(struct xl_channel *channel, struct xl_peer *peer)
 {
 	struct xl_sent *sent;
@@ -160,14 +165,14 @@ static int fill_window(struct xl_channel *channel, struct xl_peer *peer)
 	return 0;
 }
 
-/* Its next @count messages are not in the ring any more. */
+/* The first @count messages to a peer do not count as in the ring any more. */
 static void leave_ring(struct xl_channel *channel, struct xl_peer *peer, u32 count)
 {
 	peer->in_ring -= count;
 	channel->in_ring -= count;
 }
 
-/* How many publications of this client has that peer passed? false: the peer has ended. */
+/* Get the number of this client's publications that a peer has passed. false: it has ended. */
 static bool read_passed(const struct xl_channel *channel, const struct xl_peer *peer, u64 *ret)
 {
 	u32 client = peer - channel->peers;
@@ -233,7 +238,7 @@ static void append(struct xl_channel *channel, struct xl_peer *peer, struct xl_s
 		peer->unsent = sent;
 }
 
-/* The last message could not be published, and so none after @before is in the ring. */
+/* Undo append: the last message could not be published, and @before is the one before it. */
 static void take_back(struct xl_peer *peer, struct xl_sent *before)
 {
 	free(peer->last);
@@ -293,8 +298,8 @@ int xl_channel_send_word(struct xl_channel *channel, u32 client, struct xl_head 
 /* ---- receiving ---- */
 
 /*
- * Is this the next message of that client? The first message of a client says that its id may be a
- * new client's.
+ * Is this the next message of that client? A message with the number 0 may be the first one of a
+ * new client that has got the id of an ended one.
  */
 static bool is_next(struct xl_channel *channel, u32 client, u32 number)
 {
@@ -304,7 +309,7 @@ static bool is_next(struct xl_channel *channel, u32 client, u32 number)
 
 	if (!number && !peer->subscription && look(channel, client, &now, &label) &&
 	    now != peer->incarnation) {
-		xl_channel_trim(channel);	/* what went to the earlier one goes */
+		xl_channel_trim(channel);	/* drops the messages to the ended client */
 		peer->incarnation = now;
 		peer->received = peer->numbered = 0;
 	}
@@ -344,7 +349,7 @@ int64_t xl_left(u64 deadline)
 	return now < deadline ? (int64_t)(deadline - now) : 0;
 }
 
-/* Another thread receives. Wait until it has something, or stops. */
+/* Another thread is receiving. Wait until it has received something, or stops. */
 static int wait_for_receiver(struct xl_channel *channel, u64 deadline)
 {
 	struct timespec until = {
@@ -406,7 +411,7 @@ void xl_channel_drain(struct xl_channel *channel)
 
 int xl_channel_enter(struct xl_channel *channel)
 {
-	/* A child may have the mutex as another thread of its parent had it. */
+	/* After a fork the child's mutex may be locked, by a thread that only the parent has. */
 	if (!xl_is_open(channel->pool))
 		return xl_fail_not_alive(channel->pool);
 	pthread_mutex_lock(&channel->mutex);
@@ -421,7 +426,7 @@ void xl_channel_leave(struct xl_channel *channel)
 	pthread_mutex_unlock(&channel->mutex);
 }
 
-/* Each client needs a group of slots, and a server perhaps more. */
+/* Default sizes of the pool. Each client needs a group of slots, and a server perhaps more. */
 #define CLIENTS		64
 #define GROUPS		96
 #define ENTRIES		16		/* of a ring, for each client; at least 8 */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Servers. A server subscribes to all callers. Of the servers with the role XL_SERVES, the one with
- * the lowest incarnation is the oldest, and it alone serves: incarnations of a pool only grow, so
- * all clients agree which one that is. The others wait for its end.
+ * Servers. A server subscribes to all callers. The oldest server with the role XL_SERVES is the one
+ * with the lowest incarnation, because incarnations of a pool only grow. So all clients agree on
+ * the oldest server. It alone serves, and the others wait for its end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct xmem_server {
 	struct xl_channel channel;
 	struct xmem_subscription *callers;
 	struct xmem_request *requests;	/* all, the newest first */
-	struct xmem_request *ready;	/* those to be received, the oldest first */
+	struct xmem_request *ready;	/* requests that are yet to be received, the oldest first */
 	struct xmem_request **ready_end;
 	/* for xl_channel_servers */
 	u32 oldest;
@@ -177,7 +177,10 @@ XMEM_API int xmem_request_stat(struct xmem_request *request)
 
 /* ---- responding ---- */
 
-/* Send it, unless the caller wants no response any more. 0, or -errno, noted. */
+/*
+ * Send the answer to a request, or drop it if the caller has ended or has cancelled the call. 0, or
+ * -errno, noted.
+ */
 static int answer(struct xmem_request *request, enum xl_kind kind, struct xmem_buffer *buffer,
 		  u32 word)
 {
