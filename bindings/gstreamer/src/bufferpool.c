@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The GstBufferPool that xmemsink proposes to the elements before it. It keeps no buffers itself:
- * each acquire is one of xmem, and a buffer that is dropped is released.
+ * each acquire takes a buffer of xmem, and when the last element drops the buffer, it is released.
  */
 #include "xmemgst.h"
 
@@ -27,8 +27,9 @@ static const gchar **get_options(GstBufferPool *pool)
 
 /*
  * The pool takes every configuration. If the planes must be where xmem does not have them, or the
- * memory must be aligned to more than 64 bytes, it gives memory that is not of xmem: upstream must
- * not take all buffers of xmem for images that have to be copied to others of these buffers.
+ * memory must be aligned to more than 64 bytes, the pool gives ordinary memory, and xmemsink copies
+ * each image into a buffer of xmem. With buffers of xmem instead, upstream could take all of them,
+ * and the copy would find none.
  */
 static gboolean set_config(GstBufferPool *pool, GstStructure *config)
 {
@@ -54,7 +55,7 @@ static gboolean set_config(GstBufferPool *pool, GstStructure *config)
 	return GST_BUFFER_POOL_CLASS(xg_buffer_pool_parent_class)->set_config(pool, config);
 }
 
-/* The parent's would make buffers in advance; those of xmem are made already. */
+/* The parent's start would make buffers in advance, but writer.c makes those of xmem. */
 static gboolean start(GstBufferPool *pool)
 {
 	return TRUE;

@@ -111,8 +111,8 @@ static struct xg_writer *get_writer(XmemSink *self)
 }
 
 /*
- * Elements before this one may wait for a buffer of the pool. They must not do so while they are
- * flushed, nor after stop(), because then nobody publishes.
+ * Elements before this one may wait for a buffer of the pool. While they are flushed, and after
+ * stop(), nothing is published, so these waits would not end: let them fail then.
  */
 static void set_flushing(XmemSink *self, gboolean flushing)
 {
@@ -295,7 +295,10 @@ static void get_times(XmemSink *self, GstBuffer *buffer, struct xg_times *ret)
 	g_clear_object(&clock);
 }
 
-/* Publish @buffer, whose memory is @xmem. Its holders keep it; they cannot write it any more. */
+/*
+ * Publish @buffer, whose memory is @xmem. Elements that hold the buffer keep it, but from now on
+ * they cannot write into it.
+ */
 static GstFlowReturn publish(XmemSink *self, GstBuffer *buffer, struct xmem_buffer *xmem,
 			     const struct xg_times *times)
 {
@@ -350,7 +353,10 @@ static GstFlowReturn render(GstBaseSink *sink, GstBuffer *buffer)
 		self->waited |= flow == GST_FLOW_OK;
 		if (flow == GST_FLOW_OK)
 			flow = hand_over(self, buffer);
-		/* Unlocked: the element pauses, which ends in this call, or it flushes. */
+		/*
+		 * unlock() has shut the gate, because the element pauses or flushes. The next call
+		 * waits until a pause is over; after a flush it fails.
+		 */
 	} while (flow == GST_FLOW_FLUSHING &&
 		 (flow = gst_base_sink_wait_preroll(sink)) == GST_FLOW_OK);
 	return flow;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The element xmemsrc receives publications. The GstBuffers wrap the contents, which are held until
- * the last user drops the memory; nothing is copied.
+ * The element xmemsrc receives publications. A GstBuffer wraps the contents without a copy, and the
+ * publication is held until the last user drops this memory.
  */
 #include <errno.h>
 #include <poll.h>
@@ -83,8 +83,9 @@ static gboolean stop(GstBaseSrc *src)
 }
 
 /*
- * The subscription lasts, so that this call does not wait for a writer: create() does, and can be
- * unlocked. It sees the end of all writers by itself.
+ * The subscription lasts (XMEM_SUBSCRIBE_LASTS), so this function does not wait for a writer.
+ * create() waits instead, because unlock() can end that wait. With such a subscription xmem does
+ * not report the end of all writers, so receive() looks for it.
  */
 static gboolean start(GstBaseSrc *src)
 {
@@ -129,13 +130,13 @@ static gboolean is_seekable(GstBaseSrc *src)
 	return FALSE;
 }
 
-/* The caps are those of what arrives. */
+/* There is nothing to negotiate: the caps are those of the contents that arrive. */
 static gboolean negotiate(GstBaseSrc *src)
 {
 	return TRUE;
 }
 
-/* As of a camera: a frame takes the time until the next one. */
+/* The latency is that of a camera: a frame is complete when the next one begins. */
 static gboolean query(GstBaseSrc *src, GstQuery *query)
 {
 	XmemSrc *self = XG_SRC(src);
@@ -231,7 +232,7 @@ static void release(gpointer buffer)
 	xmem_release(buffer);
 }
 
-/* Downstream does not read GstVideoMeta, and would look for the planes elsewhere. */
+/* For a downstream that does not read GstVideoMeta: it would look for the planes elsewhere. */
 static GstBuffer *copy_image(XmemSrc *self, GstBuffer *from)
 {
 	GstBuffer *to = gst_buffer_new_allocate(NULL, self->info.size, NULL);
@@ -289,7 +290,7 @@ static void set_times(XmemSrc *self, GstBuffer *buffer, const struct xmem_metada
 	g_clear_object(&clock);
 }
 
-/* A loss before this buffer is a discontinuity, and so is another publisher. */
+/* Mark a buffer if publications before it were lost, or if its publisher is another one. */
 static void set_discont(XmemSrc *self, GstBuffer *buffer, const struct xmem_buffer_info *xmem)
 {
 	struct xmem_subscription_info info = XMEM_INIT(info);

@@ -3,9 +3,10 @@
  * A client that writes, and GstBuffers of its memory. xmemsink has one while it is not in READY;
  * the buffer pools that it has proposed share it.
  *
- * The memory of a GstBuffer is wrapped memory, which every element can map, share and copy. An
- * xg_frame hangs on the GstMemory: so the buffer of xmem is released when the last user drops the
- * memory, and xmemsink finds it again when the buffer arrives.
+ * The memory of a GstBuffer is wrapped memory, which every element can map, share and copy. The
+ * GstMemory has an xg_frame attached, which names the buffer of xmem. When the last user drops the
+ * memory, the buffer of xmem is released. When the GstBuffer arrives at xmemsink, the sink finds
+ * the buffer of xmem by the xg_frame.
  */
 #include <errno.h>
 #include <poll.h>
@@ -137,8 +138,9 @@ static GstFlowReturn fail(struct xg_writer *writer, const char *what)
 }
 
 /*
- * Without the turn, which upstream may have: it may wait until what it has sent is published. The
- * writer is not closed while its element renders.
+ * This function does not take the turn: upstream may have the turn while it waits for a buffer, and
+ * gets one only after the sink has published others. The writer is not closed meanwhile, because
+ * its element renders.
  */
 GstFlowReturn xg_writer_wait_subscribers(struct xg_writer *writer, guint count,
 					 const struct xg_gate *own)
@@ -178,9 +180,9 @@ static GstBuffer *wrap(struct xg_writer *writer, struct xmem_buffer *buffer, voi
 }
 
 /*
- * Have `slots` buffers that are large enough. Smaller ones stay until the client ends, so each new
- * set is at least twice as large as the one before: together the old ones are no larger. Under the
- * turn.
+ * Make `slots` buffers of this size, unless there are such buffers. Smaller ones stay until the
+ * client ends. So each new set is at least twice as large as the one before: then all old sets
+ * together are no larger than the new one. The caller has the turn.
  */
 static GstFlowReturn preallocate(struct xg_writer *writer, gsize bytes)
 {
@@ -194,7 +196,7 @@ static GstFlowReturn preallocate(struct xg_writer *writer, gsize bytes)
 	return GST_FLOW_OK;
 }
 
-/* Acquire a buffer of xmem. Under the turn. */
+/* Acquire a buffer of xmem. The caller has the turn. */
 static GstFlowReturn acquire(struct xg_writer *writer, gsize bytes, gboolean waits,
 			     const struct xg_gate *own, struct xmem_buffer **ret)
 {

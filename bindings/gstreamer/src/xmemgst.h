@@ -38,7 +38,7 @@ void xg_gate_clear(struct xg_gate *gate);
 void xg_gate_shut(struct xg_gate *gate);
 void xg_gate_open(struct xg_gate *gate);
 
-/* Wait until the descriptor has one of these events. FALSE: a gate is shut; each may be NULL. */
+/* Wait until the descriptor has one of these events. FALSE: a gate is shut. A gate may be NULL. */
 gboolean xg_wait(int fd, short events, const struct xg_gate *one, const struct xg_gate *two);
 
 /* ---- format.c ---- */
@@ -70,8 +70,9 @@ struct xg_times {
 guint32 xg_image_format(const GstVideoInfo *info);
 
 /*
- * Are the planes of GStreamer's usual layout where xmem has them? GStreamer leaves room between
- * planes and rows where xmem has none, and nowhere less, so it is enough to compare the ends.
+ * Does GStreamer's usual layout have the planes where xmem has them? In some places GStreamer
+ * leaves room between planes or rows and xmem does not, but never the other way round. So it is
+ * enough to compare the ends of the last planes.
  */
 gboolean xg_is_usual_layout(const GstVideoInfo *info);
 
@@ -83,7 +84,7 @@ int xg_describe_image(struct xmem_buffer *buffer, const GstVideoInfo *info, gint
 int xg_describe_rest(struct xmem_buffer *buffer, const GstVideoInfo *info, const char *media_type,
 		     const struct xg_times *times);
 
-/* Does a publisher describe with these two what xg_read_caps would read as one? */
+/* Does xg_read_caps make equal caps of these two? */
 gboolean xg_equal_caps(const struct xmem_metadata *a, const struct xmem_metadata *b);
 
 /* Make caps. *ret_info is filled for an image; for other contents its format is UNKNOWN. */
@@ -103,16 +104,16 @@ struct xg_writer;
 
 struct xg_writer *xg_writer_open(GstElement *element, const char *name, const char *label,
 				 guint slots, gint64 max_wait);
-/* No buffer is acquired any more; the client ends with the last of its buffers. */
+/* Close the pool: no buffer can be acquired any more. The client ends with its last buffer. */
 void xg_writer_close(struct xg_writer *writer);
 struct xg_writer *xg_writer_ref(struct xg_writer *writer);
 void xg_writer_unref(struct xg_writer *writer);
-/* Shut: upstream gets GST_FLOW_FLUSHING in place of buffers. */
+/* While the writer flushes, upstream gets GST_FLOW_FLUSHING instead of buffers. */
 void xg_writer_set_flushing(struct xg_writer *writer, gboolean flushing);
 
 /*
- * Wait until so many clients subscribe. @own: the caller's gate. FLUSHING: a gate is shut. ERROR
- * has been posted.
+ * Wait until @count clients subscribe. @own: the caller's gate. Returns FLUSHING: a gate is shut;
+ * ERROR: the function has posted an error.
  */
 GstFlowReturn xg_writer_wait_subscribers(struct xg_writer *writer, guint count,
 					 const struct xg_gate *own);
@@ -126,13 +127,16 @@ struct xg_shape {
 };
 
 /*
- * Acquire. @waits: FALSE: EOS if there is none now. FLUSHING: a gate is shut. ERROR has been
- * posted.
+ * Acquire a buffer. @waits: FALSE: do not wait, and return EOS if no buffer is free. Returns
+ * FLUSHING: a gate is shut; ERROR: the function has posted an error.
  */
 GstFlowReturn xg_writer_acquire(struct xg_writer *writer, const struct xg_shape *shape,
 				gboolean waits, const struct xg_gate *own, GstBuffer **ret);
 
-/* Get the xmem buffer that is this writer's, being written, and all of @buffer; or NULL. */
+/*
+ * Get the xmem buffer in which all contents of @buffer are. NULL: there is none, or it is another
+ * writer's, or it is published already.
+ */
 struct xmem_buffer *xg_writer_buffer(struct xg_writer *writer, GstBuffer *buffer);
 
 /* ---- bufferpool.c ---- */
