@@ -364,7 +364,8 @@ bool xk_may_write(struct xk_pool *pool, const struct xk_client *client, u64 from
 		return true;
 	if (from < header->groups_offset || to > header->areas_offset)
 		return false;
-	for (; from < to; from += PAGE_SIZE) {
+	/* a group at a time */
+	for (; from < to; from += header->group_stride - ((u64)page << PAGE_SHIFT)) {
 		chunk = xk_chunk_at(pool, from, &page);
 		if (!chunk || chunk->writer != client)
 			return false;
