@@ -186,6 +186,27 @@ static int fail(const char *path)
 }
 
 /* A reader of the file sees the old one or the new one. */
+static int write_in_place(const char *path, const json_t *sample)
+{
+	FILE *out = fopen(path, "we");
+	bool bad;
+
+	if (!out)
+		return fail(path);
+	print_all(out, sample);
+	bad = fflush(out);
+	fclose(out);
+	return bad ? fail(path) : CLI_DONE;
+}
+
+/* Not a device, a pipe or a symbolic link. */
+static bool is_replaced(const char *path)
+{
+	struct stat file;
+
+	return lstat(path, &file) || S_ISREG(file.st_mode);
+}
+
 static int replace(const char *path, const json_t *sample)
 {
 	char *name = cli_format("%s.XXXXXX", path);
@@ -229,7 +250,8 @@ int cli_metrics(const struct cli_arguments *arguments)
 	if (error)
 		status = cli_fail("%s", error);
 	else if (arguments->value['o'])
-		status = replace(arguments->value['o'], sample);
+		status = (is_replaced(arguments->value['o']) ? replace : write_in_place)(
+			arguments->value['o'], sample);
 	else
 		print_all(stdout, sample);
 	json_decref(before);

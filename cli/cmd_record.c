@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -120,11 +121,18 @@ static int watch_signals(void)
 	return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
+/* The file is locked, so that --force does not overwrite what another recorder writes. */
 static int open_file(const struct cli_arguments *arguments)
 {
-	int flags = arguments->value['f'] ? O_TRUNC : O_EXCL;
+	int flags = arguments->value['f'] ? 0 : O_EXCL, err;
+	int fd = open(arguments->value['o'], O_RDWR | O_CREAT | O_CLOEXEC | flags, 0666);
 
-	return open(arguments->value['o'], O_RDWR | O_CREAT | O_CLOEXEC | flags, 0666);
+	if (fd < 0 || (!flock(fd, LOCK_EX | LOCK_NB) && !ftruncate(fd, 0)))
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err == EWOULDBLOCK ? EBUSY : err;
+	return -1;
 }
 
 /* ---- channels ---- */

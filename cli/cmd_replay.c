@@ -33,6 +33,7 @@ struct replay {
 	uint64_t first;			/* time of publication in the file */
 	uint64_t base;			/* when the first of this pass is due */
 	uint64_t publications, lost;
+	uint64_t empty;			/* publications of 0 bytes, which are left out */
 };
 
 static int fail_file(const struct replay *replay, const char *why)
@@ -215,8 +216,12 @@ static int take_contents(struct replay *replay, const struct mcap_message *messa
 	told = flow_word(target->description, "bytes");
 	if (told && told < bytes)
 		bytes = told;
-	if (!bytes || message->publish_ns < replay->first + replay->start)
+	if (message->publish_ns < replay->first + replay->start)
 		return CLI_DONE;
+	if (!bytes) {			/* a buffer has at least a byte */
+		replay->empty++;
+		return CLI_DONE;
+	}
 	buffer = xmem_acquire(target->pool, bytes, XMEM_FOREVER);
 	if (!buffer)
 		return cli_fail_xmem();
@@ -307,6 +312,9 @@ int cli_replay(const struct cli_arguments *arguments)
 		fprintf(stderr, "xmem: %" PRIu64 " publications of %s, %" PRIu64
 			" lost when they were recorded\n", replay.publications, replay.name,
 			replay.lost);
+		if (replay.empty)
+			fprintf(stderr, "xmem: %" PRIu64 " publications of 0 bytes are left out\n",
+				replay.empty);
 	}
 	leave(&replay);
 	close(fd);

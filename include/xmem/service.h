@@ -9,6 +9,15 @@
  * stopped caller delays neither the server nor other callers. When a caller ends, its requests and
  * the responses to it are dropped. When a server ends, the calls that it has not answered fail at
  * once with EOWNERDEAD, and the next server takes over the name.
+ *
+ * A ring has room for a number of messages that are still to be received: an eighth of its entries.
+ * The sender keeps further ones, and sends them in its next calls of these functions, when there is
+ * room. They are dropped if it ends before that. A ring has at least 8 entries for each client of
+ * the pool. A caller that sends without a pause can take all slots of the pool.
+ *
+ * Threads: any thread may call these functions at any time, but no call may use a server, a caller
+ * or a request during or after the call that drops it: such uses are not detected, unlike those of
+ * other handles. The requests of a server end with it.
  */
 #ifndef XMEM_SERVICE_H
 #define XMEM_SERVICE_H
@@ -133,8 +142,8 @@ struct xmem_pool *xmem_caller_pool(struct xmem_caller *caller);
  *	and it is then forwarded without a copy.
  * @timeout_ns: longest wait for a server.
  * @ret_call: the number of the call, from 1 on.
- * Returns: 0, and the handle @request is gone; or -EAGAIN, -ETIMEDOUT: there is no server;
- * -EINVAL, -ENOMEM, and as xmem_publish. Since: 0.5.
+ * Returns: 0, and the handle @request is gone; or -EAGAIN, -ETIMEDOUT: there is no server, or it
+ * does not receive from this caller yet; -EINVAL, -ENOMEM, and as xmem_publish. Since: 0.5.
  */
 int xmem_call(struct xmem_caller *caller, struct xmem_buffer *request, int64_t timeout_ns,
 	      uint64_t *ret_call);

@@ -195,15 +195,17 @@ static int wait_for_server(struct xl_channel *channel, u64 deadline)
 	struct xmem_subscription *any;
 	int err = 0;
 
-	if (deadline && deadline != ~0ULL && !(options.timeout_ns = xl_left(deadline)))
-		return xl_fail_fast(ETIMEDOUT, "no server has come in time");
+	if (deadline && deadline != ~0ULL)
+		options.timeout_ns = xl_left(deadline);
 	pthread_mutex_unlock(&channel->mutex);
 	any = xmem_subscribe(channel->pool, &options);
 	if (!any)
 		err = xl_last_error();
 	xmem_unsubscribe(any);
 	pthread_mutex_lock(&channel->mutex);
-	return err == -ENOENT ? xl_fail_fast(EAGAIN, "there is no server") : err;
+	if (err == -ENOENT || err == -ETIMEDOUT)
+		return xl_fail_fast(deadline ? ETIMEDOUT : EAGAIN, "there is no server");
+	return err;
 }
 
 /*
@@ -294,7 +296,9 @@ XMEM_API int xmem_call(struct xmem_caller *caller, struct xmem_buffer *request, 
 				    !ret_call ? "no place for the number" : "a negative timeout");
 	channel = &caller->channel;
 	deadline = timeout_ns ? xl_deadline(timeout_ns) : 0;
-	err = xl_channel_enter(channel);
+	err = xl_channel_check(channel, request);
+	if (!err)
+		err = xl_channel_enter(channel);
 	if (err)
 		return err;
 	do {
@@ -442,8 +446,8 @@ XMEM_API struct xmem_caller *xmem_caller_open(const char *name,
 	if (xl_options_take("xmem_service_options", options, &o, sizeof(o)))
 		return NULL;
 	if (o.flags || o.reserved) {
-		xl_fail(EINVAL, "xmem_service_options: flags has 0x%x, which has no meaning for a "
-				"caller", o.flags);
+		xl_fail(EINVAL, "xmem_service_options: flags has 0x%x and reserved %u, which have "
+				"no meaning for a caller", o.flags, o.reserved);
 		return NULL;
 	}
 	caller = calloc(1, sizeof(*caller));

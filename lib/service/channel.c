@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "lib/base/calls.h"
+#include "lib/base/handle.h"
 #include "lib/base/uncancelled.h"
 #include "lib/host/request.h"
 #include "lib/service/channel.h"
@@ -250,6 +251,26 @@ static void take_back(struct xl_peer *peer, struct xl_sent *before)
 		peer->first = NULL;	/* the next trim takes it off the list */
 }
 
+/* Only a buffer of the channel's own handle of the pool can be published in its ring. */
+int xl_channel_check(const struct xl_channel *channel, const struct xmem_buffer *handle)
+{
+	const struct xmem_buffer *buffer = xl_buffer(handle);
+
+	if (!buffer)
+		return xl_no_buffer(handle, xl_call);
+	return buffer->pool == channel->pool ? 0 :
+	       xl_fail_fast(EINVAL, "the buffer is not of the pool of this server or caller");
+}
+
+/* The program's handle is gone from now on: the buffer gets another one. */
+static struct xmem_buffer *take_over(const struct xmem_buffer *handle)
+{
+	struct xmem_buffer *buffer = xl_buffer(handle);
+
+	xl_bump(&buffer->name, XL_NAME_STEP);
+	return xl_handle(buffer);
+}
+
 int xl_channel_send(struct xl_channel *channel, u32 client, struct xl_head head,
 		    struct xmem_buffer *buffer)
 {
@@ -270,6 +291,7 @@ int xl_channel_send(struct xl_channel *channel, u32 client, struct xl_head head,
 		take_back(peer, before);
 		return err;
 	}
+	sent->buffer = take_over(buffer);
 	peer->numbered++;
 	return 0;
 }
@@ -346,7 +368,7 @@ int64_t xl_left(u64 deadline)
 	if (!deadline || deadline == ~0ULL)
 		return deadline ? XMEM_FOREVER : 0;
 	now = xl_now_ns();
-	return now < deadline ? (int64_t)(deadline - now) : 0;
+	return now < deadline ? (int64_t)(deadline - now) : 1;
 }
 
 /* Another thread is receiving. Wait until it has received something, or stops. */

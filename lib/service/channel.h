@@ -91,7 +91,7 @@ int xl_channel_open(struct xl_channel *channel, const char *name, const char *ro
 void xl_channel_stop(struct xl_channel *channel);
 void xl_channel_free(struct xl_channel *channel);
 
-/* The time until a deadline, as a timeout. 0: the deadline has passed, or is 0: do not wait. */
+/* The time until a deadline, as a timeout: at least 1, but 0 for deadline 0, not to wait. */
 int64_t xl_left(u64 deadline);
 
 /*
@@ -109,6 +109,9 @@ int xl_channel_wait(struct xl_channel *channel, u64 deadline);
 
 /* Receive all messages that have come, unless another thread is receiving. Under the mutex. */
 void xl_channel_drain(struct xl_channel *channel);
+
+/* May this buffer be sent? 0, or -errno, noted. */
+int xl_channel_check(const struct xl_channel *channel, const struct xmem_buffer *handle);
 
 /*
  * Send a message; on success the handle @buffer is gone. Under the mutex. 0, or -errno, noted.

@@ -186,15 +186,18 @@ static int answer(struct xmem_request *request, enum xl_kind kind, struct xmem_b
 {
 	struct xl_channel *channel = &request->server->channel;
 	struct xl_head head = { .kind = kind, .call = request->call };
-	int err = xl_channel_enter(channel);
+	int err = buffer ? xl_channel_check(channel, buffer) : 0;
 
+	if (!err)
+		err = xl_channel_enter(channel);
 	if (err)
 		return err;
 	err = stat_request(request);
 	if (!err)
 		err = buffer ? xl_channel_send(channel, request->client, head, buffer) :
 			       xl_channel_send_word(channel, request->client, head, word);
-	if (err && stat_request(request)) {
+	/* Its subscription ends a moment before the caller itself. */
+	if (err == -ENOENT || (err && stat_request(request))) {
 		xmem_release(buffer);
 		err = 0;
 	}
@@ -309,8 +312,8 @@ XMEM_API struct xmem_server *xmem_serve(const char *name,
 	if (xl_options_take("xmem_service_options", options, &o, sizeof(o)))
 		return NULL;
 	if (o.flags & ~XMEM_SERVE_SHARED || o.reserved) {
-		xl_fail(EINVAL, "xmem_service_options: flags has 0x%x, which has no meaning",
-			o.flags);
+		xl_fail(EINVAL, "xmem_service_options: flags has 0x%x and reserved %u, which have "
+				"no meaning", o.flags & ~XMEM_SERVE_SHARED, o.reserved);
 		return NULL;
 	}
 	server = calloc(1, sizeof(*server));

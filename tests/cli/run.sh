@@ -611,6 +611,20 @@ metrics_replace_a_file() {
 	return $result
 }
 
+# A device or a pipe stays what it is, and a link still leads to its file.
+metrics_are_written_in_place() {
+	local to=$work/metrics.to
+	mkfifo "$to.pipe" && ln -s "$to.file" "$to.link" || return
+	exec {reader}<>"$to.pipe"
+	xmem metrics --output "$to.pipe" && [ -p "$to.pipe" ] && read -r -u "$reader" line &&
+		[[ $line == '# HELP '* ]] && xmem metrics --output "$to.link" &&
+		[ -L "$to.link" ] && same "$(xmem metrics)" "$(cat "$to.file")" &&
+		refuses 1 'No space left' xmem metrics --output /dev/full && [ -c /dev/full ]
+	local result=$?
+	exec {reader}<&-
+	return $result
+}
+
 # Again and again there is more to count.
 metrics_count_bytes() {
 	local tool result=0 wanted='{[^}]*"cam"[^}]*} 20480$'
@@ -1247,7 +1261,8 @@ for name in list_has_named_and_anonymous list_as_a_table table_is_aligned \
 	top_counts_hand_overs top_joins_nothing top_says_what_the_others_say top_as_a_table \
 	trace_follows_buffers trace_follows_holds trace_counts_what_is_lost \
 	trace_escapes_labels trace_survives_a_full_disk \
-	prometheus_reads_metrics metrics_replace_a_file metrics_count_bytes \
+	prometheus_reads_metrics metrics_replace_a_file metrics_are_written_in_place \
+	metrics_count_bytes \
 	top_reads_sysfs top_uses_no_memory top_says_who_waits top_shows_anonymous_pools \
 	top_view_shows top_on_a_terminal top_on_a_poor_terminal top_outlives_what_it_shows \
 	top_outlives_its_host watch_prints_again watch_ends_at_sigint \

@@ -564,3 +564,31 @@ TEST_WITHIN(P1_callers_are_killed_at_any_step, 120)
 	is_quiet(xmem_server_pool(server));
 	xmem_server_close(server);
 }
+
+/* ---- bad arguments ---- */
+
+/* The handle of a buffer that was sent is gone, and the buffer of another client is refused. */
+TEST(API_a_service_takes_only_its_own_buffers)
+{
+	struct pair pair = open_pair(), other = open_pair();
+	struct xmem_buffer *sent = stamped_buffer(xmem_caller_pool(pair.caller), 7);
+	struct xmem_buffer *foreign = stamped_buffer(xmem_caller_pool(other.caller), 8);
+	struct xmem_request *request;
+	uint64_t call = 0, none = 0;
+
+	SAME(xmem_call(pair.caller, foreign, 0, &none), -EINVAL);
+	error_says("not of the pool");
+	SAME(none, 0);
+	WORKED(xmem_call(pair.caller, sent, 0, &call));
+	SAME(xmem_call(pair.caller, sent, 0, &none), -EBADF);
+	xmem_release(sent);			/* does nothing */
+	request = receive_request(pair.server, 7);
+	SAME(xmem_respond(request, foreign, 0), -EINVAL);
+	WORKED(xmem_cancel_call(pair.caller, call));
+	SAME(xmem_respond(request, foreign, 0), -EINVAL);
+	WORKED(xmem_refuse(request, EIO));
+	SAME(stamp_of(foreign), 8);
+	xmem_release(foreign);
+	close_pair(&other);
+	close_pair(&pair);
+}
