@@ -61,12 +61,23 @@ tests_in() {
 	esac
 }
 
+# is_moved BASE FILE: a patch that plants the bug of BASE, but at other lines
+is_moved() {
+	case $2 in
+	"$mutants"/*.patch) cmp -s <(git show "$1:$2" 2>/dev/null | sed 's/^@@.*//') \
+		<(sed 's/^@@.*//' "$2" 2>/dev/null) ;;
+	*) return 1 ;;
+	esac
+}
+
 # Prints the bugs whose patch, sources or test differ from a commit. A renamed or removed test has
 # changed.
 among_changed() {
 	local base=$1 file lists
 	lists=$(mktemp -d) || return
-	tests/changed-base.sh --files >"$lists/files" && while IFS= read -r file; do
+	tests/changed-base.sh --files | while IFS= read -r file; do
+		is_moved "$base" "$file" || printf '%s\n' "$file"
+	done >"$lists/files" && while IFS= read -r file; do
 		{ cat "$file"; git show "$base:$file"; } 2>/dev/null | tests_in "$file"
 		true	# some files have gone, and others are new
 	done <"$lists/files" | sort -u >"$lists/tests" && awk -v lists="$lists" '
