@@ -337,7 +337,7 @@ selftest() {
 	cd "$tree" || exit 2
 	printf 'build/test/%%: %%.sh\n\t@mkdir -p build/test/obj; rm -f $@; cp $< $@\n' >Makefile
 	echo build >.gitignore
-	printf '#!/bin/sh\n# one\nexit 0\n' | tee one.sh >other.sh
+	printf '#!/bin/sh\n# one\nexit 0\n#\n#\n#\n' | tee one.sh >other.sh
 	printf '#!/bin/sh\nexit 1\n# red\n' >red.sh
 	chmod +x ./*.sh
 	echo 'TEST(P1_a_test)' >tests/conform/one.c
@@ -397,6 +397,8 @@ selftest() {
 		PASS named: it
 		PASS hangs: hangs (kept)
 	TEXT
+	git checkout -q . && sed -i 's/^@@ .*/& moved/' tests/mutants/found.patch
+	says "a patch that has moved" --changed <<<"0 $differ"
 	git checkout -q . && echo 'TEST(P1_b_test)' >>tests/conform/one.c
 	says "a test" --changed <<<"1 $differ"
 	git mv tests/conform/one.c tests/conform/two.c && echo >tests/conform/two.c && rm red.sh
@@ -411,7 +413,7 @@ selftest() {
 	mv ../no-git.$$ .git
 	XMEM_BASE=no-commit tests/check-mutants.sh --changed >/dev/null 2>&1
 	[ $? = 2 ] || { echo "a base that is no commit is taken"; missed=$((missed + 1)); }
-	[ $missed = 0 ] && echo "8 runs, each of which has said what it should"
+	[ $missed = 0 ] && echo "9 runs, each of which has said what it should"
 	exit $((missed != 0))
 }
 # ---- the run
