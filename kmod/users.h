@@ -11,8 +11,7 @@ struct xk_user {
 	u32 refs;			/* the lock of xk_users, like used */
 	u64 used[XK_USER_QUOTAS];
 	kuid_t uid;			/* immutable */
-	atomic_t owed;			/* number of work items that will free something of this
-					 * user: ends.c */
+	atomic_t owed;			/* work items that will free something of it: ends.c */
 	wait_queue_head_t owed_queue;	/* requests that wait until there is no such item */
 	struct xk_drops drops;		/* its work has a reference while it is queued */
 };
