@@ -41,11 +41,14 @@ static struct xmem_request *receive(void)
 	return HANDLE(xmem_server_receive(service.server, SHORT), 0);
 }
 
-/* A request may be that of another row, which has cancelled its call. */
+/*
+ * A request may be that of another row, which has cancelled its call. A refusal needs a buffer, and
+ * all may be in use. Then the request ends with its server.
+ */
 static void refuse(struct xmem_request *request)
 {
 	if (request)
-		CHECK(!AGAIN(xmem_refuse(request, EDOM)));
+		NUMBER_OR(AGAIN(xmem_refuse(request, EDOM)), -ENOSPC);
 }
 
 ROW(serve)
