@@ -72,7 +72,8 @@ static void add_total(json_t *client, const json_t *old, const char *total, cons
 }
 
 /*
- * What --watch has seen of a client. xmem.ko does not tell how many publications there were before.
+ * Add the counters of each client, which begin at 0 when --watch first sees the client: xmem.ko
+ * does not tell how many publications it made before that.
  */
 static void add_totals(json_t *pool, const json_t *old_pool)
 {

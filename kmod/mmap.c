@@ -21,7 +21,7 @@
  */
 #include <linux/fs.h>
 #include <linux/pagemap.h>
-#include <linux/wait_bit.h>
+#include <linux/wait.h>
 
 #include "compat.h"
 #include "xk.h"

@@ -10,7 +10,7 @@
 #include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
-#include <linux/wait_bit.h>
+#include <linux/wait.h>
 
 #include "xk.h"
 

@@ -107,7 +107,7 @@ TEST(P1_a_file_that_is_still_written_is_not_constant)
 	char *start;
 	struct raw raw;
 
-	kernel_only("the daemon cannot see who has mapped a file");
+	kernel_only("the daemon cannot see which processes have mapped a file");
 	CHECK(!ftruncate(file, BYTES) && !fchmod(file, 0700));
 	start = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	CHECK(start != MAP_FAILED);

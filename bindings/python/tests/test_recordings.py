@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recordings of the tool, read by those who have only the libraries of MCAP from PyPI."""
+"""The libraries of MCAP from PyPI read recordings of the tool, without help of xmem."""
 from __future__ import annotations
 
 import io
