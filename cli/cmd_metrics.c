@@ -72,8 +72,8 @@ static void add_total(json_t *client, const json_t *old, const char *total, cons
 }
 
 /*
- * Add the counters of each client, which begin at 0 when --watch first sees the client: xmem.ko
- * does not tell how many publications it made before that.
+ * Add the counters of each client, which begin at 0 when --watch first sees the client. With
+ * xmem.ko, the counter of publications is one of them: the module does not tell the earlier ones.
  */
 static void add_totals(json_t *pool, const json_t *old_pool)
 {
