@@ -24,7 +24,7 @@ struct call {
 	struct response *first, **end;	/* responses that have come and that no thread has taken */
 	u32 number;
 	u32 server;			/* client id */
-	bool ended;			/* the server has ended: no further response comes */
+	int error;			/* why no further response comes; 0: one may come */
 };
 
 struct xmem_caller {
@@ -85,7 +85,7 @@ static void end_call(struct xmem_caller *caller, struct call **link)
 	*link = call->next;
 	for (; call->first; drop_response(call))
 		xmem_release(call->first->buffer);
-	if (!call->ended)
+	if (call->error != EOWNERDEAD)
 		caller->channel.peers[call->server].calls--;
 	free(call);
 }
@@ -98,9 +98,11 @@ static void take(struct xl_channel *channel, u32 client, struct xl_head head,
 	struct call *call = *find(caller_of(channel), head.call);
 	struct response *response = NULL;
 
-	if (call && call->server == client && !call->ended && head.kind != XL_KIND_REQUEST &&
-	    head.kind <= XL_KIND_REFUSAL)
+	if (call && call->server == client && !call->error && head.kind != XL_KIND_REQUEST &&
+	    head.kind <= XL_KIND_REFUSAL) {
 		response = calloc(1, sizeof(*response));
+		call->error = response ? 0 : ENOMEM;
+	}
 	if (!response) {
 		xmem_release(buffer);
 		return;
@@ -126,7 +128,7 @@ static void over(struct xl_channel *channel, struct xmem_subscription *subscript
 	channel->peers[c].calls = 0;
 	for (call = caller_of(channel)->calls; call; call = call->next)
 		if (call->server == c)
-			call->ended = true;
+			call->error = EOWNERDEAD;
 }
 
 /* ---- servers ---- */
@@ -184,57 +186,14 @@ static u32 choose(const struct xl_channel *channel)
 	return best;
 }
 
-/* Wait until there is another server. Under the mutex, which is dropped meanwhile. */
-static int wait_for_server(struct xl_channel *channel, u64 deadline)
-{
-	struct xmem_subscribe_options options = {
-		.size = sizeof(options),
-		.flags = deadline ? 0 : XMEM_SUBSCRIBE_NOWAIT,
-		.label = XL_ANY_SERVER,
-	};
-	struct xmem_subscription *any;
-	int err = 0;
-
-	if (deadline && deadline != ~0ULL)
-		options.timeout_ns = xl_left(deadline);
-	pthread_mutex_unlock(&channel->mutex);
-	any = xmem_subscribe(channel->pool, &options);
-	if (!any)
-		err = xl_last_error();
-	xmem_unsubscribe(any);
-	pthread_mutex_lock(&channel->mutex);
-	if (err == -ENOENT || err == -ETIMEDOUT)
-		return xl_fail_fast(deadline ? ETIMEDOUT : EAGAIN, "there is no server");
-	return err;
-}
-
-/*
- * Follow the servers that serve, at least one, by the deadline. 0, or -errno, noted. Under the
- * mutex, which is dropped while this waits.
- */
-static int find_servers(struct xl_channel *channel, u64 deadline)
-{
-	int err;
-
-	for (;;) {
-		/* A server that has ended may have the id of the next one. */
-		xl_channel_drain(channel);
-		if (xl_channel_servers(channel, follow))
-			return 0;
-		if (channel->closing)
-			return xl_fail_fast(ECANCELED, "the handle is being closed");
-		err = wait_for_server(channel, deadline);
-		if (err)
-			return err;
-	}
-}
-
 /*
  * Sleep until a client subscribes, unsubscribes or ends, or return at once if one has done so since
- * @armed was armed: after each of these, the host wakes all owners that wait for slots. Under the
- * mutex, which is dropped meanwhile. 0, or -errno, noted.
+ * @armed was armed: after each of these, the host wakes all owners that wait for slots. A server
+ * that comes subscribes to all callers. Under the mutex, which is dropped meanwhile. 0, or -errno,
+ * noted. @why: the reason to wait.
  */
-static int wait_for_change(struct xl_channel *channel, struct xl_armed armed, u64 deadline)
+static int wait_for_change(struct xl_channel *channel, struct xl_armed armed, u64 deadline,
+			   const char *why)
 {
 	struct xmem_pool *pool = channel->pool;
 	int err;
@@ -242,41 +201,38 @@ static int wait_for_change(struct xl_channel *channel, struct xl_armed armed, u6
 	if (channel->closing)
 		return xl_fail_fast(ECANCELED, "the handle is being closed");
 	if (!deadline)
-		return xl_fail_fast(EAGAIN, "the server does not receive from this caller yet");
+		return xl_fail_fast(EAGAIN, why);
 	pthread_mutex_unlock(&channel->mutex);
 	err = xl_waiters_wait(pool, XMEM_WAIT_SLOTS, pool->me, armed, deadline);
 	pthread_mutex_lock(&channel->mutex);
-	return err ? xl_fail(-err, "the server does not receive from this caller yet: %s",
-			     xl_request_error(err)) : 0;
+	return err ? xl_fail(-err, "%s: %s", why, xl_request_error(err)) : 0;
 }
 
 /*
- * Find a server to which a request can be sent. Deadline, result and mutex are as for find_servers.
- * @look: look for new servers even if one is known.
+ * Follow the servers that serve, and choose one to which a request can be sent. @ret NULL: it is
+ * enough that one serves. Wait for that until the deadline. 0, or -errno, noted.
  */
-static int find_server(struct xl_channel *channel, u64 deadline, bool look, u32 *ret)
+static int find_server(struct xl_channel *channel, u64 deadline, u32 *ret)
 {
 	struct xmem_pool *pool = channel->pool;
 	struct xl_armed armed;
+	u32 found;
 	int err;
 
-	*ret = look ? XMEM_NOBODY : choose(channel);
-	while (*ret == XMEM_NOBODY) {
-		err = find_servers(channel, deadline);
-		if (err)
-			return err;
+	do {
+		/* A server that has ended may have the id of the next one. */
+		xl_channel_drain(channel);
 		err = xl_waiters_arm(pool, XMEM_WAIT_SLOTS, pool->me, &armed);
 		if (err)
 			return xl_fail(-err, "%s", xl_request_error(err));
-		if (!xl_channel_servers(channel, follow))
-			continue;
-		*ret = choose(channel);
-		if (*ret == XMEM_NOBODY)
-			err = wait_for_change(channel, armed, deadline);
-		if (err)
-			return err;
-	}
-	return 0;
+		found = xl_channel_servers(channel, follow);
+		if (found && (!ret || (*ret = choose(channel)) != XMEM_NOBODY))
+			return 0;
+		err = wait_for_change(channel, armed, deadline, found ?
+				      "the server does not receive from this caller yet" :
+				      "there is no server");
+	} while (!err);
+	return err;
 }
 
 /* ---- public functions ---- */
@@ -302,7 +258,8 @@ XMEM_API int xmem_call(struct xmem_caller *caller, struct xmem_buffer *request, 
 	if (err)
 		return err;
 	do {
-		err = find_server(channel, deadline, !(caller->number % LOOK_AGAIN), &server);
+		server = caller->number % LOOK_AGAIN ? choose(channel) : XMEM_NOBODY;
+		err = server == XMEM_NOBODY ? find_server(channel, deadline, &server) : 0;
 		if (err)
 			break;
 		call = add_call(caller, server);
@@ -327,7 +284,7 @@ static struct call **find_ready(struct xmem_caller *caller, u32 number)
 	struct call **link = &caller->calls;
 
 	while (*link && ((number && (*link)->number != number) ||
-			 (!(*link)->first && !(*link)->ended)))
+			 (!(*link)->first && !(*link)->error)))
 		link = &(*link)->next;
 	return *link ? link : NULL;
 }
@@ -343,8 +300,10 @@ static struct xmem_buffer *tell(struct xmem_caller *caller, struct call **link,
 
 	ret->call = call->number;
 	if (!call->first) {
+		xl_fail_fast(call->error, call->error == ENOMEM ?
+			     "a response has come, and there was no memory for it" :
+			     "the server has ended before it answered the call");
 		end_call(caller, link);
-		xl_fail_fast(EOWNERDEAD, "the server has ended before it answered the call");
 		return NULL;
 	}
 	kind = call->first->kind;
@@ -408,7 +367,7 @@ static void tell_cancel(struct xmem_caller *caller, const struct call *call)
 	struct xl_head head = { .kind = XL_KIND_CANCEL, .call = call->number };
 	XL_QUIET;
 
-	if (!call->ended)
+	if (!call->error)
 		xl_channel_send_word(&caller->channel, call->server, head, 0);
 }
 
@@ -463,8 +422,8 @@ XMEM_API struct xmem_caller *xmem_caller_open(const char *name,
 	}
 	err = xl_channel_enter(&caller->channel);
 	if (!err) {
-		err = find_servers(&caller->channel,
-				   o.timeout_ns ? xl_deadline(o.timeout_ns) : 0);
+		err = find_server(&caller->channel,
+				  o.timeout_ns ? xl_deadline(o.timeout_ns) : 0, NULL);
 		xl_channel_leave(&caller->channel);
 	}
 	if (err) {

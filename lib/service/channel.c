@@ -545,6 +545,8 @@ void xl_channel_free(struct xl_channel *channel)
 	}
 	xmem_pool_close(channel->pool);
 	free(channel->peers);
-	pthread_cond_destroy(&channel->changed);
-	pthread_mutex_destroy(&channel->mutex);
+	/*
+	 * The mutex and the condition are not destroyed: in a child, threads of its parent seem to
+	 * wait in them, and pthread_cond_destroy would wait for these threads.
+	 */
 }

@@ -19,7 +19,6 @@
 #define XL_SERVES	"=serve:"
 #define XL_SHARES	"=share:"
 #define XL_CALLS	"=calls:"
-#define XL_ANY_SERVER	"=s*"
 #define XL_ROLE_CHARS	7
 
 enum xl_kind {

@@ -592,3 +592,60 @@ TEST(API_a_service_takes_only_its_own_buffers)
 	close_pair(&other);
 	close_pair(&pair);
 }
+
+/* ---- several threads without a server ---- */
+
+static void *call_once(void *caller)
+{
+	SAME(response_to(caller, call_with(caller, 1), false), 2);
+	return NULL;
+}
+
+TEST(API_threads_wait_together_for_a_server)
+{
+	const char *name = new_name();
+	struct child *server = spawn(add_one, (void *)name);
+	struct xmem_caller *caller = open_caller(name);
+	pthread_t thread[3];
+	unsigned int i;
+
+	SAME(hear(server), 1);
+	quit(caller, server);
+	for (i = 0; i < 3; i++)
+		SAME(pthread_create(&thread[i], NULL, call_once, caller), 0);
+	EVENTUALLY(others_sleep());
+	server = spawn(add_one, (void *)name);
+	for (i = 0; i < 3; i++)
+		SAME(pthread_join(thread[i], NULL), 0);
+	quit(caller, server);
+	xmem_caller_close(caller);
+}
+
+static void close_in_child(void *caller)
+{
+	xmem_caller_close(caller);
+}
+
+static void *wait_for_response(void *caller)
+{
+	REFUSED(xmem_receive_response(caller, 0, XMEM_FOREVER, NULL), ECANCELED);
+	return NULL;
+}
+
+/* A child drops the handle although threads of its parent wait in it. */
+TEST(P9_a_child_drops_a_caller_in_which_others_wait)
+{
+	struct pair pair = open_pair();
+	pthread_t thread[2];
+	unsigned int i;
+
+	call_with(pair.caller, 7);
+	for (i = 0; i < 2; i++)
+		SAME(pthread_create(&thread[i], NULL, wait_for_response, pair.caller), 0);
+	EVENTUALLY(others_sleep());
+	finish_child(spawn(close_in_child, pair.caller));
+	xmem_caller_close(pair.caller);
+	for (i = 0; i < 2; i++)
+		SAME(pthread_join(thread[i], NULL), 0);
+	xmem_server_close(pair.server);
+}
