@@ -63,6 +63,7 @@ void figure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* From now on the process is this user's and has no right of root's. 0 or -errno. */
 int become(unsigned int uid);
+const char *write_map(pid_t pid, const char *which, const char *lines);	/* uid_map, gid_map */
 /* Lets this process have as many descriptors as the machine gives. */
 void many_descriptors(void);
 /* Attaches one more group to the owner and fills its slots. *more: there was one. */

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "sides.h"
@@ -700,13 +701,11 @@ static const char *has_all_pages(void *unused)
 }
 
 /* Its user may have the pages of one client, which another one has until it is told to go on. */
-static const char *wants_pages(void *unused)
+static const char *want_pages(void)
 {
 	struct xmem_join_request join = joining_by_file(keepers_fd, XMEM_ROLE_READER);
 	static struct raw me;
 
-	(void)unused;
-	SAME(become(ATTACKER), 0);
 	SAME(raw_open(&me), 0);
 	SAME(raw_join(&me, &join), -EDQUOT);
 	kid_pause();
@@ -714,12 +713,62 @@ static const char *wants_pages(void *unused)
 	return NULL;
 }
 
+static const char *wants_pages(void *unused)
+{
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	return want_pages();
+}
+
+static const char *starts_heir(struct kid *heir)
+{
+	return kid_start(heir, wants_pages, NULL);
+}
+
+/* As the user itself, in a namespace that one of its subuids owns. */
+static const char *wants_pages_as_a_subuid(void *unused)
+{
+	pid_t me = getpid(), helper;
+	int status, nested[2];
+	char byte;
+
+	(void)unused;
+	SAME(become(ATTACKER), 0);
+	SAME(prctl(PR_SET_DUMPABLE, 1), 0);
+	SAME(unshare(CLONE_NEWUSER), 0);
+	kid_pause();
+	SAME(setresuid(0, 0, 0), 0);
+	SAME(pipe2(nested, O_CLOEXEC), 0);
+	helper = fork();
+	if (!helper)
+		_exit(read(nested[0], &byte, 1) != 1 || write_map(me, "uid_map", "0 5 1\n1 0 1\n"));
+	SAME(setresuid(5, 5, 5), 0);
+	SAME(prctl(PR_SET_DUMPABLE, 1), 0);
+	SAME(unshare(CLONE_NEWUSER), 0);
+	SAME(write(nested[1], "", 1), 1);
+	SAME(waitpid(helper, &status, 0), helper);
+	SAME(status, 0);
+	SAME(setresuid(1, 1, 1), 0);
+	return want_pages();
+}
+
+static const char *starts_heir_as_a_subuid(struct kid *heir)
+{
+	GOES_WELL(kid_start(heir, wants_pages_as_a_subuid, NULL));
+	GOES_WELL(write_map(heir->pid, "gid_map", "0 10001 1\n"));
+	GOES_WELL(write_map(heir->pid, "uid_map", "0 10001 1\n1 100000 1000\n"));
+	kid_go_on(heir);
+	return kid_ready(heir);
+}
+
+static const char *(*start_heir)(struct kid *heir);
+
 static const char *want_what_a_victim_had(void)
 {
 	struct kid victim, heir, holder;
 
 	GOES_WELL(kid_start(&victim, has_all_pages, NULL));
-	GOES_WELL(kid_start(&heir, wants_pages, NULL));
+	GOES_WELL(start_heir(&heir));
 	GOES_WELL(kid_start(&holder, stops_with_the_lock, NULL));
 	kid_go_on(&holder);
 	WANT(EVENTUALLY(xm_load(stopped)));
@@ -747,6 +796,14 @@ static const char *limit_a_user(void)
 
 static const char *a_user_waits_for_what_the_killed_had(void)
 {
+	start_heir = starts_heir;
+	return with_stopped(limit_a_user);
+}
+
+/* The outermost user pays in the end, so the wait is for this user. */
+static const char *a_subuid_waits_for_what_its_user_had(void)
+{
+	start_heir = starts_heir_as_a_subuid;
 	return with_stopped(limit_a_user);
 }
 
@@ -770,6 +827,7 @@ static const struct attack attacks[] = {
 	{ "K17_exit_with_copies_and_a_sibling", exit_with_copies, true },
 	{ "P2_many_killed_at_once", many_at_once, true },
 	{ "P2_a_user_waits_for_what_the_killed_had", a_user_waits_for_what_the_killed_had, false },
+	{ "P2_a_subuid_waits_for_what_its_user_had", a_subuid_waits_for_what_its_user_had, false },
 	{ "P4_evicted_while_it_joins", evicted_while_it_joins, false },
 };
 

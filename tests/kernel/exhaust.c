@@ -401,18 +401,6 @@ static const char *is_many(void *argument)
 	return NULL;
 }
 
-static const char *write_map(pid_t pid, const char *which, const char *line)
-{
-	char path[64];
-	int file;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, which);
-	file = open(path, O_WRONLY | O_CLOEXEC);
-	SAME(write(file, line, strlen(line)), strlen(line));
-	close(file);
-	return NULL;
-}
-
 static const char *sub_uids(struct scene *scene)
 {
 	GOES_WELL(kid_start(&scene->attacker, is_many, scene));
