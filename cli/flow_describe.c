@@ -83,7 +83,7 @@ static json_t *integers(const int64_t *values, uint32_t count)
 	return array;
 }
 
-/* The element as numpy's typestr, for those who read the file without xmem. NULL: it has none. */
+/* The element as numpy's typestr, for programs without xmem. NULL: it has none. */
 static const char *typestr(uint32_t dtype, char text[8])
 {
 	static const char codes[] = { 'i', 'u', 'f', 0, 0, 'c', 'b' };

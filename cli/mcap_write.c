@@ -188,7 +188,7 @@ static void set_head(struct mcap_writer *writer, const void *contents, size_t by
 	set_number(head + 32, gathered + bytes, 8);
 }
 
-/* Write what has gathered, with @contents at its end, or nothing. */
+/* Write the records that wait, with @contents at their end, as one chunk; or nothing. */
 static int write_chunk(struct mcap_writer *writer, const void *contents, size_t bytes)
 {
 	struct mcap_bytes indexes = { 0 };

@@ -5,7 +5,7 @@
  * span; the id of a life is SLOT.GENERATION. Times are microseconds of CLOCK_MONOTONIC.
  *
  * A file is complete after each look: the next look overwrites the end. So a full disk, or the end
- * of this process, costs only what has not been written.
+ * of this process, costs only the events since the last write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +92,7 @@ static void undo(struct trace *trace, const char *end)
 
 	if (!write_all(trace, end, bytes, trace->offset) &&
 	    ftruncate(trace->file, (off_t)(trace->offset + bytes)))
-		return;			/* it is no file, or what is behind the end stays */
+		return;			/* it is no file, or bytes behind the end stay */
 }
 
 int trace_flush(struct trace *trace)

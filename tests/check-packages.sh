@@ -85,7 +85,7 @@ check_files() {
 	done)
 }
 
-# Without what is built: a planted bug is tried in a folder that git does not know.
+# Without build/. A planted bug is tried in a folder that git does not know.
 # Status 1: a file has changed meanwhile, such as the number of links that check-mutants.sh makes.
 { tar -c --warning=no-file-changed --exclude-vcs --exclude=./build --exclude=__pycache__ . ||
 	[ $? = 1 ]; } | tar -x -C "$work/tree"

@@ -470,7 +470,7 @@ traces() {
 	trace_ends && read_trace
 }
 
-# Of the module's pools a look sees who holds a slot now, and no publication that nobody holds.
+# In the module's pools, a look sees the holders of a slot, and no publication without a holder.
 trace_follows_buffers() {
 	local result=0 told='viewer receive 0
 viewer release 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Services: requests, responses, refusals, and what is left when an object ends. */
+/* Services: requests, responses, refusals, and objects that end. */
 #include <cstring>
 
 #include "test.hpp"

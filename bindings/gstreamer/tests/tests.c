@@ -209,7 +209,7 @@ START_TEST(a_buffer_that_comes_again_is_copied)
 }
 END_TEST
 
-/* Nobody can write what is published, neither before the sink nor behind the source. */
+/* Published contents are read-only, both before the sink and behind the source. */
 START_TEST(published_memory_cannot_be_written)
 {
 	GstElement *to = pipe_new("videotestsrc num-buffers=1 ! " VIDEO("I420", 64, 32)
@@ -309,7 +309,7 @@ START_TEST(refused_caps_hold_nothing)
 }
 END_TEST
 
-/* Programs without GStreamer describe what they publish, and read what is described. */
+/* Programs without GStreamer describe the frames that they publish, and read descriptions. */
 START_TEST(programs_without_gstreamer)
 {
 	GstElement *from = pipe_new("xmemsrc pool=t leaky=false ! fakesink name=s"), *to;
